@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a virtual environment inside the checkout, filled by uv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+UV     := 0.13.8
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format constraints clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_URL, SERVICE_API_KEY)
+	$(BIN)/python -m scripts.demo
+
+test: $(READY) ## run all tests but the live ones, with branch coverage
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+
+lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## write the code as ruff wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+constraints: $(READY) ## pin the newest versions of all that development needs
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --upgrade --python-version 3.11 \
+	  --no-emit-index-url --no-header --no-annotate -o constraints.txt
+
+clean: ## remove the environment and all that was made
+	rm -rf $(VENV) .airflow .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+
+$(READY): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
+	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --editable '.[simulator]' --group dev
+	@touch $@
