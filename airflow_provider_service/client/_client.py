@@ -1,0 +1,228 @@
+"""One attribute per resource of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from airflow_provider_service.client.config import ServiceConfig
+    from airflow_provider_service.client.resources.audit import Audit
+    from airflow_provider_service.client.resources.community_packages import CommunityPackages
+    from airflow_provider_service.client.resources.credentials import Credentials
+    from airflow_provider_service.client.resources.data_table_columns import DataTableColumns
+    from airflow_provider_service.client.resources.data_table_rows import DataTableRows
+    from airflow_provider_service.client.resources.data_tables import DataTables
+    from airflow_provider_service.client.resources.discovery import Discovery
+    from airflow_provider_service.client.resources.executions import Executions
+    from airflow_provider_service.client.resources.folders import Folders
+    from airflow_provider_service.client.resources.insights import Insights
+    from airflow_provider_service.client.resources.packages import Packages
+    from airflow_provider_service.client.resources.projects import Projects
+    from airflow_provider_service.client.resources.source_control import SourceControl
+    from airflow_provider_service.client.resources.tags import Tags
+    from airflow_provider_service.client.resources.test_runs import TestRuns
+    from airflow_provider_service.client.resources.users import Users
+    from airflow_provider_service.client.resources.variables import Variables
+    from airflow_provider_service.client.resources.workflows import Workflows
+    from airflow_provider_service.client.transport import Transport
+
+
+class Resources:
+    """The resources of one server; a child class provides the transport.
+
+    A resource's module is loaded when its attribute is first used.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def transport(self) -> Transport: ...
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        """Workflows, their history, versions and tags."""
+        from airflow_provider_service.client.resources.workflows import Workflows
+
+        return Workflows(self.transport)
+
+    @cached_property
+    def executions(self) -> Executions:
+        """Executions and their annotation tags."""
+        from airflow_provider_service.client.resources.executions import Executions
+
+        return Executions(self.transport)
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """Credentials."""
+        from airflow_provider_service.client.resources.credentials import Credentials
+
+        return Credentials(self.transport)
+
+    @cached_property
+    def data_tables(self) -> DataTables:
+        """Data tables."""
+        from airflow_provider_service.client.resources.data_tables import DataTables
+
+        return DataTables(self.transport)
+
+    @cached_property
+    def data_table_columns(self) -> DataTableColumns:
+        """Columns of data tables."""
+        from airflow_provider_service.client.resources.data_table_columns import DataTableColumns
+
+        return DataTableColumns(self.transport)
+
+    @cached_property
+    def data_table_rows(self) -> DataTableRows:
+        """Rows of data tables."""
+        from airflow_provider_service.client.resources.data_table_rows import DataTableRows
+
+        return DataTableRows(self.transport)
+
+    @cached_property
+    def folders(self) -> Folders:
+        """Folders of a project."""
+        from airflow_provider_service.client.resources.folders import Folders
+
+        return Folders(self.transport)
+
+    @cached_property
+    def projects(self) -> Projects:
+        """Projects and their members."""
+        from airflow_provider_service.client.resources.projects import Projects
+
+        return Projects(self.transport)
+
+    @cached_property
+    def tags(self) -> Tags:
+        """The global tag registry."""
+        from airflow_provider_service.client.resources.tags import Tags
+
+        return Tags(self.transport)
+
+    @cached_property
+    def users(self) -> Users:
+        """Users of the instance."""
+        from airflow_provider_service.client.resources.users import Users
+
+        return Users(self.transport)
+
+    @cached_property
+    def variables(self) -> Variables:
+        """Instance variables."""
+        from airflow_provider_service.client.resources.variables import Variables
+
+        return Variables(self.transport)
+
+    @cached_property
+    def community_packages(self) -> CommunityPackages:
+        """Community node packages."""
+        from airflow_provider_service.client.resources.community_packages import CommunityPackages
+
+        return CommunityPackages(self.transport)
+
+    @cached_property
+    def insights(self) -> Insights:
+        """Insights."""
+        from airflow_provider_service.client.resources.insights import Insights
+
+        return Insights(self.transport)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The security audit."""
+        from airflow_provider_service.client.resources.audit import Audit
+
+        return Audit(self.transport)
+
+    @cached_property
+    def source_control(self) -> SourceControl:
+        """The source control connection."""
+        from airflow_provider_service.client.resources.source_control import SourceControl
+
+        return SourceControl(self.transport)
+
+    @cached_property
+    def discovery(self) -> Discovery:
+        """What the key may do on this server."""
+        from airflow_provider_service.client.resources.discovery import Discovery
+
+        return Discovery(self.transport)
+
+    @cached_property
+    def test_runs(self) -> TestRuns:
+        """Evaluation test runs of a workflow."""
+        from airflow_provider_service.client.resources.test_runs import TestRuns
+
+        return TestRuns(self.transport)
+
+    @cached_property
+    def packages(self) -> Packages:
+        """Export and import of workflow packages."""
+        from airflow_provider_service.client.resources.packages import Packages
+
+        return Packages(self.transport)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *ids: str | int,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Call any endpoint of the API, for those that have no method here.
+
+        :param method: HTTP method.
+        :param path: path below the API root, with ``{}`` for each id: ``/roles/{}``.
+        :param ids: values for the placeholders; they are percent-encoded.
+        :param query: query parameters; those that are None are left out.
+        :param body: JSON body.
+        :param repeatable: whether a second call does no harm; by default so for GET, PUT and DELETE.
+        :param timeout: seconds to wait for the answer instead of the connection's setting.
+        :returns: the JSON value of the answer, or None when it is empty.
+        :raises ServiceApiError: the child class that names what went wrong.
+        """
+        return self.transport.call(method, path, *ids, query=query, body=body, repeatable=repeatable, timeout=timeout)
+
+
+class ServiceClient(Resources):
+    """A client of one server.
+
+    :param config: address, key and limits.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        from airflow_provider_service.client.transport import Transport
+
+        self._own_transport = Transport(config)
+
+    @property
+    def base_url(self) -> str:
+        """Address of the service, below which its pages are."""
+        return self._own_transport.config.base_url
+
+    @property
+    def transport(self) -> Transport:
+        """What sends the requests."""
+        return self._own_transport
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._own_transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

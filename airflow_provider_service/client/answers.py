@@ -1,0 +1,202 @@
+"""What an answer of the server means: a value, or the one exception that names the failure."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from http import HTTPStatus
+from typing import Any
+
+import requests
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client.scopes import describe_scope
+
+MAX_MESSAGE_CHARS = 500
+
+_BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
+    400: (errors.ServiceInvalidRequestError, "the request was refused"),
+    404: (errors.ServiceNotFoundError, "not found, or not visible to this key"),
+    405: (errors.ServiceNotOfferedError, "this server does not offer the operation"),
+    409: (errors.ServiceConflictError, "the state of the object does not allow it"),
+    413: (errors.ServicePayloadTooLargeError, "the body is larger than the server accepts"),
+    429: (errors.ServiceRateLimitedError, "too many requests"),
+    502: (errors.ServiceUnavailableError, "the service is not available now"),
+    503: (errors.ServiceUnavailableError, "the service is not available now"),
+    504: (errors.ServiceUnavailableError, "the service did not answer its proxy in time"),
+}
+
+
+def decode(response: requests.Response, method: str, path: str, *, scope: str | None, secret: str, binary: bool) -> Any:
+    """Return the value of an answer.
+
+    :raises ServiceApiError: the answer is an error, or is not JSON where JSON is due.
+    """
+    if response.status_code >= HTTPStatus.BAD_REQUEST:
+        raise _failure(response, method, path, scope, secret)
+    if binary:
+        return response.content
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError:
+        raise errors.ServiceUnexpectedResponseError(
+            f"the answer is {_content_type(response) or 'of no stated type'}, not JSON",
+            method=method,
+            path=path,
+            status=response.status_code,
+            server_message=_message(response, secret),
+            hint="Check that the connection's host is the address of the service's API",
+        ) from None
+
+
+def failure_to_answer(
+    error: requests.RequestException, method: str, path: str, config: ServiceConfig
+) -> errors.ServiceApiError:
+    """Name the failure of an exchange that ended without an answer."""
+    if isinstance(error, requests.ConnectTimeout):
+        return errors.ServiceUnreachableError(
+            f"no connection to {config.base_url} within {config.connect_timeout:g} s", method=method, path=path
+        )
+    if isinstance(error, requests.Timeout):
+        return errors.ServiceTimeoutError("no answer within the timeout", method=method, path=path)
+    if isinstance(error, requests.exceptions.SSLError):
+        return errors.ServiceUnreachableError(
+            f"TLS failed with {config.base_url}: {_root_cause(error)}",
+            method=method,
+            path=path,
+            hint="Check the scheme of the host and the extra 'verify'",
+        )
+    if isinstance(error, requests.ConnectionError) and not _was_sent(error):
+        return errors.ServiceUnreachableError(
+            f"{config.base_url} is not reachable: {_root_cause(error)}", method=method, path=path
+        )
+    if isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
+        return errors.ServiceConnectionLostError(
+            f"the connection broke before the whole answer came: {_root_cause(error)}", method=method, path=path
+        )
+    return errors.ServiceUnexpectedResponseError(
+        f"the answer can not be read: {type(error).__name__}", method=method, path=path
+    )
+
+
+def _was_sent(error: requests.ConnectionError) -> bool:
+    cause = error.args[0] if error.args else None
+    reason = getattr(cause, "reason", cause)
+    return isinstance(reason, ProtocolError) or (isinstance(reason, HTTPError) and not _is_no_connection(reason))
+
+
+def _is_no_connection(reason: HTTPError) -> bool:
+    return isinstance(reason, NewConnectionError) or type(reason).__name__ == "ProxyError"
+
+
+def _root_cause(error: BaseException) -> str:
+    """The innermost message, without the URL and object reprs that wrap it."""
+    cause = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
+    while cause is not None:
+        inner = getattr(cause, "reason", None) or next(
+            (argument for argument in reversed(cause.args) if isinstance(argument, BaseException)), None
+        )
+        if inner is None or inner is cause:
+            return re.sub(r"<[^>]*>:?\s*", "", str(cause)) or type(cause).__name__
+        cause = inner
+    return type(error).__name__
+
+
+def _failure(
+    response: requests.Response, method: str, path: str, scope: str | None, secret: str
+) -> errors.ServiceApiError:
+    status, message = response.status_code, _message(response, secret)
+    kind, reason, hint = _meaning(response, message, scope)
+    return kind(
+        reason,
+        method=method,
+        path=path,
+        status=status,
+        server_message=message,
+        hint=hint,
+        retry_after=_retry_after(response),
+    )
+
+
+def _meaning(
+    response: requests.Response, message: str | None, scope: str | None
+) -> tuple[type[errors.ServiceApiError], str, str | None]:
+    status = response.status_code
+    if status == HTTPStatus.NOT_FOUND and not _is_json(response):
+        return (
+            errors.ServiceStartingError,
+            "answered by a page instead of the API: the service is still starting, or this is not its address",
+            "Check host, path prefix and api_version of the connection if this lasts longer than a minute",
+        )
+    if status == HTTPStatus.NOT_FOUND and message == "not found":
+        return (
+            errors.ServiceNotOfferedError,
+            "this server does not offer the operation",
+            "It may be of an older version",
+        )
+    if status == HTTPStatus.UNAUTHORIZED:
+        return (
+            errors.ServiceUnauthorizedError,
+            "the key was refused",
+            "It may be mistyped, expired or deleted, or sent in the wrong header: see the connection's "
+            "password and its extra 'api_key_header' (n8n expects X-N8N-API-KEY)",
+        )
+    if status == HTTPStatus.FORBIDDEN:
+        return _meaning_of_forbidden(message or "", scope)
+    if status in _BY_STATUS:
+        return (*_BY_STATUS[status], None)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return errors.ServiceServerError, "the server failed on this request", "A malformed argument can be the cause"
+    return errors.ServiceInvalidRequestError, "the request was refused", None
+
+
+def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.ServiceApiError], str, str | None]:
+    if "license" in message.lower() or "not available on your plan" in message:
+        return errors.ServiceNotLicensedError, "the server's plan does not include this", None
+    if message == "Forbidden" and scope:
+        return (
+            errors.ServiceMissingScopeError,
+            f"the key lacks the scope {describe_scope(scope)}",
+            "Give the key that scope, or its user a role that holds it",
+        )
+    return errors.ServiceForbiddenError, "not allowed for this key", None
+
+
+def _message(response: requests.Response, secret: str) -> str | None:
+    text = _raw_message(response).replace(secret, "***")
+    text = re.sub(r"\s+", " ", re.sub(r"[^\x20-\x7e\xa0-\uffff]", " ", text)).strip()
+    return text[:MAX_MESSAGE_CHARS] or None
+
+
+def _raw_message(response: requests.Response) -> str:
+    if _is_json(response):
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+        if isinstance(body, dict) and isinstance(body.get("message"), str):
+            return str(body["message"])
+    if "html" in _content_type(response):
+        return re.sub(r"<[^>]*>", " ", response.text[: MAX_MESSAGE_CHARS * 8])
+    return response.text[: MAX_MESSAGE_CHARS * 8]
+
+
+def _is_json(response: requests.Response) -> bool:
+    return "json" in _content_type(response)
+
+
+def _content_type(response: requests.Response) -> str:
+    return str(response.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
+
+
+def _retry_after(response: requests.Response) -> float | None:
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isdigit():
+        return float(value)
+    when = email.utils.parsedate_tz(value)
+    return max(0.0, email.utils.mktime_tz(when) - time.time()) if when else None

@@ -1,0 +1,125 @@
+"""What a client must know of a server: address, key, limits of time, TLS and proxies."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+
+from airflow_provider_service.client.errors import ServiceConfigError
+
+DEFAULT_API_KEY_HEADER = "X-SERVICE-API-KEY"
+
+_API_ROOT = re.compile(r"/api/v(?P<version>\d+)$")
+_FLAGS = {"true": True, "false": False}
+
+
+class ServiceConfig(BaseModel):
+    """Settings of one server.
+
+    :param base_url: http(s) address, with port and path prefix if any, with or without ``/api/v1``.
+    :param api_key: the key.
+    :param api_key_header: header that carries the key; n8n servers expect ``X-N8N-API-KEY``.
+    :param api_version: number in the path of the API root; taken from ``base_url`` when it stands there.
+    :param webhook_url: address that production webhooks are called on, when it is not ``base_url``.
+    :param timeout: seconds to wait for an answer.
+    :param connect_timeout: seconds to wait for a connection.
+    :param retry_deadline: seconds in which a call and all its retries must begin; 0 turns retries off.
+    :param verify: check TLS certificates: yes, no, or the path of a CA bundle.
+    :param cert: client certificate: a path, or paths of certificate and key.
+    :param proxies: proxy by scheme, e.g. ``{"https": "http://proxy:3128"}``.
+    :param page_size: items to ask for in a page, 1 to 250.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    base_url: str
+    api_key: SecretStr
+    api_key_header: str = Field(DEFAULT_API_KEY_HEADER, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+    api_version: int = Field(1, ge=1)
+    webhook_url: str | None = None
+    timeout: float = Field(30.0, gt=0)
+    connect_timeout: float = Field(5.0, gt=0)
+    retry_deadline: float = Field(60.0, ge=0)
+    verify: bool | str = True
+    cert: str | tuple[str, str] | None = None
+    proxies: dict[str, str] | None = None
+    page_size: int = Field(250, ge=1, le=250)
+
+    @classmethod
+    def parse(cls, source: str, values: dict[str, Any]) -> ServiceConfig:
+        """Read settings, or say in one message all that is wrong with them.
+
+        :param source: what to call the origin of the values, e.g. ``"connection 'service_default'"``.
+        :param values: settings by name; values of None and "" count as absent.
+        :raises ServiceConfigError: unknown name or bad value; the message never holds a value.
+        """
+        try:
+            return cls.model_validate({name: value for name, value in values.items() if value not in (None, "")})
+        except ValidationError as error:
+            raise ServiceConfigError(f"{source}: {'; '.join(map(_problem, error.errors()))}") from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _version_from_address(cls, values: dict[str, Any]) -> dict[str, Any]:
+        address = values.get("base_url")
+        found = _API_ROOT.search(address.rstrip("/")) if isinstance(address, str) else None
+        return {"api_version": int(found["version"]), **values} if found else values
+
+    @field_validator("base_url", "webhook_url")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must be an address such as https://service.example.com/prefix")
+        if parts.username or parts.password:
+            raise ValueError("must not hold a user or password; the key belongs in the password field")
+        if parts.query or parts.fragment:
+            raise ValueError("must not hold a query or fragment")
+        path = _API_ROOT.sub("", parts.path.rstrip("/"))
+        port = f":{parts.port}" if parts.port else ""
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        return f"{parts.scheme}://{host}{port}{path}"
+
+    @field_validator("api_key")
+    @classmethod
+    def _key(cls, value: SecretStr) -> SecretStr:
+        if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
+            raise ValueError("must be printable ASCII without blanks; was a line break copied with it?")
+        return value
+
+    @field_validator("verify", mode="before")
+    @classmethod
+    def _flag_from_text(cls, value: Any) -> Any:
+        return _FLAGS.get(value.lower(), value) if isinstance(value, str) else value
+
+    @field_validator("cert", "proxies", mode="before")
+    @classmethod
+    def _json_from_text(cls, value: Any) -> Any:
+        if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+            return json.loads(value)
+        return value
+
+    @property
+    def api_root(self) -> str:
+        """Address that every path of the API is relative to."""
+        return f"{self.base_url}/api/v{self.api_version}"
+
+    @property
+    def webhook_root(self) -> str:
+        """Address that production webhooks are called on."""
+        return f"{self.webhook_url or self.base_url}/webhook"
+
+
+def _problem(error: Any) -> str:
+    field = ".".join(map(str, error["loc"])) or "fields"
+    if error["type"] == "extra_forbidden":
+        return f"unknown field '{field}'; known are {', '.join(ServiceConfig.model_fields)}"
+    if error["type"] == "missing":
+        return f"field '{field}' is missing"
+    return f"field '{field}': {error['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,161 @@
+"""One exception per meaning of a failed call."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+
+class ServiceConfigError(ValueError):
+    """The connection's fields do not describe a reachable API root; nothing was sent."""
+
+
+class ServiceInputError(ValueError):
+    """An argument can not be part of a request; nothing was sent."""
+
+
+class ServiceApiError(Exception):
+    """A call that did not succeed.
+
+    :param reason: what went wrong, in words.
+    :param method: HTTP method of the call.
+    :param path: path of the call below the API root, without the query.
+    :param status: HTTP status, or None when no answer came.
+    :param server_message: the server's own message, or None.
+    :param hint: what the caller can do about it.
+    :param retry_after: seconds the server asked to wait, or None.
+    """
+
+    #: Whether the same call may succeed later without any change.
+    repeat_may_help = False
+    #: Whether the server provably did not act on the request.
+    not_processed = True
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        method: str,
+        path: str,
+        status: int | None = None,
+        server_message: str | None = None,
+        hint: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.reason, self.method, self.path = reason, method, path
+        self.status, self.server_message, self.hint = status, server_message, hint
+        self.retry_after = retry_after
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        parts = [f"{self.method} {self.path}: {self.reason}"]
+        if self.status is not None:
+            parts.append(f"(HTTP {self.status})")
+        if self.server_message:
+            parts.append(f"- the service says: {self.server_message!r}")
+        text = " ".join(parts)
+        return f"{text}. {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions cross process borders in Airflow; keyword-only arguments need help there.
+        return (_rebuild, (type(self), self.__dict__, str(self)))
+
+
+def _rebuild(kind: type[ServiceApiError], state: dict[str, object], text: str) -> ServiceApiError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, text)
+    error.__dict__.update(state)
+    return error
+
+
+class ServiceUnreachableError(ServiceApiError):
+    """No connection could be made, or it broke before an answer came."""
+
+    repeat_may_help = True
+
+
+class ServiceConnectionLostError(ServiceUnreachableError):
+    """The connection broke after the request was sent: the server may have acted on it."""
+
+    not_processed = False
+
+
+class ServiceTimeoutError(ServiceApiError):
+    """No answer came within the timeout: the server may have acted on the request."""
+
+    repeat_may_help = True
+    not_processed = False
+
+
+class ServiceStartingError(ServiceApiError):
+    """An HTML 404 page: the server is still starting, or the address is not an API root."""
+
+    repeat_may_help = True
+
+
+class ServiceUnauthorizedError(ServiceApiError):
+    """401: the key is missing, wrong, expired or revoked."""
+
+
+class ServiceForbiddenError(ServiceApiError):
+    """403 for a reason other than a missing scope or a license."""
+
+
+class ServiceMissingScopeError(ServiceForbiddenError):
+    """403: the key, or the role of its user, does not hold the scope that the operation needs."""
+
+
+class ServiceNotLicensedError(ServiceForbiddenError):
+    """403: the plan of the server does not include the feature."""
+
+
+class ServiceNotFoundError(ServiceApiError):
+    """404: the object does not exist, or the key may not see it."""
+
+
+class ServiceNotOfferedError(ServiceApiError):
+    """404 or 405 on the route itself: this server's generation does not offer the operation."""
+
+
+class ServiceConflictError(ServiceApiError):
+    """409: the state of the object does not allow the operation."""
+
+
+class ServiceInvalidRequestError(ServiceApiError):
+    """400, 415, 422 or 431: the server refused the request as it stands."""
+
+
+class ServiceRateLimitedError(ServiceApiError):
+    """429: too many requests."""
+
+    repeat_may_help = True
+
+
+class ServicePayloadTooLargeError(ServiceApiError):
+    """413: the body is larger than the server accepts (16 MiB by default)."""
+
+
+class ServiceServerError(ServiceApiError):
+    """5xx: the server failed on the request; it may have acted on it."""
+
+    not_processed = False
+
+
+class ServiceUnavailableError(ServiceServerError):
+    """502, 503 or 504: the server, or a proxy before it, could not answer now."""
+
+    repeat_may_help = True
+
+    @property
+    def not_processed(self) -> bool:  # type: ignore[override]
+        """Whether the server turned the request away: a 503 that asks to come back later."""
+        return self.status == HTTPStatus.SERVICE_UNAVAILABLE and self.retry_after is not None
+
+
+class ServiceRedirectError(ServiceApiError):
+    """A redirect that was not followed, since it leads elsewhere and the key must not."""
+
+
+class ServiceUnexpectedResponseError(ServiceApiError):
+    """An answer that is not JSON, or not of the documented shape."""
+
+    not_processed = False

@@ -1,0 +1,110 @@
+"""Objects by name, where the service itself knows them by id only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.credentials import Credential
+    from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.client.models.projects import Project
+    from airflow_provider_service.client.models.tags import Tag
+    from airflow_provider_service.client.models.variables import Variable
+    from airflow_provider_service.client.models.workflows import Workflow
+
+
+class _HasId(Protocol):
+    id: str
+
+
+Found = TypeVar("Found", bound=_HasId)
+T = TypeVar("T")
+
+
+class ServiceLookupError(LookupError):
+    """A name that stands for no object, or for several of them."""
+
+
+def existing(found: T | None, what: str) -> T:
+    """Return what a lookup found.
+
+    :param what: what was looked for, e.g. ``"workflow named 'nightly'"``.
+    :raises ServiceLookupError: nothing was found.
+    """
+    if found is None:
+        raise ServiceLookupError(f"there is no {what}, or this key may not see it")
+    return found
+
+
+def find_workflow(client: Resources, name: str, *, project_id: str | None = None) -> Workflow | None:
+    """Find a workflow by its exact name; archived ones do not count.
+
+    :raises ServiceLookupError: several carry the name.
+    """
+    listed = client.workflows.list(name=name, project_id=project_id)
+    # The server's filter matches any part of a name, whatever the case.
+    return _at_most_one(
+        (workflow for workflow in listed if workflow.name == name and not workflow.is_archived),
+        f"workflow named {name!r}",
+    )
+
+
+def find_data_table(client: Resources, name: str, *, project_id: str | None = None) -> DataTable | None:
+    """Find a data table by its exact name.
+
+    :raises ServiceLookupError: several projects have a table of the name.
+    """
+    wanted = {"name": name, "projectId": project_id}
+    listed = client.data_tables.list(filter={key: value for key, value in wanted.items() if value is not None})
+    # The server's filter ignores the case, and tables may differ in it alone.
+    return _at_most_one((table for table in listed if table.name == name), f"data table named {name!r}")
+
+
+def find_tag(client: Resources, name: str) -> Tag | None:
+    """Find a tag by its exact name."""
+    return next((tag for tag in client.tags.list() if tag.name == name), None)
+
+
+def find_variable(client: Resources, key: str, *, project_id: str | None = None) -> Variable | None:
+    """Find a variable by its key: in a project, or among those of the whole instance.
+
+    :raises ServiceLookupError: several carry the key.
+    """
+    listed = client.variables.list(project_id=project_id)
+    return _at_most_one(
+        (one for one in listed if one.key == key and (one.project.id if one.project else None) == project_id),
+        f"variable with the key {key!r}",
+    )
+
+
+def find_credential(
+    client: Resources, name: str, *, credential_type: str | None = None, project_id: str | None = None
+) -> Credential | None:
+    """Find a credential by its exact name and, if given, its type and project.
+
+    :raises ServiceLookupError: several carry the name; the service allows that.
+    """
+
+    def fits(one: Credential) -> bool:
+        in_project = project_id is None or any(place.get("id") == project_id for place in one.shared or ())
+        return one.name == name and credential_type in (None, one.type) and in_project
+
+    return _at_most_one(filter(fits, client.credentials.list()), f"credential named {name!r}")
+
+
+def find_project(client: Resources, name: str) -> Project | None:
+    """Find a project by its exact name.
+
+    :raises ServiceLookupError: several carry the name.
+    """
+    return _at_most_one((one for one in client.projects.list() if one.name == name), f"project named {name!r}")
+
+
+def _at_most_one(found: Iterable[Found], what: str) -> Found | None:
+    matches = list(found)
+    if len(matches) > 1:
+        ids = ", ".join(match.id for match in matches)
+        raise ServiceLookupError(f"there is more than one {what}: ids {ids}; say which one by id or project")
+    return matches[0] if matches else None

@@ -1,0 +1,31 @@
+"""What every model shares: the wire's names as aliases, unknown fields kept, nothing lost on the way back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+
+def wire_time(moment: datetime) -> str:
+    """Write a moment in UTC with milliseconds and ``Z``."""
+    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+#: A moment; written as the service does, in UTC with milliseconds.
+Timestamp = Annotated[datetime, PlainSerializer(wire_time, return_type=str, when_used="json")]
+
+#: A number; whole ones stay whole.
+Number = int | float
+
+
+class ServiceModel(BaseModel):
+    """Base of the models: snake_case in Python, the service's names on the wire."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
+
+    def to_wire(self) -> dict[str, Any]:
+        """The JSON object that the service sent, with its own names."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)

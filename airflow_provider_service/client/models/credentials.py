@@ -1,0 +1,31 @@
+"""Credentials; their secret data is never answered."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from airflow_provider_service.client.models._base import ServiceModel, Timestamp
+
+
+class Credential(ServiceModel):
+    """A credential; items of a list have ``shared`` and lack the flags, ``usage_scope`` comes with a delete."""
+
+    id: str
+    name: str
+    type: str
+    is_managed: bool | None = None
+    is_global: bool | None = None
+    is_resolvable: bool | None = None
+    resolvable_allow_fallback: bool | None = None
+    resolver_id: str | None = None
+    usage_scope: str | None = None
+    shared: list[dict[str, Any]] | None = None
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
+
+
+class CredentialTest(ServiceModel):
+    """The outcome of a test; a failed one is an answer, not an error."""
+
+    status: Literal["OK", "Error"] | str
+    message: str | None = None

@@ -1,0 +1,62 @@
+"""Executions and the answers to stopping and deleting them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from airflow_provider_service.client.models._base import Number, ServiceModel, Timestamp
+
+ExecutionStatus = Literal["canceled", "crashed", "error", "new", "running", "success", "unknown", "waiting"]
+
+
+class StoppedExecution(ServiceModel):
+    """The answer to a stop; ``started_at`` is 1970 for an execution that never left the queue."""
+
+    status: ExecutionStatus | str
+    mode: str | None = None
+    finished: bool | None = None
+    started_at: Timestamp | None = None
+    stopped_at: Timestamp | None = None
+
+
+class _ExecutionFields(StoppedExecution):
+    workflow_id: str | None = None
+    retry_of: str | None = None
+    retry_success_id: str | None = None
+    wait_till: Timestamp | None = None
+    created_at: Timestamp | None = None
+    deleted_at: Timestamp | None = None
+    stored_at: str | None = None
+    workflow_version_id: str | None = None
+    json_size_bytes: Number | None = None
+    binary_data_size_bytes: Number | None = None
+    used_private_credentials: bool | None = None
+    deduplication_key: str | None = None
+    tracing_context: dict[str, Any] | None = None
+
+
+class Execution(_ExecutionFields):
+    """An execution.
+
+    ``status`` alone says whether it has ended; a status of a later server is kept as text. ``stored_at`` names the
+    kind of storage. ``data``, ``workflow_data`` and ``custom_data`` are there when they were asked for.
+    """
+
+    id: str
+    data: dict[str, Any] | None = None
+    workflow_data: dict[str, Any] | None = None
+    custom_data: dict[str, Any] | None = None
+    data_too_large_to_display: bool | None = None
+    annotation: dict[str, Any] | None = None
+
+
+class DeletedExecution(_ExecutionFields):
+    """The answer to a delete, the one place where the id is a number."""
+
+    id: int
+
+
+class StoppedCount(ServiceModel):
+    """How many executions a stop of many ended."""
+
+    stopped: int

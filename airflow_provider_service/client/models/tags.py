@@ -1,0 +1,14 @@
+"""Tags of the global registry."""
+
+from __future__ import annotations
+
+from airflow_provider_service.client.models._base import ServiceModel, Timestamp
+
+
+class Tag(ServiceModel):
+    """A tag; ``created_at`` is absent in the answer to an update."""
+
+    id: str
+    name: str
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None

@@ -1,0 +1,16 @@
+"""JSON null as an argument."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class Null(Enum):
+    """The type of :data:`NULL`."""
+
+    NULL = "null"
+
+
+#: Sends JSON null, where the service gives null a meaning; an argument of None is not sent at all.
+NULL: Final = Null.NULL

@@ -1,0 +1,137 @@
+"""What every resource shares: calling an endpoint and reading its answer into models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, TypedDict, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import Unpack
+
+from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
+from airflow_provider_service.client.models._base import wire_time
+from airflow_provider_service.client.null import NULL
+from airflow_provider_service.client.paging import follow_cursor
+from airflow_provider_service.client.transport import Transport, fill_path, to_json
+
+T = TypeVar("T")
+
+#: A moment given by a caller: an aware datetime, or text that is sent as it is.
+Moment = datetime | str
+
+
+class CallOptions(TypedDict, total=False):
+    """Options of :meth:`Transport.call` that endpoints use."""
+
+    scope: str
+    query: Mapping[str, Any]
+    body: Any
+    files: Mapping[str, Any]
+    repeatable: bool
+    timeout: float | None
+    binary: bool
+
+
+class Resource:
+    """Base of the resource classes.
+
+    :param transport: sends the requests.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _call(self, returns: type[T], method: str, path: str, *ids: str | int, **options: Unpack[CallOptions]) -> T:
+        """Call an endpoint and read its answer as ``returns``."""
+        return read(returns, self._transport.call(method, path, *ids, **options), method, fill_path(path, ids))
+
+    def _run(self, method: str, path: str, *ids: str | int, **options: Unpack[CallOptions]) -> None:
+        """Call an endpoint whose answer says nothing."""
+        self._transport.call(method, path, *ids, **options)
+
+    def _pages(
+        self,
+        item: type[T],
+        path: str,
+        *ids: str | int,
+        scope: str,
+        query: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        follow: Callable[..., Iterator[dict[str, Any]]] = follow_cursor,
+    ) -> Iterator[T]:
+        """Iterate over the items of a list endpoint; a page is asked for when the iteration needs it."""
+        target = fill_path(path, ids)
+
+        def fetch(paging: dict[str, Any]) -> dict[str, Any]:
+            page = self._transport.call("GET", path, *ids, scope=scope, query={**(query or {}), **paging})
+            if not isinstance(page, dict) or not isinstance(page.get("data"), list):
+                raise _unexpected("a page has no list named 'data'", "GET", target)
+            return page
+
+        items = follow(fetch, page_size=self._transport.config.page_size, limit=limit)
+        return (read(item, value, "GET", target) for value in items)
+
+
+def read(kind: type[T], answer: Any, method: str, path: str) -> T:
+    """Read an answer as a type or model.
+
+    :raises ServiceUnexpectedResponseError: the answer has another shape.
+    """
+    try:
+        return _adapter(kind).validate_python(answer)  # type: ignore[no-any-return, arg-type]
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the answer"
+        raise _unexpected(f"{place}: {first['msg']}", method, path) from None
+
+
+@lru_cache(maxsize=256)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _unexpected(what: str, method: str, path: str) -> ServiceUnexpectedResponseError:
+    return ServiceUnexpectedResponseError(
+        f"the answer is not of the documented shape: {what}", method=method, path=path
+    )
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields of a body that were given: those that are not None. NULL becomes null."""
+    return {name: None if value is NULL else value for name, value in fields.items() if value is not None}
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse an argument before anything is sent.
+
+    :raises ServiceInputError: the condition does not hold.
+    """
+    if not condition:
+        raise ServiceInputError(f"{message}; nothing was sent")
+
+
+def moment(value: Moment | None) -> str | None:
+    """Write a moment as the service does: in UTC, with milliseconds and ``Z``.
+
+    :raises ServiceInputError: a datetime without a time zone.
+    """
+    if not isinstance(value, datetime):
+        return value
+    require(value.tzinfo is not None, f"{value.isoformat()} has no time zone")
+    return wire_time(value)
+
+
+def json_text(value: Any) -> str | None:
+    """Write the value of a query parameter as compact JSON."""
+    return None if value is None else to_json(value)
+
+
+def references(ids: Sequence[str]) -> list[dict[str, str]]:
+    """The body that names objects by id.
+
+    :raises ServiceInputError: one text instead of several.
+    """
+    require(not isinstance(ids, str), "ids must be a list of texts, not one text")
+    return [{"id": one} for one in ids]

@@ -1,0 +1,66 @@
+"""Community node packages."""
+
+from __future__ import annotations
+
+import builtins
+
+from airflow_provider_service.client.models.community_packages import CommunityPackage
+from airflow_provider_service.client.resources._base import Resource, given
+
+
+class CommunityPackages(Resource):
+    """Community node packages. Installing takes as long as the download does."""
+
+    def list(self) -> builtins.list[CommunityPackage]:
+        """Read the installed packages: ``GET /community-packages``."""
+        return self._call(builtins.list[CommunityPackage], "GET", "/community-packages", scope="communityPackage:list")
+
+    def install(
+        self, name: str, *, version: str | None = None, verify: bool | None = None, timeout: float | None = None
+    ) -> CommunityPackage:
+        """Install a package: ``POST /community-packages``. Not safe to repeat.
+
+        :param name: package name, ``n8n-nodes-...`` with or without an ``@scope/``.
+        :param version: version to install, by default the latest.
+        :param verify: install only what the service's makers have vetted.
+        :param timeout: seconds to wait for the answer instead of the connection's setting.
+        :raises ServiceInvalidRequestError: it is not vetted, is installed already or does not exist.
+        """
+        body = given(name=name, version=version, verify=verify)
+        return self._call(
+            CommunityPackage,
+            "POST",
+            "/community-packages",
+            scope="communityPackage:install",
+            body=body,
+            timeout=timeout,
+        )
+
+    def update(
+        self, name: str, *, version: str | None = None, verify: bool | None = None, timeout: float | None = None
+    ) -> CommunityPackage:
+        """Update a package: ``PATCH /community-packages/{name}``. Not repeated: the first may still run.
+
+        :param version: version to update to, by default the latest.
+        :param verify: update only to what the service's makers have vetted.
+        :param timeout: seconds to wait for the answer instead of the connection's setting.
+        :raises ServiceInvalidRequestError: the version is not vetted.
+        :raises ServiceNotFoundError: it is not installed.
+        """
+        body = given(version=version, verify=verify) or None
+        return self._call(
+            CommunityPackage,
+            "PATCH",
+            "/community-packages/{}",
+            name,
+            scope="communityPackage:update",
+            body=body,
+            timeout=timeout,
+        )
+
+    def uninstall(self, name: str) -> None:
+        """Uninstall a package: ``DELETE /community-packages/{name}``. A repeat after a lost answer says not found.
+
+        :raises ServiceNotFoundError: it is not installed.
+        """
+        self._run("DELETE", "/community-packages/{}", name, scope="communityPackage:uninstall")

@@ -1,0 +1,131 @@
+"""Credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from airflow_provider_service.client.models.credentials import Credential, CredentialTest
+from airflow_provider_service.client.resources._base import Resource, given
+
+
+class Credentials(Resource):
+    """Credentials of workflows. Their secret data can be written and never read."""
+
+    def list(self, *, limit: int | None = None) -> Iterator[Credential]:
+        """Iterate over all credentials, newest first: ``GET /credentials``.
+
+        :param limit: number of credentials in total, None for all.
+        """
+        return self._pages(Credential, "/credentials", scope="credential:list", limit=limit)
+
+    def create(
+        self,
+        name: str,
+        type: str,
+        data: Mapping[str, Any],
+        *,
+        project_id: str | None = None,
+        is_resolvable: bool | None = None,
+    ) -> Credential:
+        """Create a credential: ``POST /credentials``. Not safe to repeat: names are not unique.
+
+        :param name: any text.
+        :param type: a credential type of the service, e.g. ``"httpHeaderAuth"``.
+        :param data: the secret fields, as :meth:`get_schema` describes them.
+        :param project_id: project to create it in, by default the personal one of the key's user.
+        :param is_resolvable: whether its fields are resolved when a workflow runs.
+        :raises ServiceInvalidRequestError: an unknown type, or data that does not fit it.
+        :raises ServiceNotFoundError: no such project.
+        """
+        body = given(name=name, type=type, data=data, projectId=project_id, isResolvable=is_resolvable)
+        return self._call(Credential, "POST", "/credentials", scope="credential:create", body=body)
+
+    def get(self, credential_id: str) -> Credential:
+        """Read a credential without its data: ``GET /credentials/{credentialId}``.
+
+        :raises ServiceNotFoundError: no such credential.
+        """
+        return self._call(Credential, "GET", "/credentials/{}", credential_id, scope="credential:read")
+
+    def update(
+        self,
+        credential_id: str,
+        *,
+        name: str | None = None,
+        type: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        is_partial_data: bool | None = None,
+        is_global: bool | None = None,
+        is_resolvable: bool | None = None,
+    ) -> Credential:
+        """Change the given fields: ``PATCH /credentials/{credentialId}``. Safe to repeat.
+
+        :param type: another type; it needs ``data``.
+        :param data: secret fields that replace the stored ones.
+        :param is_partial_data: merge ``data`` into the stored fields instead.
+        :param is_global: let every user use it; depends on the plan.
+        :param is_resolvable: whether its fields are resolved when a workflow runs.
+        :raises ServiceInvalidRequestError: data that does not fit the type.
+        :raises ServiceNotFoundError: no such credential.
+        """
+        body = given(
+            name=name,
+            type=type,
+            data=data,
+            isPartialData=is_partial_data,
+            isGlobal=is_global,
+            isResolvable=is_resolvable,
+        )
+        return self._call(
+            Credential,
+            "PATCH",
+            "/credentials/{}",
+            credential_id,
+            scope="credential:update",
+            body=body,
+            repeatable=True,
+        )
+
+    def delete(self, credential_id: str) -> Credential:
+        """Delete a credential and return it: ``DELETE /credentials/{credentialId}``.
+
+        A repeat after a lost answer says not found.
+
+        :raises ServiceNotFoundError: no such credential.
+        """
+        return self._call(Credential, "DELETE", "/credentials/{}", credential_id, scope="credential:delete")
+
+    def get_schema(self, credential_type_name: str) -> dict[str, Any]:
+        """Read the JSON schema of a type's data: ``GET /credentials/schema/{credentialTypeName}``. Needs no scope.
+
+        :returns: a JSON schema; some of its types, such as ``notice``, are the service's own.
+        :raises ServiceNotFoundError: no such type.
+        """
+        return self._call(dict[str, Any], "GET", "/credentials/schema/{}", credential_type_name)
+
+    def test(self, credential_id: str) -> CredentialTest:
+        """Let the service try a credential: ``POST /credentials/{id}/test``. Safe to repeat.
+
+        :returns: the outcome; a refused credential, or one that can not be tested, is no exception.
+        :raises ServiceNotFoundError: no such credential.
+        """
+        return self._call(
+            CredentialTest,
+            "POST",
+            "/credentials/{}/test",
+            credential_id,
+            scope="credential:read",
+            repeatable=True,
+        )
+
+    def transfer(self, credential_id: str, destination_project_id: str) -> None:
+        """Move a credential to another project: ``PUT /credentials/{credentialId}/transfer``.
+
+        A repeat after a lost answer says that it is there already.
+
+        :raises ServiceInvalidRequestError: it is in that project already.
+        :raises ServiceNotFoundError: no such credential or project.
+        """
+        body = {"destinationProjectId": destination_project_id}
+        self._run("PUT", "/credentials/{}/transfer", credential_id, scope="credential:move", body=body)

@@ -1,0 +1,193 @@
+"""Rows of data tables."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, overload
+
+from typing_extensions import Unpack
+
+from airflow_provider_service.client.models.data_table_rows import ClearedRows, InsertedRows, Row, RowFilter
+from airflow_provider_service.client.resources._base import CallOptions, Resource, given, json_text, require
+
+_INSERTED: Any = InsertedRows | list[Row]
+_CHANGED: Any = bool | list[Row]
+
+
+class DataTableRows(Resource):
+    """Rows of data tables: plain dicts, for their columns are the user's.
+
+    A filter is ``{"type": "and" | "or", "filters": [{"columnName": ..., "condition": "eq", "value": ...}]}``; a
+    value of None is null there. Comparing dates is unreliable on some servers: prefer numbers or texts as keys.
+    """
+
+    def list(
+        self,
+        data_table_id: str,
+        *,
+        filter: RowFilter | Mapping[str, Any] | None = None,
+        sort_by: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Row]:
+        """Iterate over rows, a page in memory at a time: ``GET /data-tables/{dataTableId}/rows``.
+
+        :param filter: only rows that meet it.
+        :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``.
+        :param search: only rows with this text in any column, in any case.
+        :param limit: number of rows in total, None for all.
+        :raises ServiceNotFoundError: no such table.
+        """
+        query = {"filter": json_text(filter), "sortBy": sort_by, "search": search}
+        return self._pages(
+            Row, "/data-tables/{}/rows", data_table_id, scope="dataTableRow:read", query=query, limit=limit
+        )
+
+    @overload
+    def insert(
+        self, data_table_id: str, data: Sequence[Mapping[str, Any]], *, return_type: Literal["count"] = "count"
+    ) -> InsertedRows: ...
+
+    @overload
+    def insert(
+        self, data_table_id: str, data: Sequence[Mapping[str, Any]], *, return_type: Literal["id", "all"]
+    ) -> builtins.list[Row]: ...
+
+    def insert(
+        self,
+        data_table_id: str,
+        data: Sequence[Mapping[str, Any]],
+        *,
+        return_type: Literal["count", "id", "all"] = "count",
+    ) -> InsertedRows | builtins.list[Row]:
+        """Insert rows, all or none: ``POST /data-tables/{dataTableId}/rows``. Not safe to repeat.
+
+        :param data: one row at least; a column left out is null. The body may have 16 MiB by default.
+        :param return_type: what to answer: how many rows (:class:`InsertedRows`), rows of ``id`` alone, or whole rows.
+        :raises ServiceInvalidRequestError: a row does not fit the columns, or the storage is full.
+        :raises ServicePayloadTooLargeError: insert fewer rows at a time.
+        :raises ServiceNotFoundError: no such table.
+        """
+        require(not isinstance(data, (str, Mapping)) and len(data) > 0, "data must be a list of at least one row")
+        body = {"data": data, "returnType": return_type}
+        inserted: InsertedRows | builtins.list[Row] = self._call(
+            _INSERTED, "POST", "/data-tables/{}/rows", data_table_id, scope="dataTableRow:create", body=body
+        )
+        return inserted
+
+    def update(
+        self,
+        data_table_id: str,
+        filter: RowFilter | Mapping[str, Any],
+        data: Mapping[str, Any],
+        *,
+        return_data: bool | None = None,
+        dry_run: bool | None = None,
+    ) -> bool | builtins.list[Row]:
+        """Update every row that meets a filter: ``PATCH /data-tables/{dataTableId}/rows/update``.
+
+        Safe to repeat without ``return_data``: a repeat may find other rows, or none, to return.
+
+        :param filter: one condition at least.
+        :param data: new values by column; one at least.
+        :param return_data: return the updated rows.
+        :param dry_run: change nothing and return each match twice, by ``dryRunState`` before and after.
+        :returns: True, even if no row met the filter; rows with ``return_data`` or ``dry_run``.
+        :raises ServiceInvalidRequestError: an unknown column, or a value of another type.
+        :raises ServiceNotFoundError: no such table.
+        """
+        body = given(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
+        return self._change(
+            "PATCH",
+            "/data-tables/{}/rows/update",
+            data_table_id,
+            scope="dataTableRow:update",
+            body=body,
+            repeatable=bool(dry_run) or not return_data,
+        )
+
+    def upsert(
+        self,
+        data_table_id: str,
+        filter: RowFilter | Mapping[str, Any],
+        data: Mapping[str, Any],
+        *,
+        return_data: bool | None = None,
+        dry_run: bool | None = None,
+    ) -> bool | builtins.list[Row]:
+        """Update all matching rows, or insert one when none match: ``POST /data-tables/{dataTableId}/rows/upsert``.
+
+        Not repeated: two calls at one time can both insert.
+
+        :param filter: one condition at least. Its values do not get into an inserted row: repeat them in ``data``.
+        :param data: values of one row by column; one at least.
+        :param return_data: return the written rows.
+        :param dry_run: change nothing and return each row twice, by ``dryRunState`` before and after.
+        :returns: True; rows with ``return_data`` or ``dry_run``.
+        :raises ServiceInvalidRequestError: an unknown column, or a value of another type.
+        :raises ServiceNotFoundError: no such table.
+        """
+        body = given(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
+        return self._change(
+            "POST",
+            "/data-tables/{}/rows/upsert",
+            data_table_id,
+            scope="dataTableRow:upsert",
+            body=body,
+        )
+
+    def delete(
+        self,
+        data_table_id: str,
+        filter: RowFilter | Mapping[str, Any],
+        *,
+        return_data: bool | None = None,
+        dry_run: bool | None = None,
+    ) -> bool | builtins.list[Row]:
+        """Delete every row that meets a filter: ``DELETE /data-tables/{dataTableId}/rows/delete``.
+
+        Safe to repeat without ``return_data``: a repeat finds no row to return.
+
+        :param filter: one condition at least; it travels in the address, which limits its length.
+        :param return_data: return the deleted rows.
+        :param dry_run: delete nothing and return each match twice, by ``dryRunState`` before and after.
+        :returns: True, even if no row met the filter; rows with ``return_data`` or ``dry_run``.
+        :raises ServiceNotFoundError: no such table.
+        """
+        query = {"filter": json_text(_conditions(filter)), "returnData": return_data, "dryRun": dry_run}
+        return self._change(
+            "DELETE",
+            "/data-tables/{}/rows/delete",
+            data_table_id,
+            scope="dataTableRow:delete",
+            query=query,
+            repeatable=bool(dry_run) or not return_data,
+        )
+
+    def clear(self, data_table_id: str) -> ClearedRows:
+        """Delete ALL rows; ids start at 1 again: ``DELETE /data-tables/{dataTableId}/rows/clear``.
+
+        Safe to repeat; the count is then of the last call.
+
+        :raises ServiceNotFoundError: no such table.
+        """
+        return self._call(
+            ClearedRows, "DELETE", "/data-tables/{}/rows/clear", data_table_id, scope="dataTableRow:delete"
+        )
+
+    def _change(
+        self, method: str, path: str, data_table_id: str, **options: Unpack[CallOptions]
+    ) -> bool | builtins.list[Row]:
+        changed: bool | builtins.list[Row] = self._call(_CHANGED, method, path, data_table_id, **options)
+        return changed
+
+
+def _conditions(filter: RowFilter | Mapping[str, Any]) -> RowFilter | Mapping[str, Any]:
+    require(isinstance(filter, Mapping) and bool(filter.get("filters")), "filter must hold at least one condition")
+    return filter
+
+
+def _values(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    require(isinstance(data, Mapping) and len(data) > 0, "data must be one object with at least one column")
+    return data

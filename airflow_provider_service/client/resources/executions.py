@@ -1,0 +1,190 @@
+"""Executions and their annotation tags."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from airflow_provider_service.client.models.executions import (
+    DeletedExecution,
+    Execution,
+    ExecutionStatus,
+    StoppedCount,
+    StoppedExecution,
+)
+from airflow_provider_service.client.models.tags import Tag
+from airflow_provider_service.client.resources._base import Moment, Resource, given, moment, references, require
+
+
+class Executions(Resource):
+    """Runs of workflows. Ids are whole numbers, as numbers or text."""
+
+    def list(
+        self,
+        *,
+        status: ExecutionStatus | None = None,
+        workflow_id: str | None = None,
+        project_id: str | None = None,
+        include_data: bool | None = None,
+        ignore_data_size_limit: bool | None = None,
+        redact_execution_data: bool | None = None,
+        started_after: Moment | None = None,
+        started_before: Moment | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Execution]:
+        """Iterate over executions, newest first: ``GET /executions``.
+
+        Running ones are hidden unless ``status="running"``.
+
+        :param status: only those of this one status.
+        :param workflow_id: only those of the workflow; none of an unknown one.
+        :param project_id: only those of the project.
+        :param include_data: with the data of every node: heavy, and it can hold secrets.
+        :param ignore_data_size_limit: include data even above the server's limit.
+        :param redact_execution_data: hide what nodes put out.
+        :param started_after: moment with its time of day.
+        :param started_before: moment with its time of day.
+        :param limit: number of executions in total, None for all.
+        """
+        query = {
+            "status": status,
+            "workflowId": workflow_id,
+            "projectId": project_id,
+            "includeData": include_data,
+            "ignoreDataSizeLimit": ignore_data_size_limit,
+            "redactExecutionData": redact_execution_data,
+            "startedAfter": moment(started_after),
+            "startedBefore": moment(started_before),
+        }
+        return self._pages(Execution, "/executions", scope="execution:list", query=query, limit=limit)
+
+    def get(
+        self,
+        execution_id: int | str,
+        *,
+        include_data: bool | None = None,
+        ignore_data_size_limit: bool | None = None,
+        redact_execution_data: bool | None = None,
+    ) -> Execution:
+        """Read an execution of any status: ``GET /executions/{executionId}``.
+
+        :param include_data: with the data of every node: heavy, and it can hold secrets.
+        :param ignore_data_size_limit: include data even above the server's limit.
+        :param redact_execution_data: hide what nodes put out.
+        :raises ServiceNotFoundError: no such execution, or it was not kept after its end.
+        """
+        query = {
+            "includeData": include_data,
+            "ignoreDataSizeLimit": ignore_data_size_limit,
+            "redactExecutionData": redact_execution_data,
+        }
+        number = _whole(execution_id)
+        return self._call(Execution, "GET", "/executions/{}", number, scope="execution:read", query=query)
+
+    def delete(self, execution_id: int | str) -> DeletedExecution:
+        """Delete an execution that is not running: ``DELETE /executions/{executionId}``.
+
+        A repeat after a lost answer says not found.
+
+        :raises ServiceInvalidRequestError: it is running.
+        :raises ServiceNotFoundError: no such execution.
+        """
+        return self._call(DeletedExecution, "DELETE", "/executions/{}", _whole(execution_id), scope="execution:delete")
+
+    def retry(
+        self, execution_id: int | str, *, load_workflow: bool | None = None, timeout: float | None = None
+    ) -> Execution:
+        """Run an execution again and wait until the new one ends: ``POST /executions/{executionId}/retry``.
+
+        Never repeat it after a timeout or a lost connection: every call starts another execution, even of a running
+        one. Look for one whose ``retry_of`` is this id instead. A failed retry is an answer too: check ``status``.
+
+        :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+        :param timeout: seconds to wait for the new execution to end, by default the connection's timeout.
+        :raises ServiceConflictError: it is queued, succeeded, or its data was not kept.
+        :raises ServiceTimeoutError: the new execution still runs.
+        :raises ServiceNotFoundError: no such execution.
+        """
+        body = given(loadWorkflow=load_workflow) or None
+        return self._call(
+            Execution,
+            "POST",
+            "/executions/{}/retry",
+            _whole(execution_id),
+            scope="execution:retry",
+            body=body,
+            repeatable=False,
+            timeout=timeout,
+        )
+
+    def stop(self, execution_id: int | str) -> StoppedExecution:
+        """Stop a queued, running or waiting execution: ``POST /executions/{executionId}/stop``.
+
+        Safe to repeat: a repeat is a conflict which says that it had ended.
+
+        :raises ServiceConflictError: it had ended already.
+        :raises ServiceNotFoundError: no such execution.
+        """
+        return self._call(
+            StoppedExecution,
+            "POST",
+            "/executions/{}/stop",
+            _whole(execution_id),
+            scope="execution:stop",
+            repeatable=True,
+        )
+
+    def stop_many(
+        self,
+        status: Sequence[Literal["queued", "running", "waiting"]],
+        *,
+        workflow_id: str | None = None,
+        started_after: Moment | None = None,
+        started_before: Moment | None = None,
+    ) -> StoppedCount:
+        """Stop all executions of a kind: ``POST /executions/stop``. Not repeated: it would stop later ones too.
+
+        :param status: one or more of queued (status ``new``), running and waiting.
+        :param workflow_id: only those of the workflow; without it, those of EVERY workflow.
+        :param started_after: moment with its time of day.
+        :param started_before: moment with its time of day.
+        :raises ServiceNotFoundError: no such workflow for this key.
+        """
+        require(not isinstance(status, str) and len(status) > 0, "status must be a list of at least one status")
+        require(workflow_id is None or bool(workflow_id.strip()), "workflow_id must not be empty")
+        body = given(
+            status=status,
+            workflowId=workflow_id,
+            startedAfter=moment(started_after),
+            startedBefore=moment(started_before),
+        )
+        return self._call(StoppedCount, "POST", "/executions/stop", scope="execution:stop", body=body, repeatable=False)
+
+    def list_tags(self, execution_id: int | str) -> builtins.list[Tag]:
+        """Read the annotation tags of an execution: ``GET /executions/{executionId}/tags``.
+
+        :raises ServiceNotFoundError: no such execution.
+        """
+        number = _whole(execution_id)
+        return self._call(builtins.list[Tag], "GET", "/executions/{}/tags", number, scope="executionTags:list")
+
+    def update_tags(self, execution_id: int | str, tag_ids: Sequence[str]) -> builtins.list[Tag]:
+        """Replace the annotation tags of an execution: ``PUT /executions/{executionId}/tags``. Safe to repeat.
+
+        :param tag_ids: ids of annotation tags, a registry of its own that the API can not add to.
+        :raises ServiceNotFoundError: no such execution, or a tag that does not exist.
+        """
+        number, body = _whole(execution_id), references(tag_ids)
+        return self._call(
+            builtins.list[Tag], "PUT", "/executions/{}/tags", number, scope="executionTags:update", body=body
+        )
+
+
+def _whole(execution_id: int | str) -> int | str:
+    text = str(execution_id)
+    require(
+        text.isascii() and text.isdecimal() and int(text) > 0,
+        f"an execution id must be a whole number from 1, not {execution_id!r}",
+    )
+    return execution_id

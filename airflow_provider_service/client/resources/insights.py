@@ -1,0 +1,28 @@
+"""Insights."""
+
+from __future__ import annotations
+
+from airflow_provider_service.client.models.insights import InsightsSummary
+from airflow_provider_service.client.resources._base import Moment, Resource, moment
+
+
+class Insights(Resource):
+    """Figures of production executions."""
+
+    def get_summary(
+        self,
+        *,
+        start_date: Moment | None = None,
+        end_date: Moment | None = None,
+        project_id: str | None = None,
+    ) -> InsightsSummary:
+        """Read the figures of a range of time: ``GET /insights/summary``.
+
+        :param start_date: moment, by default seven days ago.
+        :param end_date: moment, by default now.
+        :param project_id: only executions of the project; zeros for an unknown one.
+        :raises ServiceInvalidRequestError: the end is before the start.
+        :raises ServiceNotLicensedError: the start is longer ago than the plan allows.
+        """
+        query = {"startDate": moment(start_date), "endDate": moment(end_date), "projectId": project_id}
+        return self._call(InsightsSummary, "GET", "/insights/summary", scope="insights:read", query=query)

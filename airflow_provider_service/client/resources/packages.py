@@ -1,0 +1,139 @@
+"""Export and import of workflow packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from airflow_provider_service.client.models.packages import ImportResult
+from airflow_provider_service.client.resources._base import Resource, given, json_text, require
+
+
+class Packages(Resource):
+    """Workflow packages (beta in the service); they depend on the server's plan."""
+
+    def export(
+        self,
+        *,
+        workflow_ids: Sequence[str] | None = None,
+        folder_ids: Sequence[str] | None = None,
+        project_ids: Sequence[str] | None = None,
+        include_variable_values: bool | None = None,
+        include_tags: bool | None = None,
+        missing_workflow_dependency_policy: Literal["fail", "reference-only", "include-in-package"] | None = None,
+        workflow_version_policy: Literal["published-strict", "prefer-published", "ignore-unpublished", "latest"]
+        | None = None,
+        credential_export_policy: Literal["expression-values-only", "no-values"] | None = None,
+        include_archived_workflows: bool | None = None,
+        timeout: float | None = None,
+    ) -> bytes:
+        """Export workflows and folders, or projects: ``POST /n8n-packages/export``. Safe to repeat.
+
+        Scope ``workflow:export``, or ``project:export`` for projects; also ``variable:list`` when the values of
+        variables are included and there are any. Policies left out have the server's defaults.
+
+        :param workflow_ids: workflows to export.
+        :param folder_ids: folders to export, with all below them.
+        :param project_ids: projects to export, instead of workflows and folders.
+        :param timeout: seconds to wait for the answer instead of the connection's setting.
+        :returns: a gzipped tar archive.
+        :raises ServiceInvalidRequestError: a workflow that another one calls is missing from the selection.
+        :raises ServiceNotFoundError: one of the ids does not exist.
+        """
+        body = given(
+            workflowIds=workflow_ids,
+            folderIds=folder_ids,
+            projectIds=project_ids,
+            includeVariableValues=include_variable_values,
+            includeTags=include_tags,
+            missingWorkflowDependencyPolicy=missing_workflow_dependency_policy,
+            workflowVersionPolicy=workflow_version_policy,
+            credentialExportPolicy=credential_export_policy,
+            includeArchivedWorkflows=include_archived_workflows,
+        )
+        scope = "project:export" if project_ids else "workflow:export"
+        return self._call(
+            bytes,
+            "POST",
+            "/n8n-packages/export",
+            scope=scope,
+            body=body,
+            repeatable=True,
+            timeout=timeout,
+            binary=True,
+        )
+
+    def import_(
+        self,
+        package: bytes,
+        workflow_conflict_policy: Literal["new-version", "fail", "skip"],
+        *,
+        project_id: str | None = None,
+        folder_id: str | None = None,
+        credential_matching_mode: Literal["id-only", "name-and-type", "type-only"] | None = None,
+        credential_missing_mode: Literal["must-preexist", "create-stub"] | None = None,
+        bindings: Mapping[str, Any] | None = None,
+        workflow_id_policy: Literal["new", "source"] | None = None,
+        missing_node_type_mode: Literal["fail", "import-anyway"] | None = None,
+        workflow_publishing_policy: Literal["preserve-published-state", "match-source", "publish-all", "unpublish-all"]
+        | None = None,
+        project_conflict_policy: Literal["merge", "fail", "overwrite"] | None = None,
+        folder_conflict_policy: Literal["merge", "fail", "overwrite"] | None = None,
+        overwrite_deletion_policy: Literal["archive", "hard-delete"] | None = None,
+        data_table_matching_mode: Literal["by-id"] | None = None,
+        data_table_missing_mode: Literal["create", "must-preexist", "do-nothing"] | None = None,
+        data_table_schema_conflict_policy: Literal["keep-existing", "fail"] | None = None,
+        variable_missing_mode: Literal["do-nothing", "must-preexist", "create-stub", "create-with-value"] | None = None,
+        variable_conflict_policy: Literal["keep-existing", "overwrite", "fail"] | None = None,
+        variable_parent_policy: Literal["project", "global"] | None = None,
+        tag_missing_mode: Literal["create", "do-nothing"] | None = None,
+        tag_conflict_policy: Literal["skip", "fail", "rename"] | None = None,
+        timeout: float | None = None,
+    ) -> ImportResult:
+        """Import a package: ``POST /n8n-packages/import``. Scope ``workflow:import``. Never repeated.
+
+        Modes and policies left out have the server's defaults.
+
+        :param package: a gzipped tar archive, as :meth:`export` returns it.
+        :param workflow_conflict_policy: what to do with workflows that exist already.
+        :param project_id: project to import into, by default the personal one of the key's user.
+        :param folder_id: folder to import into, by default the project's root.
+        :param bindings: ids here by ids of the package and kind, e.g. ``{"credentials": {"a": "b"}}``.
+        :param timeout: seconds to wait for the answer instead of the connection's setting.
+        :raises ServiceConflictError: a conflict that a policy does not allow.
+        :raises ServiceInvalidRequestError: not a package, or something that must exist is missing.
+        :raises ServiceNotFoundError: no such project or folder.
+        """
+        require(isinstance(package, bytes) and len(package) > 0, "package must be the bytes of an archive")
+        fields = given(
+            workflowConflictPolicy=workflow_conflict_policy,
+            projectId=project_id,
+            folderId=folder_id,
+            credentialMatchingMode=credential_matching_mode,
+            credentialMissingMode=credential_missing_mode,
+            bindings=json_text(bindings),
+            workflowIdPolicy=workflow_id_policy,
+            missingNodeTypeMode=missing_node_type_mode,
+            workflowPublishingPolicy=workflow_publishing_policy,
+            projectConflictPolicy=project_conflict_policy,
+            folderConflictPolicy=folder_conflict_policy,
+            overwriteDeletionPolicy=overwrite_deletion_policy,
+            dataTableMatchingMode=data_table_matching_mode,
+            dataTableMissingMode=data_table_missing_mode,
+            dataTableSchemaConflictPolicy=data_table_schema_conflict_policy,
+            variableMissingMode=variable_missing_mode,
+            variableConflictPolicy=variable_conflict_policy,
+            variableParentPolicy=variable_parent_policy,
+            tagMissingMode=tag_missing_mode,
+            tagConflictPolicy=tag_conflict_policy,
+        )
+        return self._call(
+            ImportResult,
+            "POST",
+            "/n8n-packages/import",
+            scope="workflow:import",
+            body=fields,
+            files={"package": ("package.n8np", package, "application/gzip")},
+            repeatable=False,
+            timeout=timeout,
+        )

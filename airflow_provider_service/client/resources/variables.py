@@ -1,0 +1,59 @@
+"""Instance and project variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from airflow_provider_service.client.models.variables import Variable
+from airflow_provider_service.client.null import Null
+from airflow_provider_service.client.resources._base import Resource, given
+
+
+class Variables(Resource):
+    """Variables that workflows read; they depend on the server's plan (:class:`ServiceNotLicensedError`)."""
+
+    def list(
+        self,
+        *,
+        project_id: str | None = None,
+        state: Literal["empty"] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Variable]:
+        """Iterate over variables: ``GET /variables``.
+
+        :param project_id: only those of the project.
+        :param state: ``"empty"`` for those without a value.
+        :param limit: number of variables in total, None for all.
+        """
+        query = {"projectId": project_id, "state": state}
+        return self._pages(Variable, "/variables", scope="variable:list", query=query, limit=limit)
+
+    def create(self, key: str, value: str, *, project_id: str | None = None) -> None:
+        """Create a variable: ``POST /variables``. Not safe to repeat. The answer is empty: list to find the id.
+
+        :param key: a letter or underscore, then up to 49 letters, digits and underscores.
+        :param value: up to 1000 characters.
+        :param project_id: project it belongs to, by default the whole instance.
+        :raises ServiceInvalidRequestError: the key exists or is malformed.
+        """
+        body = given(key=key, value=value, projectId=project_id)
+        self._run("POST", "/variables", scope="variable:create", body=body)
+
+    def update(self, variable_id: str, key: str, value: str, *, project_id: str | Null | None = None) -> None:
+        """Change a variable: ``PUT /variables/{id}``. Safe to repeat.
+
+        :param key: the key, new or as it is.
+        :param value: the value, new or as it is.
+        :param project_id: project it belongs to; NULL for the whole instance.
+        :raises ServiceNotFoundError: no such variable.
+        """
+        body = given(key=key, value=value, projectId=project_id)
+        self._run("PUT", "/variables/{}", variable_id, scope="variable:update", body=body)
+
+    def delete(self, variable_id: str) -> None:
+        """Delete a variable: ``DELETE /variables/{id}``. A repeat after a lost answer says not found.
+
+        :raises ServiceNotFoundError: no such variable.
+        """
+        self._run("DELETE", "/variables/{}", variable_id, scope="variable:delete")

@@ -1,0 +1,122 @@
+"""Values of rows as their column's type holds them, so that what is compared is what gets written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._base import wire_time
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models.data_tables import DataTable
+
+#: Columns that every row has and nobody can write.
+SYSTEM_COLUMNS = ("id", "createdAt", "updatedAt")
+
+_WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]|$)")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+_datetime = TypeAdapter(datetime)
+
+
+def column_types(table: DataTable) -> dict[str, str]:
+    """Name and type of the columns that can be written, in the table's order."""
+    return {column.name: column.type for column in sorted(table.columns or (), key=lambda column: column.index)}
+
+
+def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> dict[str, Any]:
+    """Write the values of a row as their columns hold them.
+
+    :param types: type by column name.
+    :param place: what to call the row in a message, e.g. ``"row 3"``.
+    :raises ServiceInputError: no mapping, a column that the table lacks, or a value that its column can not hold.
+    """
+    if not isinstance(row, Mapping):
+        raise ServiceInputError(f"{place} is {type(row).__name__}, not a mapping of columns to values")
+    unknown = [name for name in row if name not in types]
+    if unknown:
+        raise ServiceInputError(
+            f"{place} has unknown columns {', '.join(map(repr, unknown))}; the table has {', '.join(types)}"
+        )
+    return {name: _typed(value, types[name], f"{place}, column {name!r}") for name, value in row.items()}
+
+
+def _typed(value: Any, column_type: str, place: str) -> Any:
+    if value is None or column_type not in _READERS:
+        return value
+    try:
+        return _READERS[column_type](value)
+    except (ValueError, OverflowError):
+        raise ServiceInputError(f"{place}: {value!r} is not a value of type {column_type}; nothing was sent") from None
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    if isinstance(value, date):
+        return value.isoformat()
+    raise ValueError(value)
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value.strip()):
+        raise ValueError(value)
+    if not isinstance(value, (str, int, float, Decimal)):
+        raise ValueError(value)
+    # The service holds doubles: whole numbers above 2**53 lose digits there, and so they must here.
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return int(number) if number.is_integer() and abs(number) < 1e21 else number
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, (str, int, float)):
+        raise ValueError(value)
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if text.strip().lower() not in _BOOLEANS and not isinstance(value, bool):
+        raise ValueError(value)
+    return _BOOLEANS[str(text).strip().lower()]
+
+
+def _date(value: Any) -> str:
+    if isinstance(value, str):
+        if _WIRE_TIME.fullmatch(value):
+            return value
+        value = _from_iso(value.strip())
+    elif not isinstance(value, datetime) and isinstance(value, date):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise ValueError(value)
+    # Without a time zone it means UTC, as it does to the service.
+    return wire_time(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
+
+
+def _from_iso(text: str) -> datetime:
+    if not _ISO_DATE.match(text):
+        raise ValueError(text)
+    try:
+        return _datetime.validate_python(text)
+    except ValidationError:
+        raise ValueError(text) from None
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "string": _string,
+    "number": _number,
+    "boolean": _boolean,
+    "date": _date,
+}

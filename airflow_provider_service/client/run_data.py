@@ -1,0 +1,79 @@
+"""Where an execution's data holds what: the failure, the last node's output, the item that started it.
+
+Reads executions that were asked for with ``include_data=True``. The data is the user's and of any shape: what is
+not where it should be is simply not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models.executions import Execution
+
+
+class Failure(NamedTuple):
+    """What made an execution fail: the node, if known, and the service's message, if any."""
+
+    node: str | None
+    message: str | None
+
+
+def failure_of(execution: Execution) -> Failure:
+    """Find the failing node and the message of a failed execution."""
+    error = _at(execution.data, "resultData", "error")
+    node = _text(_at(error, "node", "name")) or _failed_node(execution) or _last_node(execution)
+    message = _text(_at(error, "message"))
+    description = _text(_at(error, "description"))
+    if message and description and description != message:
+        message = f"{message} ({description})"
+    return Failure(node, message)
+
+
+def last_output(execution: Execution) -> list[Any]:
+    """The JSON items that the last node put out."""
+    runs = _at(execution.data, "resultData", "runData", _last_node(execution) or "")
+    items = _at(runs, -1, "data", "main", 0) or []
+    return [item.get("json") for item in items if isinstance(item, dict)]
+
+
+def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
+    """The JSON items that started the execution: for a webhook those with ``headers``, ``query`` and ``body``.
+
+    They sit at the first node's run once it ran, and on the stack of nodes to run before that.
+    """
+    stack = _at(execution.data, "executionData", "nodeExecutionStack") or []
+    runs = (_at(execution.data, "resultData", "runData") or {}).values()
+    places = [_at(entry, "data", "main", 0) for entry in stack]
+    places += [_at(run, 0, "data", "main", 0) for run in runs]
+    for place in places:
+        for item in place or []:
+            value = _at(item, "json")
+            if isinstance(value, dict):
+                yield value
+
+
+def _last_node(execution: Execution) -> str | None:
+    return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
+
+
+def _failed_node(execution: Execution) -> str | None:
+    run_data = _at(execution.data, "resultData", "runData") or {}
+    for name, runs in run_data.items():
+        if _at(runs, -1, "executionStatus") == "error":
+            return str(name)
+    return None
+
+
+def _at(value: Any, *path: str | int) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,247 @@
+"""The one place that sends a request: address, key, encoding, time limits, retries, errors."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urljoin, urlsplit
+
+import requests
+from pydantic_core import to_jsonable_python
+from requests.adapters import HTTPAdapter
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_before_delay, wait_random_exponential
+
+from airflow_provider_service.client import answers
+from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client.errors import ServiceApiError, ServiceInputError, ServiceRedirectError
+
+log = logging.getLogger(__name__)
+
+Query = Mapping[str, Any]
+
+MAX_RETRY_AFTER = 120.0
+# The server closes idle connections after about 6 s; a request that may not be repeated must not meet that race.
+REUSE_CONNECTION_SECONDS = 4.0
+# Methods whose repetition leaves the server as one call would.
+_REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+
+_exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
+
+
+class _SameOriginSession(requests.Session):
+    """A session that follows redirects of reads within one origin only.
+
+    ``requests`` drops only ``Authorization`` on the way to another host; the key travels in a header of its own.
+    """
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        target = super().get_redirect_target(resp)
+        if target is None:
+            return None
+        absolute = urljoin(resp.url, target)
+        if resp.request.method == "GET" and _origin(absolute) == _origin(resp.url):
+            return target
+        raise ServiceRedirectError(
+            f"redirected to {absolute.partition('?')[0]}, which was not followed so that the key stays here",
+            method=resp.request.method or "",
+            path=urlsplit(resp.url).path,
+            status=resp.status_code,
+            hint="Set the connection's host to the final address of the service",
+        )
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+class Transport:
+    """Sends requests to one server. Safe to use from several threads.
+
+    :param config: the server's settings.
+    :param sleep: waits between retries, in seconds; a test or a cancelled wait can replace it.
+    """
+
+    def __init__(self, config: ServiceConfig, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.config = config
+        self._key = config.api_key.get_secret_value()
+        self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
+        self._last_use = 0.0
+        self._session = _SameOriginSession()
+        adapter = HTTPAdapter(pool_connections=4, pool_maxsize=32)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
+        self._session.headers["Accept"] = "application/json"
+
+    def close(self) -> None:
+        """Close idle connections; the transport stays usable."""
+        self._session.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *ids: str | int,
+        scope: str | None = None,
+        query: Query | None = None,
+        body: Any = None,
+        files: Mapping[str, Any] | None = None,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+        binary: bool = False,
+    ) -> Any:
+        """Send one request of the API, repeat it while that is safe and may help, and return the decoded answer.
+
+        :param method: HTTP method.
+        :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
+        :param ids: values for the placeholders; they are percent-encoded.
+        :param scope: scope that the operation needs, named when the key lacks it.
+        :param query: query parameters by the names of the wire; those that are None are left out.
+        :param body: JSON body, or the text fields that go with ``files``.
+        :param files: parts of a multipart body.
+        :param repeatable: whether a second call does no harm; by default so for GET, PUT and DELETE.
+        :param timeout: seconds to wait for the answer instead of the connection's setting.
+        :param binary: return the bytes of the answer instead of decoding JSON.
+        :returns: the JSON value, bytes, or None for an empty answer.
+        :raises ServiceInputError: an id or a query value that can not be sent; nothing was sent.
+        :raises ServiceApiError: the child class that names what went wrong.
+        """
+        target = fill_path(path, ids)
+        request = self._prepare(method, target + encode_query(query), body, files)
+        repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
+
+        def send() -> Any:
+            if not repeatable:
+                self._drop_stale_connections()
+            response = self._answer(request, target, timeout)
+            return answers.decode(response, method, target, scope=scope, secret=self._key, binary=binary)
+
+        return self._retrying[repeatable](send)
+
+    def probe(self, path: str) -> int | None:
+        """Ask for a page of the server outside the API, without the key.
+
+        :param path: path below the base URL, e.g. ``/healthz/readiness``.
+        :returns: the HTTP status, or None when no answer came.
+        """
+        request = self._session.prepare_request(requests.Request("GET", self.config.base_url + path))
+        try:
+            return self._exchange(request, self.config.timeout).status_code
+        except (requests.RequestException, ServiceRedirectError):
+            return None
+
+    def _prepare(
+        self, method: str, target: str, body: Any, files: Mapping[str, Any] | None
+    ) -> requests.PreparedRequest:
+        headers = {self.config.api_key_header: self._key}
+        if files is None and body is not None:
+            body = to_json(body).encode()
+            headers["Content-Type"] = "application/json"
+        return self._session.prepare_request(
+            requests.Request(method, self.config.api_root + target, headers=headers, data=body, files=files)
+        )
+
+    def _answer(self, request: requests.PreparedRequest, path: str, timeout: float | None) -> requests.Response:
+        method = request.method or ""
+        try:
+            response = self._exchange(request, timeout or self.config.timeout)
+        except requests.RequestException as error:
+            raise answers.failure_to_answer(error, method, path, self.config) from None
+        finally:
+            self._last_use = time.monotonic()
+        log.debug("%s %s answered %s", method, path, response.status_code)
+        return response
+
+    def _exchange(self, request: requests.PreparedRequest, timeout: float) -> requests.Response:
+        config = self.config
+        settings = self._session.merge_environment_settings(
+            request.url or "", dict(config.proxies or {}), False, config.verify, config.cert
+        )
+        if config.verify is not True:
+            settings["verify"] = config.verify  # an environment's CA bundle must not undo what the connection says
+        return self._session.send(request, timeout=(config.connect_timeout, timeout), **settings)
+
+    def _drop_stale_connections(self) -> None:
+        if time.monotonic() - self._last_use > REUSE_CONNECTION_SECONDS:
+            self._session.close()
+
+
+def _retrying(repeatable: bool, deadline: float, sleep: Callable[[float], None]) -> Retrying:
+    return Retrying(
+        retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable)),
+        wait=_pause,
+        stop=stop_before_delay(deadline),
+        sleep=sleep,
+        before_sleep=_tell,
+        reraise=True,
+    )
+
+
+def to_json(value: Any) -> str:
+    """Write a value as compact JSON.
+
+    :raises ServiceInputError: a value that JSON can not hold.
+    """
+    try:
+        text = json.dumps(value, default=to_jsonable_python, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text.encode()
+    except (TypeError, ValueError) as error:
+        raise ServiceInputError(f"an argument can not be written as JSON: {error}; nothing was sent") from None
+    return text
+
+
+def fill_path(path: str, ids: Sequence[str | int]) -> str:
+    """Put percent-encoded ids into a path.
+
+    :raises ServiceInputError: an id that is empty, of another type, or would change the path.
+    """
+    return path.format(*map(_segment, ids)) if ids else path
+
+
+def _segment(value: str | int) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ServiceInputError(f"an id must be text or a whole number, not {type(value).__name__}; nothing was sent")
+    text = str(value)
+    if text.strip() in ("", ".", ".."):
+        raise ServiceInputError(f"{text!r} can not be an id; nothing was sent")
+    return _quote(text)
+
+
+def encode_query(query: Query | None) -> str:
+    """Encode query parameters with nothing left raw, as the server demands; booleans become lower case."""
+    pairs = [f"{_quote(name)}={_quote(_text(value))}" for name, value in (query or {}).items() if value is not None]
+    return f"?{'&'.join(pairs)}" if pairs else ""
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quote(text: str) -> str:
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise ServiceInputError(f"{text!r} is not valid Unicode text; nothing was sent") from None
+
+
+def _worth_repeating(error: BaseException, repeatable: bool) -> bool:
+    if not isinstance(error, ServiceApiError) or not error.repeat_may_help:
+        return False
+    return repeatable or error.not_processed
+
+
+def _pause(state: RetryCallState) -> float:
+    asked = getattr(_error_of(state), "retry_after", None)
+    return _exponential_jitter(state) if asked is None else min(asked, MAX_RETRY_AFTER)
+
+
+def _tell(state: RetryCallState) -> None:
+    pause = state.next_action.sleep if state.next_action else 0.0
+    log.warning("%s. Attempt %d; trying again in %.1f s", _error_of(state), state.attempt_number, pause)
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
