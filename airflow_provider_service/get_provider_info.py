@@ -1,0 +1,90 @@
+"""What Airflow is told about this provider; imports nothing, since Airflow reads it at every start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+UI_FIELD_BEHAVIOUR: dict[str, Any] = {
+    "hidden-fields": ["login", "schema"],
+    "relabeling": {"host": "Base URL", "password": "API key"},
+    "placeholders": {
+        "host": "https://service.example.com",
+        "password": "key made in the service under Settings, API",
+        "extra": '{"api_key_header": "X-N8N-API-KEY"}',
+    },
+}
+
+
+def _field(label: str, kind: str, description: str, **schema: Any) -> dict[str, Any]:
+    return {"label": label, "schema": {"type": [kind, "null"], **schema}, "description": description}
+
+
+CONNECTION_FIELDS: dict[str, Any] = {
+    "api_key_header": _field(
+        "Key header", "string", "Header that carries the key; n8n expects X-N8N-API-KEY", default="X-SERVICE-API-KEY"
+    ),
+    "api_version": _field("API version", "integer", "Number in the path of the API root", default=1, minimum=1),
+    "webhook_url": _field("Webhook URL", "string", "Address of production webhooks, when it is not the base URL"),
+    "timeout": _field("Timeout", "number", "Seconds to wait for an answer", default=30),
+    "connect_timeout": _field("Connect timeout", "number", "Seconds to wait for a connection", default=5),
+    "retry_deadline": _field(
+        "Retry deadline",
+        "number",
+        "Seconds in which all tries of a call must begin; 0: one try",
+        default=60,
+    ),
+    "verify": _field("Verify TLS", "string", "true, false, or the path of a CA bundle", default="true"),
+    "cert": _field("Client certificate", "string", "Path of a certificate, or a JSON pair of certificate and key"),
+    "proxies": _field("Proxies", "string", 'Proxy by scheme as JSON: {"https": "http://proxy:3128"}'),
+    "page_size": _field("Page size", "integer", "Items to ask for in a page", default=250, minimum=1, maximum=250),
+}
+
+_INTEGRATION = "Service"
+_PACKAGE = "airflow_provider_service"
+
+
+def _modules(*names: str) -> list[dict[str, Any]]:
+    return [{"integration-name": _INTEGRATION, "python-modules": [f"{_PACKAGE}.{name}" for name in names]}]
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Describe the provider as Airflow's provider schema asks."""
+    return {
+        "package-name": "airflow-provider-service",
+        "name": "Service",
+        "description": "Drive a workflow-automation service from Airflow, and wait for its executions.",
+        "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
+        "connection-types": [
+            {
+                "connection-type": "service",
+                "hook-class-name": f"{_PACKAGE}.hooks.service.ServiceHook",
+                "hook-name": "Service",
+                "ui-field-behaviour": UI_FIELD_BEHAVIOUR,
+                "conn-fields": CONNECTION_FIELDS,
+            }
+        ],
+        "hooks": _modules("hooks.service"),
+        "operators": _modules(
+            "operators.audit",
+            "operators.community_packages",
+            "operators.credentials",
+            "operators.data_tables",
+            "operators.executions",
+            "operators.generic",
+            "operators.insights",
+            "operators.rows",
+            "operators.source_control",
+            "operators.tags",
+            "operators.users",
+            "operators.variables",
+            "operators.workflows",
+        ),
+        "sensors": _modules("sensors.execution"),
+        "triggers": _modules("triggers.execution"),
+        "extra-links": [
+            f"{_PACKAGE}.links.ServiceDataTableLink",
+            f"{_PACKAGE}.links.ServiceExecutionLink",
+            f"{_PACKAGE}.links.ServicePageLink",
+            f"{_PACKAGE}.links.ServiceWorkflowLink",
+        ],
+    }

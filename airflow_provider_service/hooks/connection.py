@@ -1,0 +1,58 @@
+"""The one place that reads an Airflow connection."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client.errors import ServiceConfigError
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+
+_PROTOCOLS = ("http", "https")
+
+
+def config_of(connection: Connection) -> ServiceConfig:
+    """Read the settings of a connection of type ``service``.
+
+    :param connection: base URL in ``host`` (and ``port``), key in ``password``, the rest in ``extra``;
+        ``schema`` may hold ``http`` or ``https``, or the path prefix when the connection came as a URI.
+    :raises ServiceConfigError: a field is unknown, missing or wrong.
+    """
+    source = f"connection '{connection.conn_id}'"
+    extra = _extra(source, connection.extra)
+    taken = {"base_url", "api_key"} & extra.keys()
+    if taken:
+        raise ServiceConfigError(f"{source}: {', '.join(sorted(taken))} belong in host and password, not in extra")
+    return ServiceConfig.parse(
+        source, {"base_url": _base_url(source, connection), "api_key": connection.password, **extra}
+    )
+
+
+def _extra(source: str, text: str | None) -> dict[str, Any]:
+    try:
+        extra = json.loads(text or "{}")
+    except ValueError:
+        extra = None
+    if not isinstance(extra, dict):
+        raise ServiceConfigError(f"{source}: extra must be a JSON object")
+    return extra
+
+
+def _base_url(source: str, connection: Connection) -> str:
+    host, schema = (connection.host or "").strip(), (connection.schema or "").strip("/")
+    if not host:
+        raise ServiceConfigError(f"{source}: host is empty; it holds the base URL, e.g. https://service.example.com")
+    if "://" not in host:
+        host = f"{schema if schema in _PROTOCOLS else 'https'}://{host}"
+    try:
+        parts = urlsplit(host)
+        port = f":{connection.port}" if connection.port and not parts.port else ""
+    except ValueError:
+        raise ServiceConfigError(f"{source}: host is not an address such as https://service.example.com") from None
+    prefix = f"/{schema}" if schema and schema not in _PROTOCOLS else ""
+    tail = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}{port}{parts.path.rstrip('/')}{prefix}{tail}"

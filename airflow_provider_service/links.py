@@ -1,0 +1,81 @@
+"""Where the service shows an object, and the buttons that lead there. The one place that builds a page's address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from airflow.providers.common.compat.sdk import BaseOperatorLink
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import BaseOperator, Context
+    from airflow.sdk.types import TaskInstanceKey
+
+
+WORKFLOWS_PAGE = "/home/workflows"
+WORKFLOW_PAGE = "/workflow/{}"
+EXECUTIONS_PAGE = "/home/executions"
+WORKFLOW_EXECUTIONS_PAGE = "/workflow/{}/executions"
+EXECUTION_PAGE = "/workflow/{}/executions/{}"
+DATA_TABLE_PAGE = "/projects/{}/datatables/{}"
+VARIABLES_PAGE = "/home/variables"
+CREDENTIALS_PAGE = "/home/credentials"
+USERS_PAGE = "/settings/users"
+COMMUNITY_PACKAGES_PAGE = "/settings/community-nodes"
+SOURCE_CONTROL_PAGE = "/settings/environments"
+INSIGHTS_PAGE = "/insights"
+
+
+def page_url(base_url: str, path: str, *ids: str | int) -> str:
+    """Address of a page of the service; ids fill the ``{}`` of the path, encoded."""
+    return base_url + path.format(*(quote(str(value), safe="") for value in ids))
+
+
+def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> str:
+    """Address of an execution's page."""
+    return page_url(base_url, EXECUTION_PAGE, workflow_id, execution_id)
+
+
+class ServiceLink(BaseOperatorLink):
+    """Base of the links: the address is pushed as soon as it is known, so the button works while the task waits."""
+
+    name = "Service"
+
+    @property
+    def xcom_key(self) -> str:
+        """XCom key that holds the address."""
+        return f"_link_{type(self).__name__}"
+
+    def push(self, context: Context, url: str) -> None:
+        """Make the button of this task instance lead to an address."""
+        context["ti"].xcom_push(key=self.xcom_key, value=url)
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """Return the pushed address, or nothing when the task did not get that far."""
+        from airflow.providers.common.compat.sdk import XCom
+
+        return XCom.get_value(key=self.xcom_key, ti_key=ti_key) or ""
+
+
+class ServiceWorkflowLink(ServiceLink):
+    """Button to the workflow's page."""
+
+    name = "Workflow"
+
+
+class ServiceExecutionLink(ServiceLink):
+    """Button to the execution's page."""
+
+    name = "Execution"
+
+
+class ServiceDataTableLink(ServiceLink):
+    """Button to the data table's page."""
+
+    name = "Data table"
+
+
+class ServicePageLink(ServiceLink):
+    """Button to the page of the service that shows the task's subject."""
+
+    name = "Service"
