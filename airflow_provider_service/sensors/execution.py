@@ -1,0 +1,149 @@
+"""The sensor that waits for an execution."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import BaseSensorOperator, conf
+
+from airflow_provider_service.links import ServiceExecutionLink, execution_url
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context, PokeReturnValue
+
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.waiting import OnVanished, Outcome, Watch
+
+# Pause between two looks while looking fails, when the poke interval is longer.
+FAULT_PAUSE_SECONDS = 10.0
+
+
+class ServiceExecutionSensor(BaseSensorOperator):
+    """Wait until an execution has ended. Reads only; safe to repeat.
+
+    ``success`` ends the wait. ``error``, ``canceled`` and ``crashed`` fail the task for good, with the failing node,
+    the service's message and the execution's address. ``new``, ``running``, ``waiting`` and unknown statuses go on.
+    All modes judge alike; ``soft_fail`` skips when the execution failed, vanished or did not end in time.
+
+    :param execution_id: the execution.
+    :param on_vanished: what it means that the execution can not be found: ``"fail"`` or ``"succeed"``. It was deleted
+        or pruned, its workflow does not save such executions, or it never existed.
+    :param fault_tolerance: seconds that looking may fail in a row before the task fails; 300 by default.
+    :param deferrable: wait in the triggerer, where thousands of waits share their requests; by default as
+        ``[operators] default_deferrable`` says.
+    :param service_conn_id: Airflow connection of type ``service``.
+    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``.
+    """
+
+    template_fields: Sequence[str] = ("service_conn_id", "execution_id", "on_vanished")
+    operator_extra_links = (ServiceExecutionLink(),)
+    ui_color = "#ede9fe"
+
+    def __init__(
+        self,
+        *,
+        execution_id: str | int,
+        on_vanished: OnVanished = "fail",
+        fault_tolerance: float = 300.0,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        service_conn_id: str = "service_default",
+        poke_interval: float = 10.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+        self.execution_id = execution_id
+        self.on_vanished = on_vanished
+        self.fault_tolerance = fault_tolerance
+        self.deferrable = deferrable
+        self.service_conn_id = service_conn_id
+
+    def execute(self, context: Context) -> Any:
+        """Wait in the mode that was asked for."""
+        self._deadline = self._began(context) + self.timeout
+        if not self.deferrable:
+            return super().execute(context)
+        outcome = self._observe(context)
+        if outcome is not None:
+            return self._settle(outcome)
+        return self._defer()
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Look once."""
+        from airflow.providers.common.compat.sdk import PokeReturnValue
+
+        outcome = self._observe(context)
+        if outcome is None:
+            return PokeReturnValue(is_done=False)
+        return PokeReturnValue(is_done=True, xcom_value=self._settle(outcome))
+
+    def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
+        """End the task as the trigger's event says."""
+        from airflow_provider_service.waiting import Outcome
+
+        try:
+            return self._settle(Outcome.from_event(event))
+        finally:
+            # _settle has decided; the base class would replace the message with one that says nothing.
+            self.soft_fail = self.never_fail = False
+
+    def _began(self, context: Context) -> float:
+        first = getattr(context["ti"], "get_first_reschedule_date", None) if self.reschedule else None
+        moment = first(context) if first else None
+        return moment.timestamp() if moment else time.time()
+
+    def _watch(self) -> Watch:
+        from airflow_provider_service.waiting import Watch
+
+        return Watch(
+            str(self.execution_id).strip(),
+            on_vanished=self.on_vanished,
+            fault_tolerance=self.fault_tolerance,
+        )
+
+    def _observe(self, context: Context) -> Outcome | None:
+        """Look, and look again while looking fails; None when the execution has not ended and there is time left."""
+        from airflow_provider_service.client import ServiceClient
+        from airflow_provider_service.hooks.service import ServiceHook
+        from airflow_provider_service.waiting import timed_out
+
+        watch = self._watch()
+        config = ServiceHook(self.service_conn_id).config.model_copy(update={"retry_deadline": 0.0})
+        with ServiceClient(config) as client:
+            outcome = watch.look(client)
+            while outcome is None and watch.in_trouble and time.time() < self._deadline:
+                time.sleep(min(self.poke_interval, FAULT_PAUSE_SECONDS))
+                outcome = watch.look(client)
+            self._link(context, client, watch)
+        if outcome is None and time.time() >= self._deadline:
+            return timed_out(watch.execution_id, self.timeout)
+        return outcome
+
+    def _link(self, context: Context, client: ServiceClient, watch: Watch) -> None:
+        if watch.workflow_id:
+            url = execution_url(client.base_url, watch.workflow_id, watch.execution_id)
+            ServiceExecutionLink().push(context, url)
+            self.log.info("Waiting for execution %s: %s", watch.execution_id, url)
+
+    def _settle(self, outcome: Outcome) -> dict[str, Any]:
+        from airflow_provider_service.waiting import settle
+
+        return settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
+
+    def _defer(self) -> None:
+        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+        watch = self._watch()
+        self.defer(
+            trigger=ServiceExecutionTrigger(
+                service_conn_id=self.service_conn_id,
+                execution_id=watch.execution_id,
+                poll_interval=self.poke_interval,
+                deadline=self._deadline,
+                timeout=self.timeout,
+                on_vanished=self.on_vanished,
+                fault_tolerance=self.fault_tolerance,
+            ),
+            method_name="execute_complete",
+        )

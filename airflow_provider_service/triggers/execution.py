@@ -1,0 +1,84 @@
+"""The trigger that waits for an execution."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_service.triggers.polling import config_for, poller_for
+from airflow_provider_service.waiting import OnVanished, Outcome, Watch, timed_out
+
+
+class ServiceExecutionTrigger(BaseTrigger):
+    """Fires once, when an execution has ended, can not be observed, or its deadline has passed.
+
+    :param service_conn_id: Airflow connection of type ``service``.
+    :param execution_id: the execution.
+    :param poll_interval: seconds between two looks; waits of the same interval share their requests.
+    :param deadline: moment that ends the wait, in seconds since the epoch; a restart of the triggerer keeps it.
+    :param timeout: seconds from the begin of the wait to the deadline, for the message.
+    :param on_vanished: ``"fail"`` or ``"succeed"`` when the execution can not be found.
+    :param fault_tolerance: seconds that looking may fail in a row.
+    """
+
+    def __init__(
+        self,
+        *,
+        service_conn_id: str,
+        execution_id: str,
+        poll_interval: float,
+        deadline: float,
+        timeout: float,
+        on_vanished: OnVanished,
+        fault_tolerance: float,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.service_conn_id = service_conn_id
+        self.execution_id = execution_id
+        self.poll_interval = poll_interval
+        self.deadline = deadline
+        self.timeout = timeout
+        self.on_vanished = on_vanished
+        self.fault_tolerance = fault_tolerance
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class path and arguments that make this trigger again."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "service_conn_id": self.service_conn_id,
+                "execution_id": self.execution_id,
+                "poll_interval": self.poll_interval,
+                "deadline": self.deadline,
+                "timeout": self.timeout,
+                "on_vanished": self.on_vanished,
+                "fault_tolerance": self.fault_tolerance,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait, and fire the outcome."""
+        try:
+            outcome = await self._outcome()
+        except Exception as error:
+            # A trigger that dies gives the task an unreadable failure; this one says what happened.
+            self.log.exception("The wait for execution %s broke", self.execution_id)
+            reason = f"the wait for execution {self.execution_id} broke: {error}"
+            outcome = Outcome(self.execution_id, "unobservable", reason)
+        yield TriggerEvent(outcome.to_event())
+
+    async def _outcome(self) -> Outcome:
+        watch = Watch(self.execution_id, on_vanished=self.on_vanished, fault_tolerance=self.fault_tolerance)
+        while True:
+            poller = poller_for(await config_for(self.service_conn_id), self.poll_interval)
+            try:
+                remaining = self.deadline - time.time()
+                outcome = await asyncio.wait_for(poller.wait(watch, self.service_conn_id), max(remaining, 0.0))
+            except asyncio.TimeoutError:
+                return await poller.look(watch) or timed_out(self.execution_id, self.timeout)
+            if outcome is not None:
+                return outcome
