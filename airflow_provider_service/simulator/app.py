@@ -1,0 +1,109 @@
+"""The HTTP application: every operation under ``/api/v1``, webhooks, health, and the pages of everything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from urllib.parse import unquote
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from airflow_provider_service.simulator import routes as _routes  # noqa: F401 - registers the operations
+from airflow_provider_service.simulator.gateway import OPERATIONS, Operation, handle, html_response, json_response
+from airflow_provider_service.simulator.routes.webhooks import answer_test_webhook, answer_webhook
+from airflow_provider_service.simulator.state import State
+
+API_ROOT = "/api/v1"
+_ANY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
+
+
+def build_app(state: State) -> ASGIApp:
+    """Make the application of one service."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    # Fixed segments go before parameters: /workflows/{id}/tags is not a version of a workflow.
+    for op in sorted(OPERATIONS.values(), key=lambda op: [part.startswith("{") for part in op.path.split("/")]):
+        app.add_route(API_ROOT + op.path, _endpoint(op, state), methods=[op.method])
+    app.add_route(f"{API_ROOT}/openapi.yml", _contract, methods=["GET"])
+    app.add_route("/webhook/{path:path}", _webhook(state), methods=_ANY_METHOD)
+    app.add_route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD)
+    app.add_exception_handler(HTTPException, _unroutable)
+    app.add_exception_handler(Exception, _fault)
+    return EdgeLayer(app, state)
+
+
+def _endpoint(op: Operation, state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return await handle(request, op, state)
+
+    return endpoint
+
+
+def _webhook(state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return await answer_webhook(request, state)
+
+    return endpoint
+
+
+async def _unroutable(request: Request, error: Exception) -> Response:
+    path = unquote(request.scope["path"])
+    if not path.startswith(f"{API_ROOT}/"):
+        return no_such_page(request.method, path)
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        return json_response(405, {"message": f"{request.method} method not allowed"})
+    return json_response(404, {"message": "not found"})
+
+
+async def _fault(_request: Request, _error: Exception) -> Response:
+    return json_response(500, {"message": "Internal server error"})
+
+
+def no_such_page(method: str, path: str) -> Response:
+    """The HTML 404 of a path that no part of the service answers."""
+    return html_response(404, f"Cannot {method} {path}")
+
+
+async def _contract(_request: Request) -> Response:
+    """The published contract, readable without a key: JSON, which is YAML too."""
+    paths: dict[str, dict[str, object]] = {}
+    for op in OPERATIONS.values():
+        described = {"operationId": op.name, "responses": {str(op.status): {"description": "Success"}}}
+        paths.setdefault(op.path, {})[op.method.lower()] = described
+    contract = {
+        "openapi": "3.0.0",
+        "info": {"title": "Service Public API", "version": "1.1.1"},
+        "servers": [{"url": API_ROOT}],
+        "paths": paths,
+    }
+    return Response(json.dumps(contract, indent=1), media_type="text/yaml; charset=utf-8")
+
+
+class EdgeLayer:
+    """ASGI layer for what concerns every path: health, booting, preflight, undecoded routing."""
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what is no matter of a route; route everything else."""
+        answer = self._answer(scope["method"], scope["path"])
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        # Routes see the path undecoded, so that %2F stays inside a segment; parameters are decoded afterwards.
+        await self._app({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send)
+
+    def _answer(self, method: str, path: str) -> Response | None:
+        if path == "/healthz":
+            return json_response(200, {"status": "ok"})
+        if path == "/healthz/readiness":
+            ready = not self._state.booting
+            return json_response(200 if ready else 503, {"status": "ok" if ready else "error"})
+        if self._state.booting:
+            return no_such_page(method, path)
+        return Response(None, 204) if method == "OPTIONS" else None

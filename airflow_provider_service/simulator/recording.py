@@ -1,0 +1,62 @@
+"""Keeps a record of the requests that came in, never of the key."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_MOST_REQUESTS = 10_000
+_LONGEST_BODY = 256 * 1024
+
+
+@dataclass
+class RecordedRequest:
+    """One request: decoded path, raw query string, and the status it was answered with.
+
+    ``status`` is None until it is answered, and for good when the connection was closed without an answer.
+    """
+
+    method: str
+    path: str
+    query: str
+    status: int | None = None
+    content: bytearray = field(default_factory=bytearray, repr=False)
+
+    @property
+    def body(self) -> Any:
+        """The JSON body; None without one, and for one above 256 KiB."""
+        try:
+            return json.loads(self.content)
+        except ValueError:
+            return None
+
+
+class RecordingLayer:
+    """ASGI layer around everything else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.requests: deque[RecordedRequest] = deque(maxlen=_MOST_REQUESTS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Note the request as it comes in, and its status as its answer begins."""
+        record = RecordedRequest(scope["method"], unquote(scope["path"]), scope["query_string"].decode("latin-1"))
+        self.requests.append(record)
+
+        async def heard() -> Message:
+            message = await receive()
+            if len(record.content) < _LONGEST_BODY:
+                record.content += message.get("body", b"")
+            return message
+
+        async def said(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                record.status = message["status"]
+            await send(message)
+
+        await self.app(scope, heard, said)

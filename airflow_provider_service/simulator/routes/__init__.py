@@ -1,0 +1,47 @@
+"""Every resource's endpoints; importing this package registers them all."""
+
+from __future__ import annotations
+
+from airflow_provider_service.simulator.routes import (
+    audit,
+    community_packages,
+    credentials,
+    data_table_columns,
+    data_table_rows,
+    data_tables,
+    discover,
+    executions,
+    folders,
+    insights,
+    packages,
+    projects,
+    source_control,
+    tags,
+    test_runs,
+    users,
+    variables,
+    webhooks,
+    workflows,
+)
+
+__all__ = [
+    "audit",
+    "community_packages",
+    "credentials",
+    "data_table_columns",
+    "data_table_rows",
+    "data_tables",
+    "discover",
+    "executions",
+    "folders",
+    "insights",
+    "packages",
+    "projects",
+    "source_control",
+    "tags",
+    "test_runs",
+    "users",
+    "variables",
+    "webhooks",
+    "workflows",
+]

@@ -1,0 +1,61 @@
+"""Data tables: ``/data-tables``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_service.simulator.gateway import Call, operation
+from airflow_provider_service.simulator.paging import page
+from airflow_provider_service.simulator.tables import Table
+from airflow_provider_service.simulator.tables.filters import FILTER
+from airflow_provider_service.simulator.tables.types import COLUMN_TYPES
+from airflow_provider_service.simulator.validation import PAGING, ApiError, Array, Body, Enum, Object, Param, Text
+
+_NAME = Text(min=1, max=128)
+# The published contract names json, the service then refuses it.
+_COLUMN = Object(required={"name": Text(min=1), "type": Enum((*COLUMN_TYPES, "json"))})
+_CREATE = Body(required={"name": _NAME, "columns": Array(items=_COLUMN)}, optional={"projectId": Text()})
+_UPDATE = Body(required={"name": _NAME})
+_QUERY = (*PAGING, FILTER, Param("sortBy"))
+
+
+@operation("list_data_tables", "GET", "/data-tables", scope="dataTable:list", family="strict", query=_QUERY)
+def list_data_tables(call: Call) -> Any:
+    tables = call.state.data_tables.find(call.query.get("filter", {}), call.query.get("sortBy"))
+    return page(call, tables, over="refuse", shape=_list_item)
+
+
+def _list_item(table: Table) -> dict[str, Any]:
+    described = table.describe()
+    for column in described["columns"]:
+        del column["dataTableId"]
+    return described
+
+
+@operation(
+    "create_data_table", "POST", "/data-tables", scope="dataTable:create", family="strict", status=201, body=_CREATE
+)
+def create_data_table(call: Call) -> Any:
+    project_id = call.body.get("projectId", call.state.personal_project_id)
+    if call.state.projects.find(project_id) is None:
+        raise ApiError(400, f'Project with ID "{project_id}" not found')
+    return call.state.data_tables.create(call.body["name"], call.body["columns"], project_id).describe()
+
+
+@operation("get_data_table", "GET", "/data-tables/{dataTableId}", scope="dataTable:read", family="strict")
+def get_data_table(call: Call) -> Any:
+    return call.state.data_tables.get(call.path["dataTableId"]).describe()
+
+
+@operation(
+    "update_data_table", "PATCH", "/data-tables/{dataTableId}", scope="dataTable:update", family="strict", body=_UPDATE
+)
+def update_data_table(call: Call) -> Any:
+    return call.state.data_tables.rename(call.path["dataTableId"], call.body["name"]).describe()
+
+
+@operation(
+    "delete_data_table", "DELETE", "/data-tables/{dataTableId}", scope="dataTable:delete", family="strict", status=204
+)
+def delete_data_table(call: Call) -> None:
+    call.state.data_tables.delete(call.path["dataTableId"])

@@ -1,0 +1,218 @@
+"""Production webhooks: the way runs are started. They lie outside the API and know no API key."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from airflow_provider_service.simulator.engine.expressions import ExpressionError, evaluate
+from airflow_provider_service.simulator.engine.nodes import RESPOND, WebhookAnswer
+from airflow_provider_service.simulator.engine.run import Snapshot
+from airflow_provider_service.simulator.gateway import (
+    ApiError,
+    error_response,
+    hold_open,
+    json_response,
+    parse_json,
+    read_body,
+    read_form,
+)
+from airflow_provider_service.simulator.state import State
+from airflow_provider_service.simulator.stores.executions import Execution
+from airflow_provider_service.simulator.stores.webhooks import LiveWebhook
+
+_HINT = (
+    "The workflow must be active for a production URL to run successfully. You can activate the workflow using the "
+    "toggle in the top-right of the editor. Note that unlike test URL calls, production URL calls aren't shown on the "
+    "canvas (only in the executions list)"
+)
+_TEST_HINT = (
+    "Click the 'Execute workflow' button on the canvas, then try again. (In test mode, the webhook only works for one "
+    "call after you click this button)"
+)
+_FAILED = WebhookAnswer(500, {"message": "Error in workflow"})
+_BROKEN_OFF = WebhookAnswer(500, {"code": 0, "message": "There was a problem executing the workflow"})
+
+
+async def answer_webhook(request: Request, state: State) -> Response:
+    """Start the workflow that listens here and answer in the way its webhook node says."""
+    content = await read_body(request)
+    if isinstance(content, Response):
+        return content
+    state.settle()
+    path = unquote(request.path_params["path"]).strip("/")
+    try:
+        live = _find(state, request.method, path)
+        answer = _denied(request, state, live)
+        if answer is None:
+            item = await _trigger_item(request, state, path, content)
+            answer = await _run(request, state, live, item)
+    except ApiError as error:
+        return error_response(error)
+    return _respond(answer)
+
+
+async def answer_test_webhook(request: Request) -> Response:
+    """Test webhooks answer only while an editor listens, which never happens here."""
+    path = unquote(request.path_params["path"]).strip("/")
+    message = f'The requested webhook "{path}" is not registered.'
+    return json_response(404, {"code": 404, "message": message, "hint": _TEST_HINT})
+
+
+def _respond(answer: WebhookAnswer) -> Response:
+    if answer.body is None:
+        return Response(None, answer.status, dict(answer.headers))
+    if isinstance(answer.body, str) and answer.media_type is not None:
+        return Response(answer.body, answer.status, dict(answer.headers), media_type=answer.media_type)
+    return json_response(answer.status, answer.body, answer.headers)
+
+
+# ---------------------------------------------------------------- who answers
+
+
+def _find(state: State, method: str, path: str) -> LiveWebhook:
+    live = state.workflows.webhooks.find(method, path)
+    if live is not None:
+        return live
+    others = state.workflows.webhooks.methods(path)
+    message = f'The requested webhook "{method} {path}" is not registered.'
+    if others:
+        wanted = " or ".join(others)
+        message = f"This webhook is not registered for {method} requests. Did you mean to make a {wanted} request?"
+    raise ApiError(404, message, code=404, hint=_HINT)
+
+
+def _denied(request: Request, state: State, live: LiveWebhook) -> WebhookAnswer | None:
+    """Check the node's own authentication.
+
+    :return: the refusal, or None
+    :raises ApiError: 500 for a way that cannot be checked: it fails closed
+    """
+    kind = (live.node.get("parameters") or {}).get("authentication", "none")
+    if kind == "none":
+        return None
+    reference = (live.node.get("credentials") or {}).get("httpHeaderAuth") or {}
+    if kind != "headerAuth" or state.credentials.find(reference.get("id", "")) is None:
+        raise ApiError(500, "No authentication data defined on node!", code=0)
+    expected = state.credentials.data(reference["id"])
+    given = request.headers.get(str(expected.get("name", "")))
+    if given is not None and hmac.compare_digest(given.encode(), str(expected.get("value")).encode()):
+        return None
+    return WebhookAnswer(403, "Authorization data is wrong!", media_type="text/plain; charset=utf-8")
+
+
+# ---------------------------------------------------------------- what it is given
+
+
+async def _trigger_item(request: Request, state: State, path: str, content: bytes) -> dict[str, Any]:
+    query = {
+        name: values[0] if len(values) == 1 else values
+        for name, values in parse_qs(request.url.query, keep_blank_values=True).items()
+    }
+    return {
+        "headers": dict(request.headers),
+        "params": {},
+        "query": query,
+        "body": await _read_input(request, content),
+        "webhookUrl": f"{state.base_url}/webhook/{path}",
+        "executionMode": "production",
+    }
+
+
+async def _read_input(request: Request, content: bytes) -> Any:
+    """Read a body by its media type; text stays text.
+
+    :raises ApiError: 422 for malformed JSON
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not content:
+        return {}
+    if media_type == "application/json":
+        try:
+            return parse_json(content)
+        except ValueError as error:
+            raise ApiError(422, "Failed to parse request body", code=422) from error
+    if media_type == "application/x-www-form-urlencoded":
+        return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
+    if media_type == "multipart/form-data":
+        return (await read_form(request, content))[0]
+    return content.decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- running and answering
+
+
+async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str, Any]) -> WebhookAnswer:
+    workflow = state.workflows.get(live.workflow_id)
+    snapshot = workflow.snapshot(workflow.versions[live.version_id])
+    parameters = live.node.get("parameters") or {}
+    mode = parameters.get("responseMode", "onReceived")
+    items = [{"json": item, "pairedItem": {"item": 0}}]
+    if mode == "responseNode" and not _has_respond_node(snapshot):
+        message = "No Respond to Webhook node found in the workflow"
+        state.engine.refuse(snapshot, live.node, items, workflow.project_id, message=message)
+        return WebhookAnswer(500, {"code": 0, "message": message})
+    execution = state.engine.start(snapshot, live.node, items, workflow.project_id, mode="webhook")
+    # With a concurrency limit even "respond immediately" waits for a free slot.
+    await hold_open(request, state, lambda: execution.status != "new" and not _never_began(execution))
+    if mode == "responseNode":
+        await hold_open(request, state, lambda: execution.run.answer is not None or not execution.in_progress)
+        return execution.run.answer or _ended(
+            execution, WebhookAnswer(200, {"message": "Workflow executed successfully"})
+        )
+    status = _status_code(parameters)
+    if mode == "lastNode":
+        await hold_open(request, state, lambda: not execution.in_progress)
+        return _ended(execution, _last_node_answer(execution, parameters, status))
+    return WebhookAnswer(status, _received(execution, item, parameters))
+
+
+def _never_began(execution: Execution) -> bool:
+    """Stopped or deleted in the queue: the service then leaves the caller without an answer."""
+    return execution.started_at is None
+
+
+def _has_respond_node(snapshot: Snapshot) -> bool:
+    return any(node["type"] == RESPOND and not node.get("disabled") for node in snapshot.nodes)
+
+
+def _status_code(parameters: dict[str, Any]) -> int:
+    code = (parameters.get("options") or {}).get("responseCode") or parameters.get("responseCode") or 200
+    if isinstance(code, dict):
+        values = code.get("values") or {}
+        code = values.get("customCode") or values.get("responseCode") or 200
+    return int(code)
+
+
+def _received(execution: Execution, item: dict[str, Any], parameters: dict[str, Any]) -> Any:
+    options = parameters.get("options") or {}
+    if options.get("noResponseBody"):
+        return None
+    if "responseData" not in options:
+        return {"message": "Workflow was started"}
+    try:
+        return evaluate(options["responseData"], execution.run.scope(item))
+    except ExpressionError:
+        return None
+
+
+def _ended(execution: Execution, answer: WebhookAnswer) -> WebhookAnswer:
+    if execution.status == "error":
+        return _FAILED
+    return answer if execution.status in ("success", "waiting") else _BROKEN_OFF
+
+
+def _last_node_answer(execution: Execution, parameters: dict[str, Any], status: int) -> WebhookAnswer:
+    wanted = parameters.get("responseData", "firstEntryJson")
+    items = [item["json"] for item in execution.run.output()]
+    if wanted == "noData":
+        return WebhookAnswer(status, None)
+    if wanted == "allEntries":
+        return WebhookAnswer(status, items)
+    if not items:
+        return WebhookAnswer(500, {"code": 0, "message": "No item to return was found"})
+    return WebhookAnswer(status, items[0])

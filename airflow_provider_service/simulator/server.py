@@ -1,0 +1,379 @@
+"""ServiceSimulator: the simulated service on a port of this machine, for tests and demos."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from datetime import datetime, timedelta
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import uvicorn
+from starlette.types import ASGIApp, Scope
+
+from airflow_provider_service.simulator.app import API_ROOT, build_app
+from airflow_provider_service.simulator.clock import Clock
+from airflow_provider_service.simulator.faults import Fault, FaultBoard, FaultKind, FaultLayer
+from airflow_provider_service.simulator.recording import RecordedRequest, RecordingLayer
+from airflow_provider_service.simulator.routes.workflow_json import workflow_json
+from airflow_provider_service.simulator.samples import Behaviour, ResponseMode, webhook_workflow
+from airflow_provider_service.simulator.state import State
+from airflow_provider_service.simulator.stores.executions import STATUSES, TERMINAL, Execution
+
+Result = TypeVar("Result")
+
+DEFAULT_KEY_HEADER = "X-SERVICE-API-KEY"
+_START_SECONDS = 10.0
+_STOP_SECONDS = 5.0
+
+
+class ServiceSimulator:
+    """The service in this process: a server in a thread, its state and its clock in reach of the test.
+
+    Use it as a context manager, or call :meth:`start` and :meth:`stop`. It can be started once.
+
+    :param host: address to listen on
+    :param port: port to listen on; 0 picks a free one
+    :param api_key: key with every scope (default: a random one)
+    :param licensed: whether licensed features work; otherwise they answer 403
+    :param concurrency_limit: production runs at a time (default: no limit)
+    :param publish_delay: seconds until publishing and unpublishing take effect
+    :param boot_seconds: how long after the start every path answers an HTML 404
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        api_key: str | None = None,
+        licensed: bool = True,
+        concurrency_limit: int | None = None,
+        publish_delay: float = 0.1,
+        boot_seconds: float = 0.0,
+    ) -> None:
+        self._new_state = partial(
+            State, licensed=licensed, concurrency_limit=concurrency_limit, publish_delay=publish_delay
+        )
+        self.state = self._new_state()
+        self.api_key = self.state.add_key(secret=api_key).secret
+        self._host = host
+        self._port = port
+        self._boot_seconds = boot_seconds
+        self._faults = FaultBoard(self._disconnect)
+        self._recording = RecordingLayer(self._application())
+        self._server: uvicorn.Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    # ------------------------------------------------------------ life
+
+    def start(self) -> ServiceSimulator:
+        """Listen; returns once connections are accepted.
+
+        :raises OSError: the port is taken
+        :raises RuntimeError: it has been started before, or does not come up
+        """
+        if self._thread is not None:
+            raise RuntimeError("the simulator has been started before")
+        listener = _listen(self._host, self._port)
+        self._port = listener.getsockname()[1]
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self.state.base_url = f"http://{shown}:{self._port}"
+        self._boot(self._boot_seconds)
+        config = uvicorn.Config(
+            self._recording,
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, args=(self._server, listener), name="service-simulator")
+        self._thread.daemon = True
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise RuntimeError("the simulator does not come up")
+            time.sleep(0.005)
+        return self
+
+    def _serve(self, server: uvicorn.Server, listener: socket.socket) -> None:
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            await server.serve(sockets=[listener])
+
+        asyncio.run(main())
+
+    def stop(self) -> None:
+        """Stop listening and end the thread; calls held open are answered 503. Safe to repeat."""
+        if self._thread is None or self._server is None or not self._thread.is_alive():
+            return
+        self.state.stopping = True
+        self._server.should_exit = True
+        self._thread.join(_STOP_SECONDS)
+
+    def __enter__(self) -> ServiceSimulator:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def reset(self) -> None:
+        """Become a new, empty service with the same address, settings and key: cheaper than another simulator."""
+
+        def renew() -> None:
+            before, self.state = self.state, self._new_state()
+            before.stopping = True
+            self.state.base_url = before.base_url
+            self.state.add_key(secret=self.api_key)
+            self._faults.faults.clear()
+            self._recording.requests.clear()
+            self._recording.app = self._application()
+
+        self._in_loop(renew)
+
+    def _application(self) -> ASGIApp:
+        return FaultLayer(build_app(self.state), self.state, self._faults)
+
+    def restart(self, boot_seconds: float = 0.5) -> None:
+        """Die and come back: running executions crash, queued ones start again, waiting ones survive.
+
+        :param boot_seconds: how long every path answers an HTML 404 afterwards
+        """
+
+        def die() -> None:
+            self.state.settle()
+            until = self._boot(boot_seconds)
+            self.state.engine.restart(until)
+            for connection in self._connections():
+                connection.transport.abort()
+
+        self._in_loop(die)
+        # Connections close one turn of the loop later; the caller must not find one half open.
+        self._in_loop(lambda: None)
+
+    def _boot(self, seconds: float) -> datetime:
+        until = self.state.booting_until = self.clock.now() + timedelta(seconds=seconds)
+        return until
+
+    def _in_loop(self, action: Callable[[], Result]) -> Result:
+        """Do something where the requests are handled, so that nothing happens at the same time."""
+        if self._loop is None or self._thread is None or not self._thread.is_alive():
+            return action()
+        done: Future[Result] = Future()
+
+        def act() -> None:
+            try:
+                done.set_result(action())
+            except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(act)
+        return done.result(_STOP_SECONDS)
+
+    def _connections(self) -> list[Any]:
+        return list(self._server.server_state.connections) if self._server else []
+
+    def _disconnect(self, scope: Scope, abort: bool) -> None:
+        for connection in self._connections():
+            if connection.client == tuple(scope["client"]):
+                (connection.transport.abort if abort else connection.transport.close)()
+
+    # ------------------------------------------------------------ addresses and keys
+
+    @property
+    def base_url(self) -> str:
+        """Address of the service, without a path."""
+        return self.state.base_url
+
+    @property
+    def api_url(self) -> str:
+        """Address that every path of the API is relative to."""
+        return f"{self.base_url}{API_ROOT}"
+
+    @property
+    def clock(self) -> Clock:
+        """The service's clock; ``clock.advance(seconds)`` lets time pass."""
+        return self.state.clock
+
+    def connection_json(self, header: str = DEFAULT_KEY_HEADER) -> str:
+        """The connection as JSON, for ``AIRFLOW_CONN_SERVICE_DEFAULT``.
+
+        :param header: header that carries the key; ``X-N8N-API-KEY`` is accepted too
+        """
+        fields: dict[str, Any] = {"conn_type": "service", "host": self.base_url, "password": self.api_key}
+        if header != DEFAULT_KEY_HEADER:
+            fields["extra"] = {"api_key_header": header}
+        return json.dumps(fields)
+
+    def connection_uri(self, header: str = DEFAULT_KEY_HEADER) -> str:
+        """The connection as a URI, for ``AIRFLOW_CONN_SERVICE_DEFAULT``."""
+        extra = "" if header == DEFAULT_KEY_HEADER else f"?{urlencode({'api_key_header': header})}"
+        return f"service://:{quote(self.api_key, safe='')}@{quote(self.base_url, safe='')}/{extra}"
+
+    def create_key(self, scopes: Iterable[str] | None = None) -> str:
+        """Make another key.
+
+        :param scopes: what it may do, e.g. ``["workflow:read"]``; None: everything
+        """
+        return self.state.add_key(scopes).secret
+
+    def revoke_key(self, key: str) -> None:
+        """Make a key invalid."""
+        self.state.revoke_key(key)
+
+    # ------------------------------------------------------------ faults and records
+
+    def inject(
+        self,
+        kind: FaultKind,
+        *,
+        times: int | None = 1,
+        method: str | None = None,
+        path: str | None = None,
+        status: int = 503,
+        retry_after: int | str | None = None,
+        seconds: float = 0.0,
+        after_processing: bool = False,
+    ) -> None:
+        """Let the next requests go wrong.
+
+        :param kind: "latency" waits ``seconds``; "status" and "html" answer ``status``; "drop" closes the connection
+            without an answer; "truncate" announces more than it sends
+        :param times: how many requests; None: all until :meth:`clear_faults`
+        :param method: only requests with this method
+        :param path: only requests whose path this regular expression is found in
+        :param retry_after: value of the Retry-After header
+        :param after_processing: the request takes effect, only its answer is lost or replaced
+        """
+        fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing)
+        self._in_loop(lambda: self._faults.faults.append(fault))
+
+    def clear_faults(self) -> None:
+        """Take back every injected fault."""
+        self._in_loop(self._faults.faults.clear)
+
+    @property
+    def requests(self) -> deque[RecordedRequest]:
+        """The latest requests, oldest first."""
+        return self._recording.requests
+
+    def clear_requests(self) -> None:
+        """Forget the requests seen so far."""
+        self._in_loop(self._recording.requests.clear)
+
+    # ------------------------------------------------------------ workflows and executions
+
+    def create_webhook_workflow(
+        self,
+        name: str = "Webhook workflow",
+        *,
+        path: str,
+        behaviour: Behaviour = "immediate",
+        seconds: float | None = None,
+        response_mode: ResponseMode = "onReceived",
+        active: bool = True,
+        respond_with_id: bool = False,
+    ) -> dict[str, Any]:
+        """Create a workflow that a ``POST`` to ``{base_url}/webhook/{path}`` starts.
+
+        :param behaviour: "immediate" succeeds at once, "long" runs for ``seconds`` (below 65, default 10), "waiting"
+            sleeps for ``seconds`` (from 65, default 120), "failing" fails
+        :param active: published, and live when this returns
+        :param respond_with_id: the webhook answers ``{"executionId": "..."}``
+        :return: the workflow as the API answers it
+        """
+        body = webhook_workflow(
+            name, path, behaviour, seconds=seconds, response_mode=response_mode, respond_with_id=respond_with_id
+        )
+
+        def create() -> dict[str, Any]:
+            workflow = self.state.workflows.create(body)
+            if active:
+                self.state.workflows.publish(workflow, delay=0)
+                self.state.settle()
+            return workflow_json(self.state, workflow)
+
+        return self._in_loop(create)
+
+    def start_execution(self, workflow_id: str, *, status: str = "running", seconds: float | None = None) -> str:
+        """Put up an execution in any status; no node of the workflow is run.
+
+        :param status: new, running, waiting, success, error, canceled, crashed or unknown
+        :param seconds: of the clock, after which it succeeds; None: it stays
+        :return: its id
+        :raises ValueError: unknown workflow or status
+        """
+        if status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(STATUSES)}")
+
+        def adopt() -> str:
+            self.state.settle()
+            workflow = self.state.workflows.find(workflow_id)
+            if workflow is None:
+                raise ValueError(f"there is no workflow {workflow_id}")
+            snapshot = workflow.snapshot(workflow.active_version)
+            return str(self.state.engine.adopt(snapshot, workflow.project_id, status=status, seconds=seconds).id)
+
+        return self._in_loop(adopt)
+
+    def finish_execution(
+        self, execution_id: str, status: str = "success", *, node: str | None = None, message: str | None = None
+    ) -> None:
+        """End an execution.
+
+        :param status: success, error, canceled or crashed
+        :param node: name of the node it ends at
+        :param message: of the error
+        :raises ValueError: unknown execution or status
+        """
+        if status not in TERMINAL:
+            raise ValueError(f"status must be one of {', '.join(TERMINAL)}")
+        self._with_execution(
+            execution_id, lambda found: self.state.engine.finish(found, status, node=node, message=message)
+        )
+
+    def forget_execution(self, execution_id: str) -> None:
+        """Let an execution vanish, as pruning does.
+
+        :raises ValueError: unknown execution
+        """
+        self._with_execution(execution_id, self.state.engine.remove)
+
+    def _with_execution(self, execution_id: str, action: Callable[[Execution], None]) -> None:
+        def act() -> None:
+            self.state.settle()
+            execution = self.state.executions.get(int(execution_id))
+            if execution is None:
+                raise ValueError(f"there is no execution {execution_id}")
+            action(execution)
+
+        self._in_loop(act)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    # The protocol is named because asyncio turns Nagle's algorithm off only then: 40 ms a request.
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
