@@ -14,7 +14,7 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.links import execution_url
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models.executions import Execution, ExecutionStatus
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ ACTIVE_STATUSES: tuple[ExecutionStatus, ...] = ("new", "running", "waiting")
 DEFAULT_FAULT_TOLERANCE = 300.0
 MIN_FAILURES = 3
 MAX_MESSAGE_CHARS = 1000
+# Airflow kills a task 5 s after it asked it to end.
+STOP_TIMEOUT_SECONDS = 3.0
 
 # An answer that says the same however often it is asked; everything else may pass.
 _FINAL_ERRORS = (
@@ -208,11 +210,18 @@ class ServiceWaitError(Exception):
     """The execution could not be observed. That says nothing of how it ended, so trying the task again may help."""
 
 
-def settle(outcome: Outcome, *, soft_fail: bool = False, never_fail: bool = False) -> dict[str, Any]:
+class ServiceExecutionFailedError(Exception):
+    """The execution a task started has failed, or did not end in time. Trying the task again starts a new one."""
+
+
+def settle(
+    outcome: Outcome, *, soft_fail: bool = False, never_fail: bool = False, retry_helps: bool = False
+) -> dict[str, Any]:
     """End a waiting task as its outcome says.
 
     :param soft_fail: skip instead of failing when the execution failed, vanished or did not end in time.
     :param never_fail: skip instead of failing, whatever happened.
+    :param retry_helps: whether trying the task again starts another execution; else it would find the same one.
     :returns: what the task returns when the execution succeeded.
     """
     from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
@@ -224,6 +233,32 @@ def settle(outcome: Outcome, *, soft_fail: bool = False, never_fail: bool = Fals
         raise AirflowSkipException(outcome.message)
     if outcome.verdict == "unobservable":
         raise ServiceWaitError(outcome.message)
+    if outcome.verdict == "vanished":
+        # A vanished execution may have succeeded, so that another one could be one too many.
+        raise AirflowFailException(outcome.message)
+    if retry_helps:
+        raise ServiceExecutionFailedError(outcome.message)
     if outcome.verdict == "timed_out":
         raise AirflowSensorTimeout(outcome.message)
     raise AirflowFailException(outcome.message)
+
+
+def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
+    """Stop an execution with one short request, since little time is left; says whether it is stopped or had ended.
+
+    :param config: the server.
+    """
+    from airflow_provider_service.client import ServiceClient
+
+    brief = {"retry_deadline": 0.0, "connect_timeout": 1.5, "timeout": STOP_TIMEOUT_SECONDS}
+    with ServiceClient(config.model_copy(update=brief)) as client:
+        try:
+            client.executions.stop(execution_id)
+        except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
+            log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
+        except errors.ServiceApiError as error:
+            log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
+            return False
+        else:
+            log.info("Execution %s was stopped", execution_id)
+    return True

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import email.utils
 import re
+import ssl
 import time
 from http import HTTPStatus
 from typing import Any
 
 import requests
-from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
+from urllib3.exceptions import ClosedPoolError, NewConnectionError, ProxyError
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.scopes import describe_scope
 
 MAX_MESSAGE_CHARS = 500
+
+# The other side ended a TLS connection, which says nothing of whether it had read a request.
+_TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+# There was nothing that a request could have been sent on.
+_NO_CONNECTION = (ClosedPoolError, NewConnectionError, ProxyError)
 
 _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
     400: (errors.ServiceInvalidRequestError, "the request was refused"),
@@ -49,7 +56,7 @@ def decode(response: requests.Response, method: str, path: str, *, scope: str | 
             method=method,
             path=path,
             status=response.status_code,
-            server_message=_message(response, secret),
+            server_message=message_of(response, secret),
             hint="Check that the connection's host is the address of the service's API",
         ) from None
 
@@ -64,8 +71,8 @@ def failure_to_answer(
         )
     if isinstance(error, requests.Timeout):
         return errors.ServiceTimeoutError("no answer within the timeout", method=method, path=path)
-    if isinstance(error, requests.exceptions.SSLError):
-        return errors.ServiceUnreachableError(
+    if isinstance(error, requests.exceptions.SSLError) and not isinstance(_innermost(error), _TLS_ENDED):
+        return errors.ServiceTlsError(
             f"TLS failed with {config.base_url}: {_root_cause(error)}",
             method=method,
             path=path,
@@ -86,31 +93,26 @@ def failure_to_answer(
 
 def _was_sent(error: requests.ConnectionError) -> bool:
     cause = error.args[0] if error.args else None
-    reason = getattr(cause, "reason", cause)
-    return isinstance(reason, ProtocolError) or (isinstance(reason, HTTPError) and not _is_no_connection(reason))
-
-
-def _is_no_connection(reason: HTTPError) -> bool:
-    return isinstance(reason, NewConnectionError) or type(reason).__name__ == "ProxyError"
+    return not isinstance(getattr(cause, "reason", cause), _NO_CONNECTION)
 
 
 def _root_cause(error: BaseException) -> str:
     """The innermost message, without the URL and object reprs that wrap it."""
-    cause = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
-    while cause is not None:
-        inner = getattr(cause, "reason", None) or next(
-            (argument for argument in reversed(cause.args) if isinstance(argument, BaseException)), None
-        )
-        if inner is None or inner is cause:
-            return re.sub(r"<[^>]*>:?\s*", "", str(cause)) or type(cause).__name__
-        cause = inner
-    return type(error).__name__
+    cause = _innermost(error)
+    return re.sub(r"<[^>]*>:?\s*", "", str(cause)) or type(cause).__name__
+
+
+def _innermost(error: BaseException) -> BaseException:
+    inner: object = getattr(error, "reason", None)
+    if not isinstance(inner, BaseException):
+        inner = next((argument for argument in reversed(error.args) if isinstance(argument, BaseException)), None)
+    return _innermost(inner) if isinstance(inner, BaseException) else error
 
 
 def _failure(
     response: requests.Response, method: str, path: str, scope: str | None, secret: str
 ) -> errors.ServiceApiError:
-    status, message = response.status_code, _message(response, secret)
+    status, message = response.status_code, message_of(response, secret)
     kind, reason, hint = _meaning(response, message, scope)
     return kind(
         reason,
@@ -119,7 +121,7 @@ def _failure(
         status=status,
         server_message=message,
         hint=hint,
-        retry_after=_retry_after(response),
+        retry_after=retry_after(response),
     )
 
 
@@ -167,23 +169,28 @@ def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.
     return errors.ServiceForbiddenError, "not allowed for this key", None
 
 
-def _message(response: requests.Response, secret: str) -> str | None:
-    text = _raw_message(response).replace(secret, "***")
+def message_of(response: requests.Response, secret: str | None = None) -> str | None:
+    """The server's own words, on one line, without the key and not too long."""
+    text = _raw_message(response, secret)
     text = re.sub(r"\s+", " ", re.sub(r"[^\x20-\x7e\xa0-\uffff]", " ", text)).strip()
     return text[:MAX_MESSAGE_CHARS] or None
 
 
-def _raw_message(response: requests.Response) -> str:
+def _raw_message(response: requests.Response, secret: str | None) -> str:
     if _is_json(response):
         try:
             body = response.json()
         except ValueError:
             body = None
         if isinstance(body, dict) and isinstance(body.get("message"), str):
-            return str(body["message"])
-    if "html" in _content_type(response):
-        return re.sub(r"<[^>]*>", " ", response.text[: MAX_MESSAGE_CHARS * 8])
-    return response.text[: MAX_MESSAGE_CHARS * 8]
+            return _masked(str(body["message"]), secret)
+    # Masked before it is cut, lest a part of the key stay.
+    text = _masked(response.text, secret)[: MAX_MESSAGE_CHARS * 8]
+    return re.sub(r"<[^>]*>", " ", text) if "html" in _content_type(response) else text
+
+
+def _masked(text: str, secret: str | None) -> str:
+    return text.replace(secret, "***") if secret else text
 
 
 def _is_json(response: requests.Response) -> bool:
@@ -194,9 +201,12 @@ def _content_type(response: requests.Response) -> str:
     return str(response.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
 
 
-def _retry_after(response: requests.Response) -> float | None:
+def retry_after(response: requests.Response) -> float | None:
+    """Seconds the server asks to wait, or None."""
     value = response.headers.get("Retry-After", "").strip()
-    if value.isdigit():
+    if value.isdecimal():
         return float(value)
-    when = email.utils.parsedate_tz(value)
-    return max(0.0, email.utils.mktime_tz(when) - time.time()) if when else None
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None

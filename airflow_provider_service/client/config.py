@@ -34,7 +34,7 @@ class ServiceConfig(BaseModel):
     :param page_size: items to ask for in a page, 1 to 250.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
     base_url: str
     api_key: SecretStr
@@ -46,7 +46,7 @@ class ServiceConfig(BaseModel):
     retry_deadline: float = Field(60.0, ge=0)
     verify: bool | str = True
     cert: str | tuple[str, str] | None = None
-    proxies: dict[str, str] | None = None
+    proxies: dict[str, str] | None = Field(None, repr=False)  # an address can hold a password
     page_size: int = Field(250, ge=1, le=250)
 
     @classmethod
@@ -66,7 +66,7 @@ class ServiceConfig(BaseModel):
     @classmethod
     def _version_from_address(cls, values: dict[str, Any]) -> dict[str, Any]:
         address = values.get("base_url")
-        found = _API_ROOT.search(address.rstrip("/")) if isinstance(address, str) else None
+        found = _API_ROOT.search(address.strip().rstrip("/")) if isinstance(address, str) else None
         return {"api_version": int(found["version"]), **values} if found else values
 
     @field_validator("base_url", "webhook_url")
@@ -74,7 +74,11 @@ class ServiceConfig(BaseModel):
     def _address(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        parts = urlsplit(value.strip())
+        try:
+            parts = urlsplit(value.strip())
+            port = f":{parts.port}" if parts.port else ""
+        except ValueError:  # its text holds the value
+            raise ValueError("is not a valid address; is the port a number up to 65535?") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must be an address such as https://service.example.com/prefix")
         if parts.username or parts.password:
@@ -82,7 +86,6 @@ class ServiceConfig(BaseModel):
         if parts.query or parts.fragment:
             raise ValueError("must not hold a query or fragment")
         path = _API_ROOT.sub("", parts.path.rstrip("/"))
-        port = f":{parts.port}" if parts.port else ""
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         return f"{parts.scheme}://{host}{port}{path}"
 
@@ -111,9 +114,9 @@ class ServiceConfig(BaseModel):
         return f"{self.base_url}/api/v{self.api_version}"
 
     @property
-    def webhook_root(self) -> str:
-        """Address that production webhooks are called on."""
-        return f"{self.webhook_url or self.base_url}/webhook"
+    def webhook_base(self) -> str:
+        """Address below which production webhooks are."""
+        return self.webhook_url or self.base_url
 
 
 def _problem(error: Any) -> str:

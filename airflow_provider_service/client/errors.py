@@ -79,6 +79,12 @@ class ServiceConnectionLostError(ServiceUnreachableError):
     not_processed = False
 
 
+class ServiceTlsError(ServiceUnreachableError):
+    """TLS could not be agreed on: a wrong scheme, or a certificate that is not trusted."""
+
+    repeat_may_help = False
+
+
 class ServiceTimeoutError(ServiceApiError):
     """No answer came within the timeout: the server may have acted on the request."""
 

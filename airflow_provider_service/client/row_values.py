@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timezone
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models._base import wire_time
+from airflow_provider_service.client.moments import parse_moment
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.data_tables import DataTable
@@ -21,11 +20,8 @@ if TYPE_CHECKING:
 SYSTEM_COLUMNS = ("id", "createdAt", "updatedAt")
 
 _WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]|$)")
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
-
-_datetime = TypeAdapter(datetime)
 
 
 def column_types(table: DataTable) -> dict[str, str]:
@@ -87,31 +83,18 @@ def _boolean(value: Any) -> bool:
     if not isinstance(value, (str, int, float)):
         raise ValueError(value)
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    if text.strip().lower() not in _BOOLEANS and not isinstance(value, bool):
+    word = text.strip().lower()
+    if word not in _BOOLEANS:
         raise ValueError(value)
-    return _BOOLEANS[str(text).strip().lower()]
+    return _BOOLEANS[word]
 
 
 def _date(value: Any) -> str:
     if isinstance(value, str):
-        if _WIRE_TIME.fullmatch(value):
-            return value
-        value = _from_iso(value.strip())
-    elif not isinstance(value, datetime) and isinstance(value, date):
-        value = datetime(value.year, value.month, value.day)
-    if not isinstance(value, datetime):
-        raise ValueError(value)
-    # Without a time zone it means UTC, as it does to the service.
-    return wire_time(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
-
-
-def _from_iso(text: str) -> datetime:
-    if not _ISO_DATE.match(text):
-        raise ValueError(text)
-    try:
-        return _datetime.validate_python(text)
-    except ValidationError:
-        raise ValueError(text) from None
+        return value if _WIRE_TIME.fullmatch(value) else wire_time(parse_moment(value))
+    if isinstance(value, date):
+        return wire_time(parse_moment(value.isoformat()))
+    raise ValueError(value)
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {

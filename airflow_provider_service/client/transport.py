@@ -14,9 +14,15 @@ from pydantic_core import to_jsonable_python
 from requests.adapters import HTTPAdapter
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_before_delay, wait_random_exponential
 
-from airflow_provider_service.client import answers
+from airflow_provider_service.client import answers, webhooks
 from airflow_provider_service.client.config import ServiceConfig
-from airflow_provider_service.client.errors import ServiceApiError, ServiceInputError, ServiceRedirectError
+from airflow_provider_service.client.errors import (
+    ServiceApiError,
+    ServiceConfigError,
+    ServiceInputError,
+    ServiceRedirectError,
+)
+from airflow_provider_service.client.webhooks import WebhookAnswer
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +31,12 @@ Query = Mapping[str, Any]
 MAX_RETRY_AFTER = 120.0
 # The server closes idle connections after about 6 s; a request that may not be repeated must not meet that race.
 REUSE_CONNECTION_SECONDS = 4.0
+# A webhook is live shortly after its workflow was activated; one that is not by then is not active.
+WEBHOOK_LIVE_SECONDS = 15.0
 # Methods whose repetition leaves the server as one call would.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+
+_METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
 
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
@@ -44,6 +54,7 @@ class _SameOriginSession(requests.Session):
         absolute = urljoin(resp.url, target)
         if resp.request.method == "GET" and _origin(absolute) == _origin(resp.url):
             return target
+        resp.close()
         raise ServiceRedirectError(
             f"redirected to {absolute.partition('?')[0]}, which was not followed so that the key stays here",
             method=resp.request.method or "",
@@ -69,6 +80,7 @@ class Transport:
         self.config = config
         self._key = config.api_key.get_secret_value()
         self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
+        self._retrying_webhooks = _retrying(False, min(config.retry_deadline, WEBHOOK_LIVE_SECONDS), sleep)
         self._last_use = 0.0
         self._session = _SameOriginSession()
         adapter = HTTPAdapter(pool_connections=4, pool_maxsize=32)
@@ -107,6 +119,7 @@ class Transport:
         :param binary: return the bytes of the answer instead of decoding JSON.
         :returns: the JSON value, bytes, or None for an empty answer.
         :raises ServiceInputError: an id or a query value that can not be sent; nothing was sent.
+        :raises ServiceConfigError: a file that the extras 'verify' or 'cert' name can not be used.
         :raises ServiceApiError: the child class that names what went wrong.
         """
         target = fill_path(path, ids)
@@ -121,6 +134,41 @@ class Transport:
 
         return self._retrying[repeatable](send)
 
+    def call_webhook(
+        self, method: str, path: str, *, headers: Mapping[str, str], payload: Any, timeout: float
+    ) -> WebhookAnswer:
+        """Call a production webhook, without the key; repeat it only while nothing ran.
+
+        :param method: HTTP method of the webhook.
+        :param path: path of the webhook, as its node names it.
+        :param headers: further headers.
+        :param payload: JSON body; query parameters where the method has no body.
+        :param timeout: seconds to wait for the answer.
+        :returns: what the workflow, or the service for it, answered.
+        :raises ServiceWebhookNotLiveError: the webhook is not there.
+        :raises ServiceWebhookRefusedError: wrong authentication, method or body.
+        :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
+        """
+        has_body = method not in _METHODS_WITHOUT_BODY
+        target = "/webhook/" + "/".join(map(_segment, path.split("/"))) + ("" if has_body else encode_query(payload))
+        data = to_json(payload).encode() if has_body else None
+        request = self._session.prepare_request(
+            requests.Request(
+                method,
+                self.config.webhook_base + target,
+                headers={"Content-Type": "application/json", **headers} if has_body else dict(headers),
+                data=data,
+            )
+        )
+
+        def send() -> WebhookAnswer:
+            self._drop_stale_connections()
+            return webhooks.read_answer(
+                self._answer(request, f"/webhook{target}", timeout), method, f"/webhook{target}"
+            )
+
+        return self._retrying_webhooks(send)
+
     def probe(self, path: str) -> int | None:
         """Ask for a page of the server outside the API, without the key.
 
@@ -130,7 +178,7 @@ class Transport:
         request = self._session.prepare_request(requests.Request("GET", self.config.base_url + path))
         try:
             return self._exchange(request, self.config.timeout).status_code
-        except (requests.RequestException, ServiceRedirectError):
+        except (requests.RequestException, ServiceConfigError, ServiceRedirectError):
             return None
 
     def _prepare(
@@ -162,7 +210,12 @@ class Transport:
         )
         if config.verify is not True:
             settings["verify"] = config.verify  # an environment's CA bundle must not undo what the connection says
-        return self._session.send(request, timeout=(config.connect_timeout, timeout), **settings)
+        try:
+            return self._session.send(request, timeout=(config.connect_timeout, timeout), **settings)
+        except requests.RequestException:
+            raise
+        except OSError as error:  # a CA bundle or client certificate that is not there
+            raise ServiceConfigError(f"the extras 'verify' and 'cert' can not be used: {error}") from None
 
     def _drop_stale_connections(self) -> None:
         if time.monotonic() - self._last_use > REUSE_CONNECTION_SECONDS:
@@ -235,7 +288,8 @@ def _worth_repeating(error: BaseException, repeatable: bool) -> bool:
 
 def _pause(state: RetryCallState) -> float:
     asked = getattr(_error_of(state), "retry_after", None)
-    return _exponential_jitter(state) if asked is None else min(asked, MAX_RETRY_AFTER)
+    # The jitter also bounds the rate when the server asks to come back in no time.
+    return max(_exponential_jitter(state), min(asked or 0.0, MAX_RETRY_AFTER))
 
 
 def _tell(state: RetryCallState) -> None:

@@ -70,7 +70,7 @@ def upsert_rows(
     """
     types = column_types(table)
     wanted = _by_key(rows, types, key_columns, on_duplicate)
-    plan = _compare(wanted, _stored(client, table.id, wanted, types, key_columns), types, key_columns)
+    plan = _compare(wanted, _stored(client, table.id, wanted, types, key_columns), key_columns)
     updated = _update(client, table.id, plan)
     inserted = 0
     for inserted in insert_in_batches(client, table.id, plan.inserts):
@@ -134,9 +134,7 @@ def _key_filters(
     return filters if len(filters) <= MAX_FILTERED_READS else None
 
 
-def _compare(
-    wanted: Mapping[Key, Row], stored: Iterable[Row], types: Mapping[str, str], key_columns: Sequence[str]
-) -> _Plan:
+def _compare(wanted: Mapping[Key, Row], stored: Iterable[Row], key_columns: Sequence[str]) -> _Plan:
     plan = _Plan()
     found: set[Key] = set()
     for row in stored:

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service.triggers.polling import config_for, poller_for
-from airflow_provider_service.waiting import OnVanished, Outcome, Watch, timed_out
+from airflow_provider_service.waiting import OnVanished, Outcome, Watch, stop_execution, timed_out
 
 
 class ServiceExecutionTrigger(BaseTrigger):
@@ -23,6 +23,7 @@ class ServiceExecutionTrigger(BaseTrigger):
     :param timeout: seconds from the begin of the wait to the deadline, for the message.
     :param on_vanished: ``"fail"`` or ``"succeed"`` when the execution can not be found.
     :param fault_tolerance: seconds that looking may fail in a row.
+    :param cancel_on_kill: stop the execution when a user ends or clears the waiting task (Airflow 3.3 and newer).
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         timeout: float,
         on_vanished: OnVanished,
         fault_tolerance: float,
+        cancel_on_kill: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.service_conn_id = service_conn_id
@@ -44,6 +46,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         self.timeout = timeout
         self.on_vanished = on_vanished
         self.fault_tolerance = fault_tolerance
+        self.cancel_on_kill = cancel_on_kill
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that make this trigger again."""
@@ -57,6 +60,7 @@ class ServiceExecutionTrigger(BaseTrigger):
                 "timeout": self.timeout,
                 "on_vanished": self.on_vanished,
                 "fault_tolerance": self.fault_tolerance,
+                "cancel_on_kill": self.cancel_on_kill,
             },
         )
 
@@ -70,6 +74,13 @@ class ServiceExecutionTrigger(BaseTrigger):
             reason = f"the wait for execution {self.execution_id} broke: {error}"
             outcome = Outcome(self.execution_id, "unobservable", reason)
         yield TriggerEvent(outcome.to_event())
+
+    async def on_kill(self) -> None:
+        """Stop the execution, when that was asked for; a restart of the triggerer does not get here."""
+        if self.cancel_on_kill:
+            config = await config_for(self.service_conn_id)
+            # A thread of its own: the poller's may all be waiting for a slow server.
+            await asyncio.to_thread(stop_execution, config, self.execution_id)
 
     async def _outcome(self) -> Outcome:
         watch = Watch(self.execution_id, on_vanished=self.on_vanished, fault_tolerance=self.fault_tolerance)

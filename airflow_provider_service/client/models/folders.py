@@ -7,19 +7,29 @@ from typing import Any
 from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
 
-class Folder(ServiceModel):
-    """A folder. Items of a list hold the selected fields only; the totals come with a get and count all levels."""
+class FolderItem(ServiceModel):
+    """A folder of a list: it holds the fields that were selected, and no others."""
 
     id: str | None = None
     name: str | None = None
     parent_folder_id: str | None = None
-    total_sub_folders: int | None = None
-    total_workflows: int | None = None
     project: dict[str, Any] | None = None
     tags: list[dict[str, Any]] | None = None
     parent_folder: dict[str, Any] | None = None
     workflow_count: int | None = None
     sub_folder_count: int | None = None
     path: list[str] | None = None
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
+
+
+class Folder(ServiceModel):
+    """A folder; the totals come with a get and count all levels below it."""
+
+    id: str
+    name: str
+    parent_folder_id: str | None = None
+    total_sub_folders: int | None = None
+    total_workflows: int | None = None
     created_at: Timestamp | None = None
     updated_at: Timestamp | None = None

@@ -60,6 +60,12 @@ class Workflow(ServiceModel):
     created_at: Timestamp | None = None
     updated_at: Timestamp | None = None
 
+    @property
+    def keeps_executions(self) -> bool:
+        """Whether executions can be read after their end, as far as the workflow's own settings say."""
+        settings = self.settings or {}
+        return "none" not in (settings.get("saveDataSuccessExecution"), settings.get("saveDataErrorExecution"))
+
 
 def writable(workflow: Workflow | Mapping[str, Any]) -> dict[str, Any]:
     """Strip a workflow to what an update accepts, by the names of the wire.

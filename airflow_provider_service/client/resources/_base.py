@@ -59,6 +59,7 @@ class Resource:
         scope: str,
         query: Mapping[str, Any] | None = None,
         limit: int | None = None,
+        page_size: int | None = None,
         follow: Callable[..., Iterator[dict[str, Any]]] = follow_cursor,
     ) -> Iterator[T]:
         """Iterate over the items of a list endpoint; a page is asked for when the iteration needs it."""
@@ -68,9 +69,11 @@ class Resource:
             page = self._transport.call("GET", path, *ids, scope=scope, query={**(query or {}), **paging})
             if not isinstance(page, dict) or not isinstance(page.get("data"), list):
                 raise _unexpected("a page has no list named 'data'", "GET", target)
+            if not isinstance(page.get("nextCursor"), (str, type(None))):
+                raise _unexpected("a page's 'nextCursor' is not text", "GET", target)
             return page
 
-        items = follow(fetch, page_size=self._transport.config.page_size, limit=limit)
+        items = follow(fetch, page_size=page_size or self._transport.config.page_size, limit=limit)
         return (read(item, value, "GET", target) for value in items)
 
 

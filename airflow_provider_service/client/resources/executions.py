@@ -16,6 +16,9 @@ from airflow_provider_service.client.models.executions import (
 from airflow_provider_service.client.models.tags import Tag
 from airflow_provider_service.client.resources._base import Moment, Resource, given, moment, references, require
 
+# The data of one execution can be as large as the server allows; a page of many would not fit in memory.
+PAGE_SIZE_WITH_DATA = 10
+
 
 class Executions(Resource):
     """Runs of workflows. Ids are whole numbers, as numbers or text."""
@@ -57,7 +60,10 @@ class Executions(Resource):
             "startedAfter": moment(started_after),
             "startedBefore": moment(started_before),
         }
-        return self._pages(Execution, "/executions", scope="execution:list", query=query, limit=limit)
+        page_size = PAGE_SIZE_WITH_DATA if include_data else None
+        return self._pages(
+            Execution, "/executions", scope="execution:list", query=query, limit=limit, page_size=page_size
+        )
 
     def get(
         self,

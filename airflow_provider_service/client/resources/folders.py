@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from airflow_provider_service.client.models.folders import Folder
+from airflow_provider_service.client.models.folders import Folder, FolderItem
 from airflow_provider_service.client.paging import follow_skip
 from airflow_provider_service.client.resources._base import Resource, given, json_text
 
@@ -35,7 +35,7 @@ class Folders(Resource):
         sort_by: Literal["name:asc", "name:desc", "createdAt:asc", "createdAt:desc", "updatedAt:asc", "updatedAt:desc"]
         | None = None,
         limit: int | None = None,
-    ) -> Iterator[Folder]:
+    ) -> Iterator[FolderItem]:
         """Iterate over the folders of a project: ``GET /projects/{projectId}/folders``.
 
         :param filter: ``parentFolderId``, ``name``, ``tags`` (a list), ``excludeFolderIdAndDescendants``.
@@ -45,7 +45,7 @@ class Folders(Resource):
         """
         query = {"filter": json_text(filter), "select": json_text(select), "sortBy": sort_by}
         return self._pages(
-            Folder,
+            FolderItem,
             "/projects/{}/folders",
             project_id,
             scope="folder:list",
