@@ -1,0 +1,67 @@
+"""What the operators on one data table share: finding it, and its link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, require, required
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.data_tables import DataTable
+
+
+class TableLinkedOperator(ServiceBaseOperator):
+    """Base of the operators whose button leads to a data table."""
+
+    operator_extra_links = (ServiceDataTableLink(),)
+
+    def link_table(self, context: Context, table: DataTable) -> str:
+        """Point the task's button at the table and return the address."""
+        return self.link_to(context, ServiceDataTableLink(), DATA_TABLE_PAGE, table.project_id or "", table.id)
+
+
+class ServiceTableOperator(TableLinkedOperator):
+    """Base of the operators on one data table.
+
+    :param data_table_id: the table; or give its name.
+    :param data_table_name: exact name of the table; the case counts.
+    :param project_id: project to find the name in; None for any.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "data_table_id",
+        "data_table_name",
+        "project_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        data_table_id: str | None = None,
+        data_table_name: str | None = None,
+        project_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.data_table_id = data_table_id
+        self.data_table_name = data_table_name
+        self.project_id = project_id
+
+    def open_table(self, context: Context) -> tuple[DataTable, str]:
+        """Find the table and point the task's button at it; return it and its address."""
+        table = self._find()
+        return table, self.link_table(context, table)
+
+    def _find(self) -> DataTable:
+        from airflow_provider_service.client.lookup import existing, find_data_table
+
+        require(bool(self.data_table_id) != bool(self.data_table_name), "give either data_table_id or data_table_name")
+        if self.data_table_id:
+            return self.hook.data_tables.get(self.data_table_id)
+        name = required("data_table_name", self.data_table_name)
+        return existing(find_data_table(self.hook, name, project_id=self.project_id), f"data table named {name!r}")

@@ -1,0 +1,129 @@
+"""Operator on the security audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, as_list, fail, require, require_choice
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.audit import AuditReport, AuditSection
+
+_CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+_MAX_LOCATIONS_IN_LOG = 20
+
+
+class ServiceGenerateAuditOperator(ServiceBaseOperator):
+    """Audit the instance, log a readable report and fail on the findings that matter. Safe to repeat.
+
+    :param categories: what to look at: credentials, database, nodes, filesystem, instance; None for all.
+    :param days_abandoned_workflow: days without an execution after which a workflow counts as abandoned.
+    :param fail_on: categories whose findings fail the task.
+    :param timeout: seconds to wait for the report.
+    :returns: ``{"findings", "by_category", "url"}``: the number of findings, and ``{"sections", "locations",
+        "titles"}`` for each category that has any. That the instance's settings are listed is no finding.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "categories",
+        "days_abandoned_workflow",
+        "fail_on",
+    )
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        categories: Sequence[str] | None = None,
+        days_abandoned_workflow: int | None = None,
+        fail_on: Sequence[str] = (),
+        timeout: float = 300.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.categories = categories
+        self.days_abandoned_workflow = days_abandoned_workflow
+        self.fail_on = fail_on
+        self.timeout = timeout
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Generate the report, log it and judge it."""
+        categories = None if self.categories is None else _known("categories", self.categories)
+        fail_on = _known("fail_on", self.fail_on)
+        _require_audited(fail_on, categories)
+        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        reports = self.hook.audit.generate(
+            categories=categories, days_abandoned_workflow=self._days(), timeout=self.timeout
+        )
+        for title, report in reports.items():
+            self.log.info("%s\n%s", title, "\n".join(_lines(report)))
+        found = {
+            _category(title, report): findings for title, report in reports.items() if (findings := _findings(report))
+        }
+        risky = [f"{category}: {', '.join(_titles(found[category]))}" for category in fail_on if category in found]
+        if risky:
+            fail(f"the audit has findings in {'; '.join(risky)}")
+        count = sum(map(len, found.values()))
+        self.log.info("The audit has %d findings in %d categories: %s", count, len(found), url)
+        return {
+            "findings": count,
+            "by_category": {category: _summary(sections) for category, sections in found.items()},
+            "url": url,
+        }
+
+    def _days(self) -> int | None:
+        days = self.days_abandoned_workflow
+        if days is None:
+            return None
+        require(str(days).isdecimal(), f"days_abandoned_workflow must be a whole number, not {days!r}")
+        return int(days)
+
+
+def _known(name: str, categories: object) -> list[Any]:
+    listed = as_list(name, categories)
+    for category in listed:
+        require_choice(name, category, _CATEGORIES)
+    return listed
+
+
+def _require_audited(fail_on: Sequence[str], categories: Sequence[str] | None) -> None:
+    unseen = [category for category in fail_on if categories is not None and category not in categories]
+    require(not unseen, f"fail_on names {', '.join(unseen)}, which categories leaves out")
+
+
+def _category(title: str, report: AuditReport) -> str:
+    # Titles read "Credentials Risk Report"; ``risk`` holds the category itself.
+    return report.risk if report.risk in _CATEGORIES else title.partition(" ")[0].lower()
+
+
+def _findings(report: AuditReport) -> list[AuditSection]:
+    # One section of the instance's report describes its settings, whatever they are.
+    return [one for one in report.sections if one.location or "settings" not in (one.model_extra or {})]
+
+
+def _titles(sections: Sequence[AuditSection]) -> list[str]:
+    return [section.title for section in sections]
+
+
+def _summary(sections: Sequence[AuditSection]) -> dict[str, Any]:
+    return {
+        "sections": len(sections),
+        "locations": sum(len(section.location or ()) for section in sections),
+        "titles": _titles(sections),
+    }
+
+
+def _lines(report: AuditReport) -> Iterator[str]:
+    for section in report.sections:
+        yield f"  {section.title}: {section.description}"
+        yield f"    What to do: {section.recommendation}"
+        places = section.location or []
+        for place in places[:_MAX_LOCATIONS_IN_LOG]:
+            yield "    - " + ", ".join(f"{name} {value}" for name, value in place.items())
+        if len(places) > _MAX_LOCATIONS_IN_LOG:
+            yield f"    and {len(places) - _MAX_LOCATIONS_IN_LOG} more"

@@ -1,0 +1,182 @@
+"""Operators on credentials. Their secret data is never shown in rendered fields, logs or XCom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require, require_choice, required
+from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.credentials import Credential
+
+_CONNECTION_FIELDS = ("host", "port", "login", "password", "schema")
+_EXTRA_PREFIX = "extra."
+
+
+class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
+    """Base of the operators that write a credential's secret data."""
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "name",
+        "credential_type",
+        "data",
+        "data_conn_id",
+        "project_id",
+    )
+    sealed_fields = ("data",)
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        credential_type: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        data_conn_id: str | None = None,
+        data_conn_fields: Mapping[str, str] | None = None,
+        project_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.name = name
+        self.credential_type = credential_type
+        self.data = data
+        self.data_conn_id = data_conn_id
+        self.data_conn_fields = data_conn_fields
+        self.project_id = project_id
+
+    def secret_data(self) -> dict[str, Any] | None:
+        """The data as given, with what comes from the Airflow connection; None when neither is given."""
+        data = revealed(self.data)
+        require(data is None or isinstance(data, Mapping), f"data must be a mapping, not {type(data).__name__}")
+        require(
+            bool(self.data_conn_id) == bool(self.data_conn_fields),
+            "data_conn_id and data_conn_fields go together: "
+            "the connection, and which of its fields fills which field of the credential",
+        )
+        if data is None and not self.data_conn_id:
+            return None
+        merged = {**(data or {}), **self._from_connection()}
+        mask_all(merged)
+        return merged
+
+    def _from_connection(self) -> dict[str, Any]:
+        if not self.data_conn_id or not self.data_conn_fields:
+            return {}
+        connection = self.hook.get_connection(self.data_conn_id)
+        return {name: self._field(connection, field) for name, field in self.data_conn_fields.items()}
+
+    def _field(self, connection: Any, field: str) -> Any:
+        if field.startswith(_EXTRA_PREFIX):
+            value = connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX))
+        else:
+            require_choice("a field in data_conn_fields", field, (*_CONNECTION_FIELDS, f"{_EXTRA_PREFIX}<name>"))
+            value = getattr(connection, field)
+        require(value is not None, f"connection {self.data_conn_id!r} has no value in {field}")
+        return value
+
+    def find(self, name: str) -> Credential | None:
+        from airflow_provider_service.client.lookup import find_credential
+
+        return find_credential(self.hook, name, credential_type=self.credential_type, project_id=self.project_id)
+
+    def report(self, context: Context, credential: Credential, outcome: str) -> dict[str, Any]:
+        url = self.link_to(context, ServicePageLink(), CREDENTIALS_PAGE)
+        self.log.info(
+            "Credential %s (%r of type %s) was %s: %s", credential.id, credential.name, credential.type, outcome, url
+        )
+        return {
+            "id": credential.id,
+            "name": credential.name,
+            "type": credential.type,
+            "outcome": outcome,
+            "url": url,
+        }
+
+
+class ServiceCreateCredentialOperator(_CredentialOperator):
+    """Create a credential. Safe to repeat unless ``if_exists="fail"``.
+
+    Give the secrets as templates, e.g. ``"{{ conn.warehouse.password }}"``, or by ``data_conn_id``: a secret that is
+    written in a DAG file is as visible as the file. Once rendered, ``data`` is hidden everywhere.
+
+    :param name: name of the credential.
+    :param credential_type: a credential type of the service, e.g. ``"httpHeaderAuth"``.
+    :param data: fields of the type by name.
+    :param data_conn_id: an Airflow connection to take further fields from.
+    :param data_conn_fields: which field of the connection fills which field of the credential, e.g.
+        ``{"user": "login", "password": "password", "ssl": "extra.ssl"}``.
+    :param project_id: project to look in and to create in; None for any, and for the key user's own.
+    :param if_exists: what to do when one of that name and type exists: ``"skip"``, ``"update"`` its data, or
+        ``"fail"``.
+    :returns: ``{"id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
+        ``"skipped"``.
+    """
+
+    def __init__(self, *, if_exists: Literal["skip", "update", "fail"] = "skip", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.if_exists = if_exists
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Create the credential, or treat the existing one as asked."""
+        require_choice("if_exists", self.if_exists, ("skip", "update", "fail"))
+        name, credential_type = required("name", self.name), required("credential_type", self.credential_type)
+        data = self.secret_data()
+        if data is None:
+            fail("give data, or data_conn_id with data_conn_fields")
+        found = self.find(name)
+        if found is None:
+            created = self.hook.credentials.create(name, credential_type, data, project_id=self.project_id)
+            return self.report(context, created, "created")
+        if self.if_exists == "fail":
+            fail(f"credential {name!r} exists with id {found.id} (if_exists='fail')")
+        if self.if_exists == "update":
+            return self.report(context, self.hook.credentials.update(found.id, data=data), "updated")
+        return self.report(context, found, "skipped")
+
+
+class ServiceUpdateCredentialOperator(_CredentialOperator):
+    """Change a credential's name or secret data. Safe to repeat. Secrets as :class:`ServiceCreateCredentialOperator`.
+
+    :param credential_id: the credential; None to find it by name.
+    :param name: exact name to find it by; with ``credential_id`` its new name.
+    :param credential_type: type to find it by.
+    :param data: fields by name; they replace the stored ones.
+    :param merge_data: merge the fields into the stored ones instead.
+    :param data_conn_id: an Airflow connection to take further fields from.
+    :param data_conn_fields: which field of the connection fills which field of the credential.
+    :param project_id: project to find it in.
+    :returns: ``{"id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
+    """
+
+    template_fields: Sequence[str] = (*_CredentialOperator.template_fields, "credential_id")
+
+    def __init__(self, *, credential_id: str | None = None, merge_data: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.credential_id = credential_id
+        self.merge_data = merge_data
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Find the credential and change it."""
+        data = self.secret_data()
+        new_name = self.name if self.credential_id else None
+        require(data is not None or new_name, "nothing to change: give data, data_conn_id, or an id and a new name")
+        changed = self.hook.credentials.update(
+            self.credential_id or self._id_by_name(),
+            name=new_name,
+            data=data,
+            is_partial_data=True if self.merge_data else None,
+        )
+        return self.report(context, changed, "updated")
+
+    def _id_by_name(self) -> str:
+        from airflow_provider_service.client.lookup import existing
+
+        name = required("credential_id or name", self.name)
+        return existing(self.find(name), f"credential named {name!r}").id

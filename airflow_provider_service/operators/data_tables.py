@@ -1,0 +1,108 @@
+"""Operator on data tables; those on rows are in ``rows``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.operators._base import fail, require, require_choice
+from airflow_provider_service.operators._table import TableLinkedOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.data_tables import DataTable
+
+_TYPES = ("string", "number", "boolean", "date")
+
+
+class ServiceCreateDataTableOperator(TableLinkedOperator):
+    """Make sure that a data table with these columns exists. Safe to repeat with ``if_exists="skip"``.
+
+    A table that exists gets the columns that it lacks; its other columns and its rows stay.
+
+    :param name: 1 to 128 characters, unique in the project; the case counts.
+    :param columns: type by column name, in order: ``{"sku": "string", "stock": "number"}``; the types are string,
+        number, boolean and date. A list of ``{"name", "type"}`` will do too.
+    :param project_id: project to create it in; None for the key user's own.
+    :param if_exists: what to do when the name exists in the project: ``"skip"`` or ``"fail"``.
+    :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
+        ``"created"``, ``"extended"`` or ``"unchanged"``.
+    """
+
+    template_fields: Sequence[str] = (*TableLinkedOperator.template_fields, "name", "columns", "project_id")
+    template_fields_renderers = {"columns": "json"}
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        columns: Mapping[str, str] | Sequence[Mapping[str, str]],
+        project_id: str | None = None,
+        if_exists: Literal["skip", "fail"] = "skip",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.name = name
+        self.columns = columns
+        self.project_id = project_id
+        self.if_exists = if_exists
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Create the table, or complete the existing one."""
+        require_choice("if_exists", self.if_exists, ("skip", "fail"))
+        wanted = _types_by_name(self.columns)
+        table, created = self._create_or_find(wanted)
+        url = self.link_table(context, table)
+        added = [] if created else self._add_missing(table, wanted)
+        outcome = "created" if created else "extended" if added else "unchanged"
+        self.log.info("Data table %s (%s) is %s: %s", table.id, table.name, outcome, url)
+        return {
+            "data_table_id": table.id,
+            "name": table.name,
+            "project_id": table.project_id,
+            "outcome": outcome,
+            "added_columns": added,
+            "url": url,
+        }
+
+    def _create_or_find(self, wanted: Mapping[str, str]) -> tuple[DataTable, bool]:
+        from airflow_provider_service.client.errors import ServiceConflictError
+        from airflow_provider_service.client.lookup import existing, find_data_table
+
+        columns = [{"name": name, "type": kind} for name, kind in wanted.items()]
+        try:
+            return self.hook.data_tables.create(self.name, columns, project_id=self.project_id), True
+        except ServiceConflictError:
+            if self.if_exists == "fail":
+                raise
+        name = self.name.strip()  # as the service does
+        return existing(find_data_table(self.hook, name, project_id=self.project_id), f"data table {name!r}"), False
+
+    def _add_missing(self, table: DataTable, wanted: Mapping[str, str]) -> list[str]:
+        held = {column.name: column.type for column in table.columns or ()}
+        differing = [
+            f"{name!r} is {held[name]}, not {kind}" for name, kind in wanted.items() if held.get(name, kind) != kind
+        ]
+        if differing:
+            fail(
+                f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
+                "the service can not change the type of a column"
+            )
+        missing = [name for name in wanted if name not in held]
+        for name in missing:
+            self.hook.data_table_columns.create(table.id, name, wanted[name])  # type: ignore[arg-type]
+        return missing
+
+
+def _types_by_name(columns: Any) -> dict[str, str]:
+    pairs = (
+        list(columns.items())
+        if isinstance(columns, Mapping)
+        else [(column.get("name"), column.get("type")) for column in columns if isinstance(column, Mapping)]
+    )
+    types = dict(pairs)
+    require(len(types) == len(columns), "columns must map names to types, or list {'name', 'type'}, each name once")
+    for name, kind in types.items():
+        require_choice(f"the type of column {name!r}", kind, _TYPES)
+    return types

@@ -1,0 +1,320 @@
+"""Operators on executions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.links import (
+    EXECUTION_PAGE,
+    EXECUTIONS_PAGE,
+    WORKFLOW_EXECUTIONS_PAGE,
+    ServiceExecutionLink,
+    ServicePageLink,
+)
+from airflow_provider_service.operators._base import (
+    ServiceBaseOperator,
+    as_list,
+    fail,
+    read_moment,
+    require,
+    require_choice,
+)
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.executions import Execution
+
+_ENDED = ("success", "error", "canceled", "crashed")
+_DELETABLE = (*_ENDED, "new", "waiting", "unknown")
+_STOPPABLE = ("queued", "running", "waiting")
+_MAX_IDS_IN_XCOM = 100
+
+
+class ServiceRetryExecutionOperator(ServiceBaseOperator):
+    """Run an execution again and wait for the new one. NOT safe to repeat: each call starts another execution.
+
+    The service answers when the new execution has ended. When that answer does not come the task fails for good,
+    without Airflow's retries, and says how to find what was started.
+
+    :param execution_id: an execution that failed, crashed or was canceled.
+    :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+    :param timeout: seconds to wait for the new execution to end.
+    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "retry_of"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "execution_id")
+    operator_extra_links = (ServiceExecutionLink(),)
+
+    def __init__(
+        self,
+        *,
+        execution_id: str | int,
+        load_workflow: bool | None = None,
+        timeout: float = 3600.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.execution_id = execution_id
+        self.load_workflow = load_workflow
+        self.timeout = timeout
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Start the retry, wait for its end and judge it."""
+        from airflow_provider_service.waiting import Watch, settle
+
+        require(self.timeout > 0, f"timeout must be a number of seconds above 0, not {self.timeout!r}")
+        started = self._retry()
+        if started.workflow_id:
+            self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, started.workflow_id, started.id)
+        self.log.info("Execution %s retries %s: %s", started.id, self.execution_id, started.status)
+        outcome = Watch(started.id).saw(started, self.hook.client)
+        if outcome is None:
+            fail(
+                f"execution {started.id}, the retry of {self.execution_id}, is {started.status!r} and has not ended; "
+                "wait for it with ServiceExecutionSensor"
+            )
+        return {**settle(outcome), "retry_of": str(self.execution_id)}
+
+    def _retry(self) -> Execution:
+        from airflow_provider_service.client.errors import ServiceApiError
+
+        try:
+            return self.hook.executions.retry(self.execution_id, load_workflow=self.load_workflow, timeout=self.timeout)
+        except ServiceApiError as error:
+            if error.not_processed:
+                raise
+            fail(
+                f"{error}. A retry of execution {self.execution_id} may have been started and still run: "
+                f"look for an execution with retryOf {self.execution_id} before clearing this task"
+            )
+
+
+class ServiceStopExecutionOperator(ServiceBaseOperator):
+    """Stop an execution that is queued, running or waiting. Safe to repeat: one that has ended stays as it is.
+
+    :param execution_id: the execution.
+    :param if_missing: what to do when it does not exist: ``"fail"`` or ``"ignore"``.
+    :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None for a missing one, ``stopped``
+        tells whether this call ended it.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "execution_id")
+    operator_extra_links = (ServiceExecutionLink(),)
+
+    def __init__(
+        self, *, execution_id: str | int, if_missing: Literal["fail", "ignore"] = "fail", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.execution_id = execution_id
+        self.if_missing = if_missing
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Stop the execution and return its state."""
+        from airflow_provider_service.client.errors import ServiceNotFoundError
+
+        require_choice("if_missing", self.if_missing, ("fail", "ignore"))
+        try:
+            return self._stop(context)
+        except ServiceNotFoundError:
+            if self.if_missing == "fail":
+                raise
+            self.log.info("Execution %s does not exist", self.execution_id)
+            return {"execution_id": str(self.execution_id), "status": None, "stopped": False, "url": None}
+
+    def _stop(self, context: Context) -> dict[str, Any]:
+        from airflow_provider_service.client.errors import ServiceConflictError
+
+        try:
+            self.hook.executions.stop(self.execution_id)
+            stopped = True
+        except ServiceConflictError:
+            stopped = False
+        # The answer to a stop names neither the execution nor its workflow.
+        execution = self.hook.executions.get(self.execution_id)
+        url = (
+            self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
+            if execution.workflow_id
+            else None
+        )
+        what = "was stopped" if stopped else f"had ended as {execution.status!r}"
+        self.log.info("Execution %s %s: %s", execution.id, what, url)
+        return {"execution_id": execution.id, "status": execution.status, "stopped": stopped, "url": url}
+
+
+class _ExecutionsOperator(ServiceBaseOperator):
+    """Base of the operators on executions that are selected by workflow and time."""
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "workflow_id",
+        "status",
+        "started_before",
+    )
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        workflow_id: str | None = None,
+        status: str | Sequence[str] | None = None,
+        started_before: datetime | str | None = None,
+        older_than: timedelta | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.workflow_id = workflow_id
+        self.status = status
+        self.started_before = started_before
+        self.older_than = older_than
+
+    def link(self, context: Context) -> str:
+        if self.workflow_id:
+            return self.link_to(context, ServicePageLink(), WORKFLOW_EXECUTIONS_PAGE, self.workflow_id)
+        return self.link_to(context, ServicePageLink(), EXECUTIONS_PAGE)
+
+    def statuses(self, default: Sequence[str], allowed: Sequence[str]) -> list[Any]:
+        if self.status is None:
+            return list(default)
+        wanted = [self.status] if isinstance(self.status, str) else as_list("status", self.status)
+        require(wanted, "status must not be empty")
+        for status in wanted:
+            require_choice("status", status, allowed)
+        return wanted
+
+    def latest_start(self) -> datetime | None:
+        require(self.started_before is None or self.older_than is None, "give either started_before or older_than")
+        if self.older_than is not None:
+            return datetime.now(timezone.utc) - self.older_than
+        return read_moment("started_before", self.started_before)
+
+
+class ServiceStopExecutionsOperator(_ExecutionsOperator):
+    """Stop all executions of a kind. Safe to repeat, but a repeat also stops those that started in between.
+
+    :param workflow_id: only executions of this workflow.
+    :param all_workflows: must be True to stop those of every workflow, when ``workflow_id`` is None.
+    :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
+    :param started_before: only those that started before this moment (text, or a datetime with time zone).
+    :param older_than: only those that started longer ago than this.
+    :returns: ``{"stopped", "url"}``; ``stopped`` is their number.
+    """
+
+    def __init__(self, *, all_workflows: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.all_workflows = all_workflows
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Stop the executions and return their number."""
+        require(
+            bool(self.workflow_id) != self.all_workflows,
+            "give either workflow_id, or all_workflows=True to stop the executions of every workflow",
+        )
+        url = self.link(context)
+        count = self.hook.executions.stop_many(
+            self.statuses(_STOPPABLE, _STOPPABLE),
+            workflow_id=self.workflow_id or None,
+            started_before=self.latest_start(),
+        ).stopped
+        self.log.info("%d executions were stopped: %s", count, url)
+        return {"stopped": count, "url": url}
+
+
+class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
+    """Delete executions by id, or those that match a selection. Safe to repeat.
+
+    Without ``status`` only executions that have ended are selected. Running ones can not be deleted. One that never
+    left the queue has no start, so a selection by time does not find it.
+
+    :param execution_ids: the executions; or give a selection.
+    :param workflow_id: select executions of this workflow.
+    :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown.
+    :param started_before: select those that started before this moment (text, or a datetime with time zone).
+    :param older_than: select those that started longer ago than this.
+    :param max_deletions: delete no more than this many of a selection; the rest is left for another run.
+    :param dry_run: delete nothing and return what would be deleted.
+    :param if_missing: what to do when one does not exist: ``"ignore"`` or ``"fail"``.
+    :returns: ``{"deleted", "missing", "dry_run", "more", "execution_ids", "url"}``: numbers, whether the selection
+        holds more than ``max_deletions``, and the first 100 ids.
+    """
+
+    template_fields: Sequence[str] = (*_ExecutionsOperator.template_fields, "execution_ids")
+
+    def __init__(
+        self,
+        *,
+        execution_ids: Sequence[str | int] | None = None,
+        max_deletions: int = 1000,
+        dry_run: bool = False,
+        if_missing: Literal["ignore", "fail"] = "ignore",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.execution_ids = execution_ids
+        self.max_deletions = max_deletions
+        self.only_preview = dry_run
+        self.if_missing = if_missing
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Delete the executions and return how many."""
+        require_choice("if_missing", self.if_missing, ("ignore", "fail"))
+        url = self.link(context)
+        ids, more = self._chosen()
+        missing = 0 if self.only_preview else sum(not self._delete(execution_id) for execution_id in ids)
+        deleted = 0 if self.only_preview else len(ids) - missing
+        self.log.info(
+            "%d executions %s%s: %s",
+            len(ids) if self.only_preview else deleted,
+            "would be deleted" if self.only_preview else "were deleted",
+            f", {missing} were gone" if missing else "",
+            url,
+        )
+        if more:
+            self.log.warning("The selection holds more than max_deletions=%d executions", self.max_deletions)
+        return {
+            "deleted": deleted,
+            "missing": missing,
+            "dry_run": self.only_preview,
+            "more": more,
+            "execution_ids": ids[:_MAX_IDS_IN_XCOM],
+            "url": url,
+        }
+
+    def _chosen(self) -> tuple[list[str], bool]:
+        selects = any(
+            value is not None for value in (self.workflow_id, self.status, self.started_before, self.older_than)
+        )
+        require(
+            (self.execution_ids is not None) != selects,
+            "give either execution_ids, or a selection by workflow_id, status, started_before or older_than",
+        )
+        if self.execution_ids is not None:
+            return [str(one) for one in as_list("execution_ids", self.execution_ids)], False
+        require(self.max_deletions > 0, f"max_deletions must be above 0, not {self.max_deletions!r}")
+        # All ids are known before the first is deleted: deletions move what later pages hold.
+        ids = list(islice(self._selected(), self.max_deletions + 1))
+        return ids[: self.max_deletions], len(ids) > self.max_deletions
+
+    def _selected(self) -> Iterator[str]:
+        latest_start = self.latest_start()
+        for status in self.statuses(_ENDED, _DELETABLE):
+            for execution in self.hook.executions.list(
+                status=status,
+                workflow_id=self.workflow_id,
+                started_before=latest_start,
+            ):
+                yield execution.id
+
+    def _delete(self, execution_id: str) -> bool:
+        from airflow_provider_service.client.errors import ServiceNotFoundError
+
+        try:
+            self.hook.executions.delete(execution_id)
+        except ServiceNotFoundError:
+            if self.if_missing == "fail":
+                raise
+            return False
+        return True

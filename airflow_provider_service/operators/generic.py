@@ -1,0 +1,125 @@
+"""The operator for every endpoint that has none of its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class ServiceOperator(ServiceBaseOperator):
+    """Call any method of the hook. Whether that is safe to repeat says the method's documentation.
+
+    ``ServiceOperator(task_id="tag", resource="tags", action="update", arguments={"tag_id": "...", "name": "..."})``
+    calls ``hook.tags.update(tag_id="...", name="...")``. Resource, action and argument names are checked when the
+    task runs, and a wrong one fails it with the list of valid ones.
+
+    :param resource: attribute of the hook, e.g. ``"workflows"``.
+    :param action: method of the resource, e.g. ``"list_history"``.
+    :param arguments: its arguments by name; shown in rendered fields, so no place for a secret.
+    :param limit: items of a list to return at most; more fail the task.
+    :returns: the answer as JSON, by the service's own names; None when the service answers nothing.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "resource", "action", "arguments")
+    template_fields_renderers = {"arguments": "json"}
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        resource: str,
+        action: str,
+        arguments: Mapping[str, Any] | None = None,
+        limit: int = 1000,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.resource = resource
+        self.action = action
+        self.arguments = arguments
+        self.limit = limit
+
+    def execute(self, context: Context) -> Any:
+        """Check the names, call the method and return its answer as JSON."""
+        require(self.limit > 0, f"limit must be above 0, not {self.limit!r}")
+        method = self._method()
+        arguments = self._checked_arguments(method)
+        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        answer = method(**arguments)
+        result = self._consume(answer) if isinstance(answer, Iterator) else _to_json(answer)
+        size = f"{len(result)} items" if isinstance(result, list) else type(result).__name__
+        self.log.info("%s.%s answered %s: %s", self.resource, self.action, size, url)
+        return result
+
+    def _method(self) -> Callable[..., Any]:
+        resources = _resources()
+        require(self.resource in resources, f"there is no resource {self.resource!r}; there are {', '.join(resources)}")
+        methods = _actions(getattr(self.hook, self.resource))
+        require(self.action in methods, f"{self.resource} has no action {self.action!r}; it has {', '.join(methods)}")
+        method = methods[self.action]
+        # Postponed annotations are texts.
+        if "bytes" in str(inspect.signature(method)):
+            fail(
+                f"{self.resource}.{self.action} sends or returns a file, which does not fit in XCom; "
+                f"call ServiceHook().{self.resource}.{self.action} in a @task function instead"
+            )
+        return method
+
+    def _checked_arguments(self, method: Callable[..., Any]) -> dict[str, Any]:
+        arguments = self.arguments or {}
+        require(isinstance(arguments, Mapping), f"arguments must be a mapping, not {type(arguments).__name__}")
+        signature = inspect.signature(method)
+        try:
+            signature.bind(**arguments)
+        except TypeError as error:
+            fail(f"{self.resource}.{self.action}: {error}; its arguments are {_described(signature)}")
+        return dict(arguments)
+
+    def _consume(self, items: Iterator[Any]) -> list[Any]:
+        found = [_to_json(item) for item in islice(items, self.limit + 1)]
+        if len(found) > self.limit:
+            fail(
+                f"{self.resource}.{self.action} has more than limit={self.limit} items; raise limit, narrow the "
+                "selection, or give the argument 'limit' to take the first ones only"
+            )
+        return found
+
+
+def _resources() -> list[str]:
+    from airflow_provider_service.client._client import Resources
+
+    return sorted(name for name, value in vars(Resources).items() if isinstance(value, cached_property))
+
+
+def _actions(resource: object) -> dict[str, Callable[..., Any]]:
+    methods = inspect.getmembers(resource, inspect.ismethod)
+    return {name: method for name, method in methods if not name.startswith("_")}
+
+
+def _described(signature: inspect.Signature) -> str:
+    names = [
+        name if parameter.default is parameter.empty else f"{name} (optional)"
+        for name, parameter in signature.parameters.items()
+    ]
+    return ", ".join(names) or "none"
+
+
+def _to_json(value: Any) -> Any:
+    from airflow_provider_service.client.models._base import ServiceModel
+
+    if isinstance(value, ServiceModel):
+        return value.to_wire()
+    if isinstance(value, Mapping):
+        return {name: _to_json(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_to_json(inner) for inner in value]
+    return value

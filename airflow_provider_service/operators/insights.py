@@ -1,0 +1,70 @@
+"""Operator on insights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, read_moment
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class ServiceGetInsightsOperator(ServiceBaseOperator):
+    """Read the figures of production executions in a range of time. Safe to repeat. They lag behind the executions.
+
+    :param range_start: start (text, or a datetime with time zone); None for seven days ago.
+    :param range_end: end; None for now.
+    :param project_id: only executions of the project; None for all. An unknown project has zeros.
+    :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}`` with
+        ``{"value", "unit", "deviation"}`` each; the deviation from the period before is None without one.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "range_start",
+        "range_end",
+        "project_id",
+    )
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        range_start: datetime | str | None = None,
+        range_end: datetime | str | None = None,
+        project_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.range_start = range_start
+        self.range_end = range_end
+        self.project_id = project_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Read the figures."""
+        url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)
+        summary = self.hook.insights.get_summary(
+            start_date=read_moment("range_start", self.range_start),
+            end_date=read_moment("range_end", self.range_end),
+            project_id=self.project_id,
+        )
+        figures = {
+            "total": summary.total,
+            "failed": summary.failed,
+            "failure_rate": summary.failure_rate,
+            "time_saved": summary.time_saved,
+            "average_run_time": summary.average_run_time,
+        }
+        shown = ", ".join(f"{name} {figure.value:g} {figure.unit}" for name, figure in figures.items())
+        self.log.info("Insights: %s: %s", shown, url)
+        return {
+            **{
+                name: {"value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
+                for name, figure in figures.items()
+            },
+            "url": url,
+        }

@@ -1,0 +1,296 @@
+"""Operators on the rows of a data table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.operators._base import as_list, fail, require, require_choice
+from airflow_provider_service.operators._table import ServiceTableOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.data_tables import DataTable
+
+
+class ServiceInsertRowsOperator(ServiceTableOperator):
+    """Insert rows. NOT safe to repeat: a retry inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
+
+    Rows travel in batches. Each batch is all or nothing; when a later one fails, the earlier ones stay.
+
+    :param data_table_id: the table; or give its name.
+    :param data_table_name: exact name of the table; the case counts.
+    :param project_id: project to find the name in; None for any.
+    :param rows: columns to values each; a column left out is null.
+    :param batch_rows: rows in a batch at most.
+    :param batch_bytes: bytes in a batch at most; the server takes 16 MiB by default.
+    :returns: ``{"data_table_id", "inserted", "url"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows")
+
+    def __init__(
+        self,
+        *,
+        rows: Sequence[Mapping[str, Any]],
+        batch_rows: int = 10_000,
+        batch_bytes: int = 8 * 1024 * 1024,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rows = rows
+        self.batch_rows = batch_rows
+        self.batch_bytes = batch_bytes
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Insert the rows batch by batch."""
+        from airflow_provider_service.client.errors import ServiceApiError, ServiceInputError
+        from airflow_provider_service.client.row_batches import insert_in_batches
+
+        require(self.batch_rows > 0 and self.batch_bytes > 0, "batch_rows and batch_bytes must be above 0")
+        rows = _rows(self.rows)
+        table, url = self.open_table(context)
+        inserted = 0
+        try:
+            for inserted in insert_in_batches(
+                self.hook, table.id, rows, max_rows=self.batch_rows, max_bytes=self.batch_bytes
+            ):
+                self.log.info("Inserted %d of %d rows into %s", inserted, len(rows), table.name)
+        except (ServiceApiError, ServiceInputError):
+            self.log.error("%d of %d rows had been inserted before this batch failed", inserted, len(rows))
+            raise
+        self.log.info("%d rows are inserted into %s: %s", inserted, table.name, url)
+        return {"data_table_id": table.id, "inserted": inserted, "url": url}
+
+
+class ServiceUpsertRowsOperator(ServiceTableOperator):
+    """Make the table hold these rows: known keys are updated, new ones inserted. Safe to repeat.
+
+    The rows are compared with those of the table in the type of each column (a moment without time zone means UTC),
+    and only what differs is written, many rows a call. All rows that match a key are updated. Input is checked in
+    whole before anything is written. Not atomic: rows that others write at the same time can be missed, so let one
+    task at a time write a table.
+
+    :param data_table_id: the table; or give its name.
+    :param data_table_name: exact name of the table; the case counts.
+    :param project_id: project to find the name in; None for any.
+    :param rows: columns to values each, key columns included; a column left out stays as it is.
+    :param key_columns: columns that tell rows apart.
+    :param on_duplicate: what to do with input rows of the same key: ``"last"`` counts, or ``"fail"``.
+    :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "url"}``, counted in rows of the table.
+    """
+
+    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows", "key_columns")
+
+    def __init__(
+        self,
+        *,
+        rows: Sequence[Mapping[str, Any]],
+        key_columns: str | Sequence[str],
+        on_duplicate: Literal["last", "fail"] = "last",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.rows = rows
+        self.key_columns = key_columns
+        self.on_duplicate = on_duplicate
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Compare and write what differs."""
+        from airflow_provider_service.client.upsert import upsert_rows
+
+        require_choice("on_duplicate", self.on_duplicate, ("last", "fail"))
+        keys = [self.key_columns] if isinstance(self.key_columns, str) else as_list("key_columns", self.key_columns)
+        rows = _rows(self.rows)
+        table, url = self.open_table(context)
+        result = upsert_rows(self.hook, table, rows, keys, on_duplicate=self.on_duplicate)
+        self.log.info(
+            "%d rows inserted, %d updated, %d unchanged in %s: %s",
+            result.inserted,
+            result.updated,
+            result.unchanged,
+            table.name,
+            url,
+        )
+        return {
+            "data_table_id": table.id,
+            "inserted": result.inserted,
+            "updated": result.updated,
+            "unchanged": result.unchanged,
+            "url": url,
+        }
+
+
+class ServiceUpdateRowsOperator(ServiceTableOperator):
+    """Write the same values into every row that meets a filter. Safe to repeat.
+
+    :param data_table_id: the table; or give its name.
+    :param data_table_name: exact name of the table; the case counts.
+    :param project_id: project to find the name in; None for any.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``.
+    :param data: new values by column.
+    :param dry_run: change nothing and count what would be changed.
+    :returns: ``{"data_table_id", "updated", "dry_run", "url"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "data")
+    template_fields_renderers = {"filter": "json", "data": "json"}
+
+    def __init__(
+        self, *, filter: Mapping[str, Any], data: Mapping[str, Any], dry_run: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.filter = filter
+        self.data = data
+        self.only_preview = dry_run
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Update the rows and return their number."""
+        table, url = self.open_table(context)
+        options = {"dry_run": True} if self.only_preview else {"return_data": True}
+        answer = self.hook.data_table_rows.update(table.id, self.filter, self.data, **options)
+        updated = _count(answer, self.only_preview)
+        self.log.info(
+            "%d rows of %s %s: %s", updated, table.name, "would be updated" if self.only_preview else "updated", url
+        )
+        return {"data_table_id": table.id, "updated": updated, "dry_run": self.only_preview, "url": url}
+
+
+class ServiceDeleteRowsOperator(ServiceTableOperator):
+    """Delete rows by id, or those that meet a filter. Safe to repeat: what is gone is not counted.
+
+    Row ids are used again after deletions, so do not keep them for long.
+
+    :param data_table_id: the table; or give its name.
+    :param data_table_name: exact name of the table; the case counts.
+    :param project_id: project to find the name in; None for any.
+    :param row_ids: any number of ids; or give a filter.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it travels in the
+        URL, so it can not be long.
+    :param dry_run: delete nothing and count what would be deleted.
+    :returns: ``{"data_table_id", "deleted", "dry_run", "url"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "row_ids", "filter")
+    template_fields_renderers = {"filter": "json"}
+
+    def __init__(
+        self,
+        *,
+        row_ids: Sequence[int] | None = None,
+        filter: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.row_ids = row_ids
+        self.filter = filter
+        self.only_preview = dry_run
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Delete the rows and return their number."""
+        filters = self._filters()
+        table, url = self.open_table(context)
+        options = {"dry_run": True} if self.only_preview else {"return_data": True}
+        deleted = sum(
+            _count(self.hook.data_table_rows.delete(table.id, one, **options), self.only_preview) for one in filters
+        )
+        self.log.info(
+            "%d rows of %s %s: %s", deleted, table.name, "would be deleted" if self.only_preview else "deleted", url
+        )
+        return {"data_table_id": table.id, "deleted": deleted, "dry_run": self.only_preview, "url": url}
+
+    def _filters(self) -> Iterable[Mapping[str, Any]]:
+        from airflow_provider_service.client.row_batches import any_of_in_url
+
+        require((self.row_ids is None) != (self.filter is None), "give either row_ids or filter")
+        if self.filter is not None:
+            return [self.filter]
+        return any_of_in_url("id", [_row_id(one) for one in as_list("row_ids", self.row_ids)])
+
+
+class ServiceReadRowsOperator(ServiceTableOperator):
+    """Read rows into XCom, or stream them to a file. Safe to repeat.
+
+    :param data_table_id: the table; or give its name.
+    :param data_table_name: exact name of the table; the case counts.
+    :param project_id: project to find the name in; None for any.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
+    :param sort_by: column, then ``:asc`` or ``:desc``; None for the order of insertion.
+    :param search: only rows with this text in any column, in any case.
+    :param path: file to write, ``.csv`` (with a header; null is empty) or ``.jsonl``, in a directory that exists. It
+        appears under its name when it is complete. None to return the rows.
+    :param max_rows: rows to return at most, when there is no path; more fail the task.
+    :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
+        "url"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "sort_by", "search", "path")
+    template_fields_renderers = {"filter": "json"}
+
+    def __init__(
+        self,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        sort_by: str | None = None,
+        search: str | None = None,
+        path: str | None = None,
+        max_rows: int = 1000,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.filter = filter
+        self.sort_by = sort_by
+        self.search = search
+        self.path = path
+        self.max_rows = max_rows
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Read the rows and return or write them."""
+        require(self.max_rows >= 0, f"max_rows must not be negative, got {self.max_rows!r}")
+        table, url = self.open_table(context)
+        result = self._write(table, self.path) if self.path else self._return(table)
+        self.log.info("%d rows read from %s: %s", result["count"], table.name, url)
+        return {"data_table_id": table.id, **result, "url": url}
+
+    def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
+        return self.hook.data_table_rows.list(
+            table.id, filter=self.filter, sort_by=self.sort_by, search=self.search or None
+        )
+
+    def _return(self, table: DataTable) -> dict[str, Any]:
+        rows = list(islice(self._read(table), self.max_rows + 1))
+        if len(rows) > self.max_rows:
+            fail(
+                f"there are more than max_rows={self.max_rows} rows in {table.name}; "
+                "narrow the filter, raise max_rows, or give a path to write them to a file"
+            )
+        return {"count": len(rows), "rows": rows}
+
+    def _write(self, table: DataTable, path: str) -> dict[str, Any]:
+        from airflow_provider_service.client.row_values import SYSTEM_COLUMNS, column_types
+        from airflow_provider_service.operators._row_files import write_rows
+
+        columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]
+        return {"count": write_rows(path, columns, self._read(table)), "path": path}
+
+
+def _rows(rows: Any) -> list[Mapping[str, Any]]:
+    listed = as_list("rows", rows)
+    for number, row in enumerate(listed, start=1):
+        require(isinstance(row, Mapping), f"row {number} is {type(row).__name__}, not a mapping of columns to values")
+    return listed
+
+
+def _row_id(value: Any) -> int:
+    text = str(value).strip()
+    require(text.isascii() and text.isdecimal(), f"row_ids must be whole numbers, got {value!r}")
+    return int(text)
+
+
+def _count(answer: bool | list[dict[str, Any]], dry_run: bool) -> int:
+    rows = answer if isinstance(answer, list) else []
+    # A dry run answers each row twice: before and after.
+    return len(rows) // 2 if dry_run else len(rows)

@@ -1,0 +1,87 @@
+"""Operator on the source control connection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require_choice
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.source_control import SourceControlledFile
+
+_MAX_FILES_IN_XCOM = 200
+
+
+class ServicePullSourceControlOperator(ServiceBaseOperator):
+    """Pull the connected branch into the instance. Safe to repeat; with ``force`` a repeat discards later changes too.
+
+    :param force: discard local changes; without it, those that are in the way fail the task.
+    :param auto_publish: which pulled workflows to publish: ``"none"``, ``"all"`` or those that were
+        ``"published"`` before.
+    :param timeout: seconds to wait for the pull.
+    :returns: ``{"count", "by_type", "by_status", "files", "url"}``; ``files`` lists the first 200 as
+        ``{"file", "type", "id", "name", "status"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish")
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        force: bool = False,
+        auto_publish: Literal["none", "all", "published"] = "none",
+        timeout: float = 300.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.force = force
+        self.auto_publish = auto_publish
+        self.timeout = timeout
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Pull and return what changed."""
+        from airflow_provider_service.client.errors import ServiceConflictError
+
+        require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
+        url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
+        try:
+            files = self.hook.source_control.pull(
+                force=self.force, auto_publish=self.auto_publish, timeout=self.timeout
+            )
+        except ServiceConflictError:
+            fail(f"local changes are in the way of the pull: {self._conflicts()}; force=True discards them. See {url}")
+        by_type, by_status = Counter(one.type for one in files), Counter(one.status for one in files)
+        self.log.info("Pulled %d objects %s: %s", len(files), dict(by_type), url)
+        self._warn_of_unpublished(files)
+        return {
+            "count": len(files),
+            "by_type": dict(by_type),
+            "by_status": dict(by_status),
+            "files": [
+                {"file": one.file, "type": one.type, "id": one.id, "name": one.name, "status": one.status}
+                for one in files[:_MAX_FILES_IN_XCOM]
+            ],
+            "url": url,
+        }
+
+    def _conflicts(self) -> str:
+        from airflow_provider_service.client.errors import ServiceApiError
+
+        # The refusal itself is a bare list that an error's message would cut off.
+        try:
+            files = self.hook.source_control.get_status("pull")
+        except ServiceApiError as error:
+            return f"their names could not be read ({error})"
+        conflicts = [one for one in files if one.conflict] or files
+        return ", ".join(f"{one.type} {one.name!r} ({one.file})" for one in conflicts)
+
+    def _warn_of_unpublished(self, files: Sequence[SourceControlledFile]) -> None:
+        for one in files:
+            if one.publishing_error:
+                self.log.warning("Workflow %r was pulled, but not published: %s", one.name, one.publishing_error)

@@ -1,0 +1,62 @@
+"""Operator on the global tag registry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require_choice
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.tags import Tag
+
+
+class ServiceCreateTagOperator(ServiceBaseOperator):
+    """Create a tag that workflows can carry. Safe to repeat with ``if_exists="skip"``.
+
+    :param name: 1 to 24 characters.
+    :param if_exists: what to do when the tag exists: ``"skip"`` or ``"fail"``.
+    :returns: ``{"id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name")
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(self, *, name: str, if_exists: Literal["skip", "fail"] = "skip", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.name = name
+        self.if_exists = if_exists
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Create the tag, unless it exists."""
+        require_choice("if_exists", self.if_exists, ("skip", "fail"))
+        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        tag, created = create_tag(self.hook, self.name)
+        if not created and self.if_exists == "fail":
+            fail(f"tag {tag.name!r} exists with id {tag.id} (if_exists='fail')")
+        outcome = "created" if created else "skipped"
+        self.log.info("Tag %r (%s) %s: %s", tag.name, tag.id, "was created" if created else "exists", url)
+        return {"id": tag.id, "name": tag.name, "outcome": outcome, "url": url}
+
+
+def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
+    """Create a tag, or find the one of that name.
+
+    :returns: the tag, and whether it was created.
+    :raises AirflowFailException: the name can not be that of a tag.
+    """
+    from airflow_provider_service.client.errors import ServiceConflictError
+    from airflow_provider_service.client.lookup import find_tag
+
+    try:
+        return client.tags.create(name), True
+    except ServiceConflictError:
+        # The service trims names, and gives the same answer to one that is taken, empty or too long.
+        found = find_tag(client, name.strip())
+        if found is None:
+            fail(f"{name!r} can not be the name of a tag: it must have 1 to 24 characters")
+        return found, False

@@ -1,0 +1,65 @@
+"""Operator on users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.links import USERS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, as_list, fail, require
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.users import Invitation
+
+
+class ServiceInviteUsersOperator(ServiceBaseOperator):
+    """Invite users. Safe to repeat: active ones are left alone, but a pending one may get another e-mail.
+
+    The addresses at which invitations are accepted are secrets, and not returned.
+
+    :param users: e-mail addresses, or ``{"email", "role"}`` each.
+    :param role: role of those that are given by address alone.
+    :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"id", "email", "email_sent"}``,
+        ``already_active`` the addresses.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "users", "role")
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(self, *, users: Sequence[str | Mapping[str, str]], role: str = "global:member", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.users = users
+        self.role = role
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Invite the users and return who was invited."""
+        wanted = [self._user(one) for one in as_list("users", self.users)]
+        url = self.link_to(context, ServicePageLink(), USERS_PAGE)
+        invitations = self.hook.users.create(wanted) if wanted else []
+        _refuse_failures(invitations)
+        answered = {invitation.user.email.lower() for invitation in invitations}
+        active = [user["email"] for user in wanted if user["email"].lower() not in answered]
+        self.log.info("%d users invited, %d are active already: %s", len(invitations), len(active), url)
+        return {
+            "invited": [
+                {"id": one.user.id, "email": one.user.email, "email_sent": one.user.email_sent} for one in invitations
+            ],
+            "already_active": active,
+            "url": url,
+        }
+
+    def _user(self, given: Any) -> dict[str, str]:
+        user = {"email": given} if isinstance(given, str) else given
+        require(
+            isinstance(user, Mapping) and user.get("email"),
+            "users must list e-mail addresses, or mappings with 'email' and 'role'",
+        )
+        return {"role": self.role, **user}
+
+
+def _refuse_failures(invitations: Sequence[Invitation]) -> None:
+    failed = [f"{invitation.user.email}: {invitation.error}" for invitation in invitations if invitation.error]
+    if failed:
+        fail(f"{len(failed)} of {len(invitations)} invitations failed: {'; '.join(failed)}")

@@ -1,0 +1,131 @@
+"""Operators on variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.links import VARIABLES_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require_choice
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.variables import Variable
+
+
+class _VariableOperator(ServiceBaseOperator):
+    """Base of the operators on a variable, which is known by its key."""
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "key", "project_id")
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(self, *, key: str, project_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.key = key
+        self.project_id = project_id
+
+    def find(self) -> Variable | None:
+        from airflow_provider_service.client.lookup import find_variable
+
+        return find_variable(self.hook, self.key, project_id=self.project_id)
+
+    def find_existing(self) -> Variable:
+        from airflow_provider_service.client.lookup import existing
+
+        place = f"in project {self.project_id}" if self.project_id else "of the whole instance"
+        return existing(self.find(), f"variable {place} with the key {self.key!r}")
+
+    def write(self, found: Variable, value: str) -> str:
+        """Write the value where it differs, and say what was done."""
+        if found.value == value:
+            return "unchanged"
+        self.hook.variables.update(found.id, self.key, value)
+        return "updated"
+
+    def report(self, context: Context, variable_id: str | None, outcome: str) -> dict[str, Any]:
+        url = self.link_to(context, ServicePageLink(), VARIABLES_PAGE)
+        self.log.info("Variable %s (%s) is %s: %s", self.key, variable_id, outcome, url)
+        return {"id": variable_id, "key": self.key, "outcome": outcome, "url": url}
+
+
+class ServiceCreateVariableOperator(_VariableOperator):
+    """Create a variable that workflows read. Safe to repeat unless ``if_exists="fail"``.
+
+    :param key: a letter or underscore, then up to 49 letters, digits and underscores.
+    :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
+    :param project_id: project it belongs to; None for the whole instance.
+    :param if_exists: what to do when the key exists: ``"update"`` its value, ``"skip"`` or ``"fail"``.
+    :returns: ``{"id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"`` or
+        ``"skipped"``.
+    """
+
+    template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
+
+    def __init__(self, *, value: str, if_exists: Literal["update", "skip", "fail"] = "update", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.value = value
+        self.if_exists = if_exists
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Create the variable, or treat the existing one as asked."""
+        require_choice("if_exists", self.if_exists, ("update", "skip", "fail"))
+        found = self.find()
+        if found is None:
+            self.hook.variables.create(self.key, self.value, project_id=self.project_id)
+            return self.report(context, self.find_existing().id, "created")
+        if self.if_exists == "fail":
+            fail(f"variable {self.key!r} exists with id {found.id} (if_exists='fail')")
+        if self.if_exists == "skip":
+            return self.report(context, found.id, "skipped")
+        return self.report(context, found.id, self.write(found, self.value))
+
+
+class ServiceUpdateVariableOperator(_VariableOperator):
+    """Change the value of a variable, which must exist. Safe to repeat.
+
+    :param key: key of the variable.
+    :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
+    :param project_id: project it belongs to; None for the whole instance.
+    :returns: ``{"id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
+    """
+
+    template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
+
+    def __init__(self, *, value: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.value = value
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Find the variable and write its value."""
+        found = self.find_existing()
+        return self.report(context, found.id, self.write(found, self.value))
+
+
+class ServiceDeleteVariableOperator(_VariableOperator):
+    """Delete a variable. Safe to repeat with ``if_missing="ignore"``.
+
+    :param key: key of the variable.
+    :param project_id: project it belongs to; None for the whole instance.
+    :param if_missing: what to do when it does not exist: ``"ignore"`` or ``"fail"``.
+    :returns: ``{"id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
+    """
+
+    def __init__(self, *, if_missing: Literal["ignore", "fail"] = "ignore", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.if_missing = if_missing
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Find the variable and delete it."""
+        from airflow_provider_service.client.errors import ServiceNotFoundError
+
+        require_choice("if_missing", self.if_missing, ("ignore", "fail"))
+        found = self.find_existing() if self.if_missing == "fail" else self.find()
+        if found is None:
+            return self.report(context, None, "missing")
+        try:
+            self.hook.variables.delete(found.id)
+        except ServiceNotFoundError:
+            # It was there a moment ago: someone else deleted it, or this call's first answer got lost.
+            self.log.info("Variable %s is gone already", self.key)
+        return self.report(context, found.id, "deleted")

@@ -1,0 +1,323 @@
+"""Operators on workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
+from airflow_provider_service.operators._base import ServiceBaseOperator, as_list, require, required
+from airflow_provider_service.operators.tags import create_tag
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.workflows import Workflow
+
+
+class _WorkflowOperator(ServiceBaseOperator):
+    """Base of the operators on one workflow that is known by id."""
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "workflow_id")
+    operator_extra_links = (ServiceWorkflowLink(),)
+
+    def __init__(self, *, workflow_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.workflow_id = workflow_id
+
+    def link(self, context: Context) -> str:
+        return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.workflow_id)
+
+    def report(self, workflow: Workflow, state: str, url: str) -> dict[str, Any]:
+        self.log.info("Workflow %s (%s) %s: %s", workflow.id, workflow.name, state, url)
+        return _summary(workflow, url)
+
+
+class ServiceActivateWorkflowOperator(_WorkflowOperator):
+    """Activate a workflow, so that its triggers run it. Safe to repeat.
+
+    The server makes a webhook live shortly after its answer, not before it.
+
+    :param workflow_id: the workflow.
+    :param version_id: version to activate; None for the current draft.
+    :returns: ``{"id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
+    """
+
+    template_fields: Sequence[str] = (*_WorkflowOperator.template_fields, "version_id")
+
+    def __init__(self, *, version_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.version_id = version_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Activate the workflow and return its state."""
+        url = self.link(context)
+        workflow = self.hook.workflows.activate(self.workflow_id, version_id=self.version_id)
+        return self.report(workflow, "is active", url)
+
+
+class ServiceDeactivateWorkflowOperator(_WorkflowOperator):
+    """Deactivate a workflow, so that nothing starts it any more. Safe to repeat. Running executions go on.
+
+    :param workflow_id: the workflow.
+    :returns: as :class:`ServiceActivateWorkflowOperator`.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Deactivate the workflow and return its state."""
+        url = self.link(context)
+        return self.report(self.hook.workflows.deactivate(self.workflow_id), "is inactive", url)
+
+
+class ServiceArchiveWorkflowOperator(_WorkflowOperator):
+    """Deactivate and archive a workflow. Safe to repeat.
+
+    :param workflow_id: the workflow.
+    :returns: as :class:`ServiceActivateWorkflowOperator`.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Archive the workflow and return its state."""
+        url = self.link(context)
+        return self.report(self.hook.workflows.archive(self.workflow_id), "is archived", url)
+
+
+class ServiceUnarchiveWorkflowOperator(_WorkflowOperator):
+    """Bring an archived workflow back, inactive. Safe to repeat: one that is not archived stays as it is.
+
+    :param workflow_id: the workflow.
+    :returns: as :class:`ServiceActivateWorkflowOperator`.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Unarchive the workflow and return its state."""
+        from airflow_provider_service.client.errors import ServiceInvalidRequestError
+
+        url = self.link(context)
+        try:
+            workflow = self.hook.workflows.unarchive(self.workflow_id)
+        except ServiceInvalidRequestError:
+            workflow = self.hook.workflows.get(self.workflow_id)
+            if workflow.is_archived:
+                raise
+        return self.report(workflow, "is not archived", url)
+
+
+class ServiceTransferWorkflowOperator(_WorkflowOperator):
+    """Move a workflow to another project. Safe to repeat: one that is there already stays.
+
+    :param workflow_id: the workflow.
+    :param destination_project_id: the project; or give its name.
+    :param destination_project_name: exact name of the project.
+    :returns: ``{"id", "project_id", "moved", "url"}``.
+    """
+
+    template_fields: Sequence[str] = (
+        *_WorkflowOperator.template_fields,
+        "destination_project_id",
+        "destination_project_name",
+    )
+
+    def __init__(
+        self,
+        *,
+        destination_project_id: str | None = None,
+        destination_project_name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.destination_project_id = destination_project_id
+        self.destination_project_name = destination_project_name
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Move the workflow, unless it is there."""
+        from airflow_provider_service.client.errors import ServiceInvalidRequestError
+
+        project_id = self._destination()
+        url = self.link(context)
+        moved = not self._is_in(project_id)
+        if moved:
+            try:
+                self.hook.workflows.transfer(self.workflow_id, project_id)
+            except ServiceInvalidRequestError:
+                # The call is repeated when its answer got lost; the workflow is then there already.
+                if not self._is_in(project_id):
+                    raise
+        self.log.info(
+            "Workflow %s %s project %s: %s", self.workflow_id, "was moved to" if moved else "is in", project_id, url
+        )
+        return {"id": self.workflow_id, "project_id": project_id, "moved": moved, "url": url}
+
+    def _destination(self) -> str:
+        from airflow_provider_service.client.lookup import existing, find_project
+
+        require(
+            bool(self.destination_project_id) != bool(self.destination_project_name),
+            "give either destination_project_id or destination_project_name",
+        )
+        if self.destination_project_id:
+            return self.destination_project_id
+        name = required("destination_project_name", self.destination_project_name)
+        return existing(find_project(self.hook, name), f"project named {name!r}").id
+
+    def _is_in(self, project_id: str) -> bool:
+        workflow = self.hook.workflows.get(self.workflow_id)
+        return any(
+            place.get("projectId") == project_id and place.get("role", "workflow:owner") == "workflow:owner"
+            for place in workflow.shared or ()
+        )
+
+
+class ServiceCreateOrUpdateWorkflowOperator(ServiceBaseOperator):
+    """Make a workflow be as a definition says, and create it if need be. Safe to repeat.
+
+    Nothing is written when it already is so. Nodes and connections are replaced; settings are merged, as the service
+    does. The definition's read-only keys and its static data, a running workflow's state, are left out. An active
+    workflow runs the new version at once, for which the key needs ``workflow:activate`` too.
+
+    :param definition: the workflow as the service exports it: ``name``, ``nodes``, ``connections``, ``settings``, ...
+    :param workflow_id: the workflow to update; None to find it by the definition's name, archived ones not counting.
+    :param activate: True to activate it, False to deactivate it, None to leave that as it is.
+    :param project_id: project to look in and to create in; None for any, and for the key user's own.
+    :param parent_folder_id: folder to create it in.
+    :returns: ``{"id", "name", "active", "archived", "version_id", "url", "outcome"}``; the outcome is ``"created"``,
+        ``"updated"`` or ``"unchanged"``.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "definition",
+        "workflow_id",
+        "project_id",
+        "parent_folder_id",
+    )
+    template_fields_renderers = {"definition": "json"}
+    operator_extra_links = (ServiceWorkflowLink(),)
+
+    def __init__(
+        self,
+        *,
+        definition: Mapping[str, Any],
+        workflow_id: str | None = None,
+        activate: bool | None = None,
+        project_id: str | None = None,
+        parent_folder_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.definition = definition
+        self.workflow_id = workflow_id
+        self.activate = activate
+        self.project_id = project_id
+        self.parent_folder_id = parent_folder_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Create, update or leave the workflow, then see to its activation."""
+        from airflow_provider_service.client.definitions import is_as_defined, read_definition
+
+        require(self.activate in (None, True, False), f"activate must be True, False or None, not {self.activate!r}")
+        wanted = read_definition(self.definition)
+        workflow, outcome = self._find(wanted["name"]), "unchanged"
+        if workflow is None:
+            workflow, outcome = self._create(wanted), "created"
+        url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
+        if not is_as_defined(workflow, wanted):
+            workflow = self._update(workflow.id, wanted)
+            outcome = outcome if outcome == "created" else "updated"
+        workflow = self._see_to_activation(workflow)
+        state = "active" if workflow.active else "inactive"
+        self.log.info("Workflow %s (%s) is %s, %s: %s", workflow.id, workflow.name, outcome, state, url)
+        return {**_summary(workflow, url), "outcome": outcome}
+
+    def _find(self, name: str) -> Workflow | None:
+        from airflow_provider_service.client.lookup import find_workflow
+
+        found = None if self.workflow_id else find_workflow(self.hook, name, project_id=self.project_id)
+        known_id = self.workflow_id or (found.id if found else None)
+        # An item of a list lacks the description, so it can not be compared.
+        return self.hook.workflows.get(known_id) if known_id else None
+
+    def _create(self, wanted: Mapping[str, Any]) -> Workflow:
+        return self.hook.workflows.create(
+            wanted["name"],
+            wanted["nodes"],
+            wanted["connections"],
+            wanted["settings"],
+            pin_data=wanted.get("pinData"),
+            node_groups=wanted.get("nodeGroups"),
+            project_id=self.project_id,
+            parent_folder_id=self.parent_folder_id,
+        )
+
+    def _update(self, workflow_id: str, wanted: Mapping[str, Any]) -> Workflow:
+        return self.hook.workflows.update(
+            workflow_id,
+            wanted["name"],
+            wanted["nodes"],
+            wanted["connections"],
+            wanted["settings"],
+            description=wanted.get("description"),
+            pin_data=wanted.get("pinData"),
+            node_groups=wanted.get("nodeGroups"),
+        )
+
+    def _see_to_activation(self, workflow: Workflow) -> Workflow:
+        runs_the_draft = workflow.active and workflow.active_version_id == workflow.version_id
+        if self.activate is True and not runs_the_draft:
+            return self.hook.workflows.activate(workflow.id)
+        if self.activate is False and workflow.active:
+            return self.hook.workflows.deactivate(workflow.id)
+        return workflow
+
+
+class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
+    """Make a workflow carry exactly these tags. Safe to repeat; order and duplicates do not matter.
+
+    :param workflow_id: the workflow.
+    :param tags: names of the tags; an empty list removes all.
+    :param create_missing: whether tags that do not exist yet are created; else they fail the task.
+    :returns: ``{"id", "tags", "changed", "url"}``; ``tags`` are the names.
+    """
+
+    template_fields: Sequence[str] = (*_WorkflowOperator.template_fields, "tags")
+
+    def __init__(self, *, tags: Sequence[str], create_missing: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tags = tags
+        self.create_missing = create_missing
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Set the tags, unless they are as wanted."""
+        names = sorted(set(as_list("tags", self.tags)))
+        url = self.link(context)
+        carried = {tag.name: tag.id for tag in self.hook.workflows.list_tags(self.workflow_id)}
+        changed = carried.keys() != set(names)
+        if changed:
+            self.hook.workflows.update_tags(self.workflow_id, self._tag_ids(names, carried))
+        self.log.info(
+            "Workflow %s %s the tags %s: %s", self.workflow_id, "now has" if changed else "has", names or "(none)", url
+        )
+        return {"id": self.workflow_id, "tags": names, "changed": changed, "url": url}
+
+    def _tag_ids(self, names: Sequence[str], carried: Mapping[str, str]) -> list[str]:
+        known = dict(carried)
+        if not known.keys() >= set(names):
+            known.update((tag.name, tag.id) for tag in self.hook.tags.list())
+        missing = [name for name in names if name not in known]
+        require(
+            self.create_missing or not missing,
+            f"these tags do not exist: {', '.join(map(repr, missing))}; create_missing=True creates them",
+        )
+        known.update((name, create_tag(self.hook, name)[0].id) for name in missing)
+        return [known[name] for name in names]
+
+
+def _summary(workflow: Workflow, url: str) -> dict[str, Any]:
+    return {
+        "id": workflow.id,
+        "name": workflow.name,
+        "active": workflow.active,
+        "archived": bool(workflow.is_archived),
+        "version_id": workflow.active_version_id,
+        "url": url,
+    }
