@@ -1,0 +1,30 @@
+"""Every week: stop executions that hang, and delete failed ones that nobody needs any more."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_service.operators.executions import (
+    ServiceDeleteExecutionsOperator,
+    ServiceStopExecutionsOperator,
+)
+
+with DAG(
+    "example_service_housekeeping",
+    schedule="@weekly",
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+    tags=["service", "example"],
+) as dag:
+    stop_hanging = ServiceStopExecutionsOperator(
+        task_id="stop_hanging", all_workflows=True, status=["running", "queued"], older_than=timedelta(days=1)
+    )
+
+    # dry_run=True only tells what would go.
+    delete_failed = ServiceDeleteExecutionsOperator(
+        task_id="delete_failed", status=["error", "crashed"], older_than=timedelta(days=30), max_deletions=5_000
+    )
+
+    stop_hanging >> delete_failed

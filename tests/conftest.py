@@ -1,0 +1,42 @@
+"""Airflow reads its settings when it is imported: each test process gets a home of its own before that."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scripts.dag_runner import choose_home
+
+EXAMPLE_DAGS = Path(__file__).resolve().parent.parent / "example_dags"
+AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
+
+choose_home(AIRFLOW_HOME, EXAMPLE_DAGS)
+atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    # Here and not beside the tests that need it: pytest reads options from the outermost conftest in every run.
+    parser.addoption(
+        "--target",
+        choices=("simulator", "2", "1"),
+        default="simulator",
+        help="what tests/conformance runs against: the simulator or a generation of the real server",
+    )
+
+
+@pytest.fixture(scope="session")
+def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Prints a line at once, although pytest holds back what tests print."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def report(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"[live server] {line}", file=sys.stderr, flush=True)
+
+    return report

@@ -1,0 +1,142 @@
+"""Every example DAG runs, and leaves the service as it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceNotFoundError
+from airflow_provider_service.client.lookup import find_data_table, find_workflow
+from airflow_provider_service.simulator import ServiceSimulator
+from scripts.dag_runner import TaskRun
+
+from .conftest import EXAMPLE_DAGS
+
+DAY = 86_400.0
+
+Run = Callable[..., tuple[str, list[TaskRun]]]
+
+
+def states(runs: list[TaskRun]) -> dict[str, set[str]]:
+    """The states of each task, over its mapped instances."""
+    found: dict[str, set[str]] = {}
+    for one in runs:
+        found.setdefault(one.task_id, set()).add(one.state)
+    return found
+
+
+def test_activate_and_wait(run: Run, client: ServiceClient) -> None:
+    state, runs = run("example_service_activate_and_wait")
+
+    assert state == "success", runs
+    workflow = find_workflow(client, "Airflow example: activate and wait")
+    assert workflow is not None
+    assert workflow.active
+    assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"]
+
+
+def test_activate_and_wait_again_changes_nothing_else(run: Run, client: ServiceClient) -> None:
+    assert run("example_service_activate_and_wait")[0] == "success"
+    workflow = find_workflow(client, "Airflow example: activate and wait")
+    assert workflow is not None
+    execution = next(client.executions.list(workflow_id=workflow.id))
+    client.executions.delete(execution.id)
+
+    # The same DAG again makes an execution of its own, and changes nothing else.
+    state, _ = run("example_service_activate_and_wait")
+
+    assert state == "success"
+    assert len(list(client.executions.list(workflow_id=workflow.id))) == 1
+    assert len(list(client.workflows.list())) == 1
+
+
+def test_upsert_rows_from_mapped_tasks_twice(run: Run, client: ServiceClient) -> None:
+    for _ in range(2):
+        state, runs = run("example_service_upsert_rows")
+        assert state == "success", runs
+        assert [one.map_index for one in runs if one.task_id == "upsert"] == [0, 1, 2]
+
+        table = find_data_table(client, "airflow_example_orders")
+        assert table is not None
+        rows = list(client.data_table_rows.list(table.id))
+        assert len(rows) == 15
+        assert {row["region"] for row in rows} == {"north", "south", "west"}
+
+
+def test_nightly_audit_passes_without_risks(run: Run, simulator: ServiceSimulator) -> None:
+    simulator.state.audit.reports = {}
+
+    state, runs = run("example_service_nightly_audit")
+
+    assert state == "success", runs
+    assert [one.path for one in simulator.requests if one.method == "POST"] == [
+        "/api/v1/source-control/pull",
+        "/api/v1/audit",
+    ]
+
+
+def test_nightly_audit_fails_on_risks(run: Run, simulator: ServiceSimulator) -> None:
+    finding = {"title": "Unused", "description": "d", "recommendation": "r", "location": [{"name": "x"}]}
+    simulator.state.audit.reports = {"Credentials Risk Report": {"risk": "credentials", "sections": [finding]}}
+
+    state, runs = run("example_service_nightly_audit")
+
+    assert state == "failed"
+    assert states(runs) == {"pull": {"success"}, "audit": {"failed"}}
+
+
+def test_export_table(run: Run, client: ServiceClient, tmp_path: Path) -> None:
+    assert run("example_service_upsert_rows")[0] == "success"
+
+    state, runs = run("example_service_export_table", folder=str(tmp_path))
+
+    assert state == "success", runs
+    lines = (tmp_path / "airflow_example_orders.csv").read_text().splitlines()
+    assert len(lines) == 16
+    assert {"order_id", "region", "amount", "paid"} <= set(lines[0].split(","))
+    assert ",north-1,north,10.5," in f",{lines[1]},"
+
+
+def test_housekeeping(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
+    workflow = simulator.create_webhook_workflow("w", path="w")
+    simulator.clock.advance(-40 * DAY)
+    old_failed = simulator.start_execution(workflow["id"], status="error")
+    old_good = simulator.start_execution(workflow["id"], status="success")
+    hanging = simulator.start_execution(workflow["id"], status="running")
+    simulator.clock.advance(40 * DAY)
+    new_failed = simulator.start_execution(workflow["id"], status="error")
+
+    state, runs = run("example_service_housekeeping")
+
+    assert state == "success", runs
+    assert client.executions.get(hanging).status == "canceled"
+    assert {one.id for one in client.executions.list()} == {old_good, hanging, new_failed}
+    with pytest.raises(ServiceNotFoundError):
+        client.executions.get(old_failed)
+
+
+def test_main_job(run: Run, client: ServiceClient) -> None:
+    state, runs = run("example_service_main_job")
+
+    assert state == "success", runs
+    table = find_data_table(client, "airflow_example_stock")
+    assert table is not None
+    assert sum(1 for _ in client.data_table_rows.list(table.id)) == 100
+
+
+def test_main_job_without_source_control(run: Run, simulator: ServiceSimulator) -> None:
+    simulator.state.licensed = False
+
+    state, runs = run("example_service_main_job", pull=False)
+
+    assert state == "success", runs
+    assert states(runs)["pull_source_control"] == {"skipped"}
+    assert states(runs)["generate_audit"] == {"success"}
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLE_DAGS.glob("example_*.py")), ids=lambda path: path.stem)
+def test_every_example_has_a_test(path: Path) -> None:
+    assert f'"{path.stem}"' in Path(__file__).read_text()
