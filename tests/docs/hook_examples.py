@@ -1,0 +1,19 @@
+"""The README's examples of the hook; tests/docs/test_documentation.py runs them."""
+
+from airflow_provider_service.hooks.service import ServiceHook
+
+
+def count_failures(workflow_id: str) -> int:
+    with ServiceHook("service_default") as service:
+        return sum(1 for _ in service.executions.list(workflow_id=workflow_id, status="error"))
+
+
+def export_names(data_table_id: str) -> list[str]:
+    with ServiceHook() as service:
+        rows = service.data_table_rows.list(data_table_id, sort_by="name:asc")  # streams, a page in memory at a time
+        return [row["name"] for row in rows]
+
+
+def any_endpoint(workflow_id: str) -> list[str]:
+    with ServiceHook() as service:
+        return [tag["name"] for tag in service.request("GET", "/workflows/{}/tags", workflow_id)]

@@ -1,0 +1,109 @@
+"""What the documentation shows is what was tested."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .hook_examples import any_endpoint, count_failures, export_names
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TESTED = [*sorted((ROOT / "example_dags").glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+
+BLOCKS = [(page, kind, text) for page in PAGES for kind, text in FENCE.findall(page.read_text())]
+EXPORTS = [line for _, kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.startswith("export ")]
+COMMANDS = [
+    line
+    for page in PAGES
+    for block in re.findall(r"(?:^    \S.*\n)+", page.read_text(), re.M)
+    for line in block.splitlines()
+]
+
+
+@pytest.fixture
+def simulator(monkeypatch: pytest.MonkeyPatch) -> ServiceSimulator:
+    with ServiceSimulator() as running:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", running.connection_json())
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "text"), BLOCKS, ids=[f"{page.name}-{n}" for n, (page, *_) in enumerate(BLOCKS)]
+)
+def test_python_is_an_excerpt_of_a_tested_file(page: Path, kind: str, text: str) -> None:
+    assert kind in {"python", "sh", "json"}, f"{page.name} has a block of kind {kind!r} that no test covers"
+    if kind == "python":
+        assert any(text in path.read_text() for path in TESTED), (
+            f"{page.name} shows code that no tested file holds:\n{text}"
+        )
+
+
+@pytest.mark.parametrize("line", EXPORTS)
+def test_connections_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, _, value = shlex.split(line)[1].partition("=")
+    monkeypatch.setenv(name, value)
+
+    config = ServiceHook().config
+
+    assert config.base_url in {
+        "https://service.example.com",
+        "https://service.example.com/prefix",
+        "http://localhost:5678/prefix",
+        "http://localhost:5678",
+    }
+    assert config.api_key.get_secret_value() in {"key", "your-key"}
+    extras = json.loads(value)["extra"] if value.startswith("{") else dict(re.findall(r"[?&](\w+)=([^&]+)", value))
+    assert {key: str(getattr(config, key)).removesuffix(".0") for key in extras} == {
+        k: str(v) for k, v in extras.items()
+    }
+
+
+def test_every_command_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = {shlex.split(line, comments=True)[1] for line in COMMANDS if line.strip().startswith("make ")}
+
+    assert named
+    assert named <= targets
+
+
+def test_the_simulator_starts_from_the_command_line() -> None:
+    [command] = [
+        line for _, kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if "simulator --port" in line
+    ]
+    arguments = shlex.split(command.replace("5678", "0"))[1:]
+    process = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    try:
+        assert process.stdout is not None
+        assert "http://127.0.0.1:" in process.stdout.readline()
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+def test_the_hook_examples_run(simulator: ServiceSimulator) -> None:
+    workflow = simulator.create_webhook_workflow("w", path="w")
+    simulator.start_execution(workflow["id"], status="error")
+    with ServiceHook() as service:
+        table = service.data_tables.create("t", [{"name": "name", "type": "string"}])
+        service.data_table_rows.insert(table.id, [{"name": "b"}, {"name": "a"}])
+        tag = service.tags.create("prod")
+        service.workflows.update_tags(workflow["id"], [tag.id])
+
+    assert count_failures(workflow["id"]) == 1
+    assert export_names(table.id) == ["a", "b"]
+    assert any_endpoint(workflow["id"]) == ["prod"]
