@@ -1,0 +1,52 @@
+"""A bare HTTP helper that knows nothing of the provider, and a way to wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import requests
+
+from airflow_provider_service.simulator import ServiceSimulator
+
+
+class Api:
+    """Sends requests below ``/api/v1`` with a key; paths of webhooks and health go through :meth:`raw`."""
+
+    def __init__(self, simulator: ServiceSimulator, key: str | None = None) -> None:
+        self.simulator = simulator
+        self.session = requests.Session()
+        self.session.headers["X-SERVICE-API-KEY"] = key or simulator.api_key
+
+    def raw(self, method: str, path: str, **options: Any) -> requests.Response:
+        return self.session.request(method, self.simulator.base_url + path, **{"timeout": 10, **options})
+
+    def request(self, method: str, path: str, **options: Any) -> requests.Response:
+        return self.raw(method, f"/api/v1{path}", **options)
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, json: Any = None, **options: Any) -> requests.Response:
+        return self.request("POST", path, json=json, **options)
+
+    def put(self, path: str, json: Any = None, **options: Any) -> requests.Response:
+        return self.request("PUT", path, json=json, **options)
+
+    def patch(self, path: str, json: Any = None, **options: Any) -> requests.Response:
+        return self.request("PATCH", path, json=json, **options)
+
+    def delete(self, path: str, **options: Any) -> requests.Response:
+        return self.request("DELETE", path, **options)
+
+    def hook(self, path: str, json: Any = None, method: str = "POST", **options: Any) -> requests.Response:
+        return self.raw(method, f"/webhook/{path}", json=json, **options)
+
+
+def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+    """Wait in real time until ``condition()``, or fail."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)

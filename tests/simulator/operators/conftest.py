@@ -1,0 +1,89 @@
+"""Operators executed as Airflow executes them, against the simulator."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.simulator import ServiceSimulator
+
+Execute = Callable[..., Any]
+
+
+class FakeTaskInstance:
+    """Keeps what a task pushes."""
+
+    def __init__(self) -> None:
+        self.pushed: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+@pytest.fixture
+def task_instance() -> FakeTaskInstance:
+    return FakeTaskInstance()
+
+
+@pytest.fixture
+def execute(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, task_instance: FakeTaskInstance
+) -> Iterator[Execute]:
+    """``execute(Operator, **arguments)`` renders and executes a task, and returns what it returns."""
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+    tasks: list[ServiceBaseOperator] = []
+
+    def run(operator: type[ServiceBaseOperator], **arguments: Any) -> Any:
+        task = operator(task_id="task", **arguments)
+        # Airflow's own logger writes where no fixture sees it.
+        task._log = logging.getLogger("airflow_provider_service.task")
+        tasks.append(task)
+        context: Any = {"ti": task_instance, "task": task}
+        task.render_template_fields(context)
+        return task.execute(context)
+
+    yield run
+    for task in tasks:
+        task.hook.close()
+
+
+@pytest.fixture
+def service(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
+    """A client that looks at what the server holds."""
+    with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as client:
+        yield client
+
+
+@pytest.fixture
+def link(simulator: ServiceSimulator, task_instance: FakeTaskInstance) -> Callable[[], str]:
+    """``link()`` is the path of the page that the last task's button leads to."""
+
+    def path() -> str:
+        [url] = [value for key, value in task_instance.pushed.items() if key.startswith("_link_")]
+        assert url.startswith(simulator.base_url)
+        return str(url.removeprefix(simulator.base_url))
+
+    return path
+
+
+@pytest.fixture
+def writes(simulator: ServiceSimulator) -> Callable[[], list[str]]:
+    """``writes()`` lists the requests that changed something since it was last called, e.g. ``"POST /tags"``."""
+
+    def listed() -> list[str]:
+        seen = [
+            f"{request.method} {re.sub('^/api/v1', '', request.path)}"
+            for request in simulator.requests
+            if request.method != "GET" and request.status < 400
+        ]
+        simulator.clear_requests()
+        return seen
+
+    listed()
+    return listed

@@ -1,0 +1,162 @@
+"""Operators on credentials, and that their secrets show nowhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk import DAG
+from airflow.sdk._shared.secrets_masker import redact
+from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.lookup import ServiceLookupError
+from airflow_provider_service.operators.credentials import (
+    ServiceCreateCredentialOperator,
+    ServiceUpdateCredentialOperator,
+)
+
+SECRET = "hunter2-hunter2"
+HEADER = {"name": "tracker", "credential_type": "httpHeaderAuth"}
+DATA = {"name": "X-Token", "value": SECRET}
+
+
+@pytest.fixture
+def data_of(simulator):
+    """``data_of(id)`` is the secret data that the server holds."""
+    return lambda credential_id: simulator.state.credentials.data(credential_id)
+
+
+def test_creating_twice_keeps_the_first(execute, service, data_of, link):
+    first = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
+    second = execute(ServiceCreateCredentialOperator, **HEADER, data={**DATA, "value": "other"})
+    assert (first["outcome"], second["outcome"], first["id"]) == ("created", "skipped", second["id"])
+    assert [one.id for one in service.credentials.list()] == [first["id"]]
+    assert data_of(first["id"]) == DATA
+    assert link() == "/home/credentials"
+    assert SECRET not in json.dumps([first, second])
+
+
+def test_an_existing_one_can_be_updated_or_fail(execute, data_of):
+    first = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
+    new = {**DATA, "value": "another secret"}
+    updated = execute(ServiceCreateCredentialOperator, **HEADER, data=new, if_exists="update")
+    assert (updated["outcome"], data_of(first["id"])) == ("updated", new)
+    with pytest.raises(AirflowFailException, match=f"credential 'tracker' exists with id {first['id']}"):
+        execute(ServiceCreateCredentialOperator, **HEADER, data=DATA, if_exists="fail")
+
+
+def test_the_type_tells_credentials_of_one_name_apart(execute, service):
+    execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
+    basic = {"name": "tracker", "credential_type": "httpBasicAuth", "data": {"user": "u", "password": SECRET}}
+    assert execute(ServiceCreateCredentialOperator, **basic)["outcome"] == "created"
+    with pytest.raises(ServiceLookupError, match="more than one credential named 'tracker'"):
+        execute(ServiceUpdateCredentialOperator, name="tracker", data=DATA)
+
+
+def test_a_project_has_its_own(execute, service):
+    project = service.projects.create("Analytics").id
+    execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
+    created = [execute(ServiceCreateCredentialOperator, **HEADER, data=DATA, project_id=project) for _ in range(2)]
+    assert [one["outcome"] for one in created] == ["created", "skipped"]
+
+
+def test_data_comes_from_an_airflow_connection(execute, data_of, monkeypatch):
+    connection = {"conn_type": "http", "login": "u", "password": SECRET, "extra": {"domains": "example.com"}}
+    monkeypatch.setenv("AIRFLOW_CONN_TRACKER", json.dumps(connection))
+    arguments = {"name": "tracker", "credential_type": "httpBasicAuth", "data_conn_id": "tracker"}
+    fields = {"user": "login", "password": "password"}
+    done = execute(ServiceCreateCredentialOperator, **arguments, data_conn_fields=fields)
+    assert data_of(done["id"]) == {"user": "u", "password": SECRET}
+    for wrong, message in (
+        ({"user": "extra.nope"}, "connection 'tracker' has no value in extra.nope"),
+        ({"user": "uri"}, "a field in data_conn_fields must be one of host, port, login, password, schema, extra"),
+        ({}, "data_conn_id and data_conn_fields go together"),
+    ):
+        with pytest.raises(AirflowFailException, match=message):
+            execute(ServiceCreateCredentialOperator, **arguments, data_conn_fields=wrong)
+    extra = {"user": "extra.domains", "password": "password"}
+    updated = execute(ServiceUpdateCredentialOperator, credential_id=done["id"], data_conn_id="tracker", data_conn_fields=extra)
+    assert data_of(updated["id"])["user"] == "example.com"
+
+
+def test_updating_replaces_or_merges(execute, service, data_of):
+    credential_id = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)["id"]
+    execute(ServiceUpdateCredentialOperator, name="tracker", data={"value": "second"}, merge_data=True)
+    assert data_of(credential_id) == {"name": "X-Token", "value": "second"}
+    execute(ServiceUpdateCredentialOperator, name="tracker", data={"name": "X-Key", "value": "third"})
+    assert data_of(credential_id) == {"name": "X-Key", "value": "third"}
+    renamed = execute(ServiceUpdateCredentialOperator, credential_id=credential_id, name="new name")
+    assert (renamed["name"], service.credentials.get(credential_id).name) == ("new name", "new name")
+    assert data_of(credential_id) == {"name": "X-Key", "value": "third"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        (ServiceCreateCredentialOperator, {"name": "x", "data": {}}, "credential_type is required"),
+        (ServiceCreateCredentialOperator, {**HEADER}, "give data, or data_conn_id with data_conn_fields"),
+        (ServiceCreateCredentialOperator, {**HEADER, "data": "secret"}, "data must be a mapping, not str"),
+        (ServiceCreateCredentialOperator, {**HEADER, "if_exists": "x"}, "if_exists must be one of skip, update, fail"),
+        (ServiceUpdateCredentialOperator, {"data": DATA}, "credential_id or name is required"),
+        (ServiceUpdateCredentialOperator, {"name": "x"}, "nothing to change"),
+    ],
+)
+def test_bad_arguments_are_refused(execute, simulator, operator, arguments, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(operator, **arguments)
+    assert not simulator.requests
+
+
+def test_an_unknown_name_and_type_say_so(execute):
+    with pytest.raises(ServiceLookupError, match="there is no credential named 'nope'"):
+        execute(ServiceUpdateCredentialOperator, name="nope", data=DATA)
+    with pytest.raises(errors.ServiceInvalidRequestError, match="not a known type"):
+        execute(ServiceCreateCredentialOperator, name="x", credential_type="nope", data={})
+
+
+# ---------------------------------------------------------------- secrets
+
+
+def rendered(task, context) -> str:
+    task.render_template_fields(context)
+    return json.dumps(_serialize_rendered_fields(context["task"]))
+
+
+def test_data_is_a_template_that_is_never_shown(execute, monkeypatch):
+    monkeypatch.setenv("TRACKER_SECRET", SECRET)
+    task = ServiceCreateCredentialOperator(
+        task_id="task", **HEADER, data={"name": "X-Token", "value": "{{ secret }}", "nested": [{"n": "{{ secret }}"}]}
+    )
+    shown = rendered(task, {"task": task, "secret": SECRET})
+    assert SECRET not in shown
+    assert json.loads(shown)["data"] == "***"
+    assert task.data.reveal() == {"name": "X-Token", "value": SECRET, "nested": [{"n": SECRET}]}
+    assert SECRET not in repr(task.data)
+
+
+def test_data_of_a_mapped_task_is_never_shown():
+    with DAG("dag"):
+        mapped = ServiceCreateCredentialOperator.partial(task_id="task", **HEADER).expand(
+            data=[{"name": "X-Token", "value": "short"}]
+        )
+    task = mapped.unmap({"data": {"name": "X-Token", "value": "{{ secret }}"}})
+    task._do_render_template_fields(task, task.template_fields, {"secret": SECRET}, task.get_template_env(), set())
+    assert json.loads(json.dumps(_serialize_rendered_fields(task)))["data"] == "***"
+    assert task.data.reveal()["value"] == SECRET
+
+
+def test_secrets_are_masked_in_logs_once_rendered():
+    task = ServiceCreateCredentialOperator(task_id="task", **HEADER, data={"value": "{{ secret }}"})
+    task.render_template_fields({"task": task, "secret": "s3cr3t-of-this-test"})
+    assert redact("it is s3cr3t-of-this-test") == "it is ***"
+
+
+def test_nothing_that_is_logged_or_pushed_holds_a_secret(execute, task_instance, caplog):
+    with caplog.at_level(logging.DEBUG):
+        execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
+    assert "Credential" in caplog.text
+    assert SECRET not in caplog.text
+    assert SECRET not in json.dumps(task_instance.pushed)

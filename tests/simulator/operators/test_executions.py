@@ -1,0 +1,235 @@
+"""Operators on executions."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.operators.executions import (
+    ServiceDeleteExecutionsOperator,
+    ServiceRetryExecutionOperator,
+    ServiceStopExecutionOperator,
+    ServiceStopExecutionsOperator,
+)
+
+
+@pytest.fixture
+def workflow_id(simulator) -> str:
+    return simulator.create_webhook_workflow("orders", path="orders")["id"]
+
+
+@pytest.fixture
+def other_workflow_id(simulator) -> str:
+    return simulator.create_webhook_workflow("bills", path="bills")["id"]
+
+
+def held(service, **selection) -> set[str]:
+    running = {one.id for one in service.executions.list(status="running", **selection)}
+    return running | {one.id for one in service.executions.list(**selection)}
+
+
+# ---------------------------------------------------------------- retry
+
+
+def test_a_retry_that_succeeds(execute, service, simulator, link, workflow_id):
+    failed = simulator.start_execution(workflow_id, status="error")
+    done = execute(ServiceRetryExecutionOperator, execution_id=failed)
+    assert (done["status"], done["retry_of"], done["workflow_id"]) == ("success", failed, workflow_id)
+    new = service.executions.get(done["execution_id"])
+    assert (new.retry_of, new.mode) == (failed, "retry")
+    assert link() == f"/workflow/{workflow_id}/executions/{new.id}"
+
+
+def test_a_retry_that_fails_fails_the_task(execute, simulator, link):
+    failing = simulator.create_webhook_workflow("failing", path="failing", behaviour="failing")["id"]
+    failed = simulator.start_execution(failing, status="error")
+    with pytest.raises(AirflowFailException, match=r"ended with status 'error' at node 'Stop': .*It failed"):
+        execute(ServiceRetryExecutionOperator, execution_id=failed)
+    assert link().startswith(f"/workflow/{failing}/executions/")
+
+
+def test_an_execution_that_succeeded_is_not_retried(execute, simulator, workflow_id):
+    succeeded = simulator.start_execution(workflow_id, status="success")
+    with pytest.raises(errors.ServiceConflictError, match="succeeded, so it cannot be retried"):
+        execute(ServiceRetryExecutionOperator, execution_id=succeeded)
+
+
+@pytest.mark.parametrize("fault", [{"kind": "drop"}, {"kind": "status", "status": 502}], ids=["drop", "502"])
+def test_a_lost_answer_never_starts_a_second_retry(execute, service, simulator, workflow_id, fault):
+    failed = simulator.start_execution(workflow_id, status="error")
+    simulator.inject(**fault, path="/retry$", after_processing=True)
+    with pytest.raises(AirflowFailException, match=f"look for an execution with retryOf {failed}"):
+        execute(ServiceRetryExecutionOperator, execution_id=failed)
+    assert [one.retry_of for one in service.executions.list()].count(failed) == 1
+
+
+def test_a_retry_that_takes_longer_than_the_timeout_never_starts_a_second(execute, service, simulator):
+    long = simulator.create_webhook_workflow("long", path="long", behaviour="long", seconds=30)["id"]
+    failed = simulator.start_execution(long, status="error")
+    with pytest.raises(AirflowFailException, match="may have been started and still run"):
+        execute(ServiceRetryExecutionOperator, execution_id=failed, timeout=0.3)
+    assert [one.retry_of for one in service.executions.list(status="running")] == [failed]
+
+
+def test_a_retry_that_goes_to_sleep_has_not_succeeded(execute, simulator):
+    waiting = simulator.create_webhook_workflow("waiting", path="waiting", behaviour="waiting")["id"]
+    failed = simulator.start_execution(waiting, status="error")
+    with pytest.raises(AirflowFailException, match="is 'waiting' and has not ended"):
+        execute(ServiceRetryExecutionOperator, execution_id=failed)
+
+
+# ---------------------------------------------------------------- stop
+
+
+@pytest.mark.parametrize("status", ["new", "running", "waiting"])
+def test_stopping_twice(execute, service, simulator, link, workflow_id, status):
+    execution = simulator.start_execution(workflow_id, status=status)
+    first = execute(ServiceStopExecutionOperator, execution_id=execution)
+    assert (first["status"], first["stopped"]) == ("canceled", True)
+    second = execute(ServiceStopExecutionOperator, execution_id=int(execution))
+    assert (second["status"], second["stopped"]) == ("canceled", False)
+    assert service.executions.get(execution).status == "canceled"
+    assert link() == f"/workflow/{workflow_id}/executions/{execution}"
+
+
+def test_stopping_one_that_succeeded_says_so(execute, simulator, workflow_id):
+    execution = simulator.start_execution(workflow_id, status="success")
+    assert execute(ServiceStopExecutionOperator, execution_id=execution)["status"] == "success"
+
+
+def test_stopping_one_that_does_not_exist(execute):
+    with pytest.raises(errors.ServiceNotFoundError, match="Failed to find execution to stop"):
+        execute(ServiceStopExecutionOperator, execution_id=99)
+    ignored = execute(ServiceStopExecutionOperator, execution_id=99, if_missing="ignore")
+    assert ignored == {"execution_id": "99", "status": None, "stopped": False, "url": None}
+    with pytest.raises(AirflowFailException, match="if_missing must be one of fail, ignore, not 'maybe'"):
+        execute(ServiceStopExecutionOperator, execution_id=99, if_missing="maybe")
+
+
+def test_stopping_many_of_a_workflow(execute, service, simulator, link, workflow_id, other_workflow_id):
+    mine = [simulator.start_execution(workflow_id, status=status) for status in ("new", "running", "waiting")]
+    other = simulator.start_execution(other_workflow_id)
+    done = execute(ServiceStopExecutionsOperator, workflow_id=workflow_id)
+    assert done["stopped"] == 3
+    assert {service.executions.get(one).status for one in mine} == {"canceled"}
+    assert service.executions.get(other).status == "running"
+    assert execute(ServiceStopExecutionsOperator, workflow_id=workflow_id)["stopped"] == 0
+    assert link() == f"/workflow/{workflow_id}/executions"
+
+
+def test_stopping_many_by_status_and_age(execute, service, simulator, link, workflow_id):
+    old = simulator.start_execution(workflow_id)
+    waiting = simulator.start_execution(workflow_id, status="waiting")
+    simulator.clock.advance(7200)
+    young = simulator.start_execution(workflow_id)
+    before = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat()
+    done = execute(ServiceStopExecutionsOperator, all_workflows=True, status="running", started_before=before)
+    assert done["stopped"] == 1
+    statuses = [service.executions.get(one).status for one in (old, waiting, young)]
+    assert statuses == ["canceled", "waiting", "running"]
+    assert link() == "/home/executions"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "all_workflows=True to stop the executions of every workflow"),
+        ({"workflow_id": ""}, "all_workflows=True to stop the executions of every workflow"),
+        ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id, or all_workflows"),
+        ({"workflow_id": "w", "status": "new"}, "status must be one of queued, running, waiting, not 'new'"),
+        ({"workflow_id": "w", "status": []}, "status must not be empty"),
+        ({"workflow_id": "w", "started_before": "soon"}, "started_before must be a moment such as"),
+        ({"workflow_id": "w", "started_before": "2026-01-01", "older_than": timedelta(1)}, "give either started_befo"),
+    ],
+)
+def test_stopping_many_refuses(execute, simulator, arguments, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceStopExecutionsOperator, **arguments)
+    assert not simulator.requests
+
+
+# ---------------------------------------------------------------- delete
+
+
+def test_deleting_by_id_twice(execute, service, simulator, workflow_id):
+    gone = [simulator.start_execution(workflow_id, status="success") for _ in range(3)]
+    kept = simulator.start_execution(workflow_id, status="success")
+    first = execute(ServiceDeleteExecutionsOperator, execution_ids=gone)
+    assert (first["deleted"], first["missing"], first["execution_ids"]) == (3, 0, gone)
+    second = execute(ServiceDeleteExecutionsOperator, execution_ids=gone)
+    assert (second["deleted"], second["missing"]) == (0, 3)
+    assert held(service) == {kept}
+    with pytest.raises(errors.ServiceNotFoundError):
+        execute(ServiceDeleteExecutionsOperator, execution_ids=gone, if_missing="fail")
+
+
+def test_deleting_what_is_old_leaves_what_goes_on(execute, service, simulator, link, workflow_id, other_workflow_id):
+    ended = [simulator.start_execution(workflow_id, status=one) for one in ("success", "error", "canceled", "crashed")]
+    going_on = [simulator.start_execution(workflow_id, status=one) for one in ("running", "waiting", "new")]
+    other = simulator.start_execution(other_workflow_id, status="success")
+    simulator.clock.advance(7200)
+    young = simulator.start_execution(workflow_id, status="success")
+    selection = {
+        "workflow_id": workflow_id,
+        "started_before": (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat(),
+    }
+    preview = execute(ServiceDeleteExecutionsOperator, **selection, dry_run=True)
+    assert (preview["deleted"], preview["dry_run"], set(preview["execution_ids"])) == (0, True, set(ended))
+    assert len(held(service)) == 9
+    done = execute(ServiceDeleteExecutionsOperator, **selection)
+    assert (done["deleted"], done["more"]) == (4, False)
+    assert held(service) == {*going_on, other, young}
+    assert execute(ServiceDeleteExecutionsOperator, **selection)["deleted"] == 0
+    assert link() == f"/workflow/{workflow_id}/executions"
+
+
+def test_older_than_counts_from_now(execute, simulator, workflow_id):
+    simulator.start_execution(workflow_id, status="success")
+    arguments = {"workflow_id": workflow_id, "dry_run": True}
+    ids = [
+        execute(ServiceDeleteExecutionsOperator, **arguments, older_than=age)["execution_ids"]
+        for age in (timedelta(hours=1), timedelta(hours=-1))
+    ]
+    assert [len(one) for one in ids] == [0, 1]
+
+
+def test_deletions_are_limited_and_the_rest_is_for_the_next_run(execute, service, simulator, workflow_id):
+    ids = [simulator.start_execution(workflow_id, status="error") for _ in range(5)]
+    selection = {"status": ["error", "crashed"], "max_deletions": 3}
+    first = execute(ServiceDeleteExecutionsOperator, **selection)
+    assert (first["deleted"], first["more"], len(held(service))) == (3, True, 2)
+    second = execute(ServiceDeleteExecutionsOperator, **selection)
+    assert (second["deleted"], second["more"], held(service)) == (2, False, set())
+    assert {*first["execution_ids"], *second["execution_ids"]} == set(ids)
+
+
+def test_a_selection_of_several_pages_is_deleted_in_whole(execute, service, simulator, workflow_id):
+    for _ in range(270):
+        simulator.start_execution(workflow_id, status="success")
+    done = execute(ServiceDeleteExecutionsOperator, workflow_id=workflow_id)
+    assert (done["deleted"], len(done["execution_ids"]), held(service)) == (270, 100, set())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give either execution_ids, or a selection"),
+        ({"execution_ids": [1], "status": "error"}, "give either execution_ids, or a selection"),
+        ({"execution_ids": "12"}, "execution_ids must be a list, not str"),
+        ({"status": "running"}, "status must be one of success, error, canceled, crashed, new, waiting, unknown"),
+        ({"status": "error", "max_deletions": 0}, "max_deletions must be above 0"),
+    ],
+)
+def test_deleting_refuses(execute, simulator, arguments, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceDeleteExecutionsOperator, **arguments)
+    assert not simulator.requests
+
+
+def test_a_running_execution_is_refused_by_the_service(execute, simulator, workflow_id):
+    running = simulator.start_execution(workflow_id)
+    with pytest.raises(errors.ServiceInvalidRequestError, match="Cannot delete a running execution"):
+        execute(ServiceDeleteExecutionsOperator, execution_ids=[running])

@@ -1,0 +1,82 @@
+"""The operator for any method of the hook."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.operators.generic import ServiceOperator
+
+
+def test_an_object_is_returned_by_the_names_of_the_service(execute, service, link):
+    created = execute(ServiceOperator, resource="tags", action="create", arguments={"name": "billing"})
+    assert created.keys() == {"id", "name", "createdAt", "updatedAt"}
+    assert next(service.tags.list()).to_wire() == created
+    assert link() == "/home/workflows"
+
+
+def test_a_list_is_consumed_up_to_the_limit(execute, service):
+    for number in range(3):
+        service.tags.create(f"tag {number}")
+    names = [tag["name"] for tag in execute(ServiceOperator, resource="tags", action="list", limit=3)]
+    assert names == ["tag 0", "tag 1", "tag 2"]
+    with pytest.raises(AirflowFailException, match="tags.list has more than limit=2 items; raise limit"):
+        execute(ServiceOperator, resource="tags", action="list", limit=2)
+    first = execute(ServiceOperator, resource="tags", action="list", arguments={"limit": 2}, limit=2)
+    assert len(first) == 2
+
+
+def test_nested_models_plain_lists_and_nothing(execute, simulator, service):
+    reports = execute(ServiceOperator, resource="audit", action="generate")
+    assert reports["Instance Risk Report"]["sections"]
+    assert json.dumps(reports)
+    workflow_id = simulator.create_webhook_workflow("orders", path="orders")["id"]
+    tag = service.tags.create("billing")
+    arguments = {"workflow_id": workflow_id, "tag_ids": [tag.id]}
+    [updated] = execute(ServiceOperator, resource="workflows", action="update_tags", arguments=arguments)
+    assert updated["name"] == "billing"
+    variable = {"key": "STAGE", "value": "test"}
+    assert execute(ServiceOperator, resource="variables", action="create", arguments=variable) is None
+    assert next(service.variables.list()).value == "test"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"resource": "tag", "action": "list"}, "there is no resource 'tag'; there are audit, community_packages, "),
+        ({"resource": "transport", "action": "call"}, "there is no resource 'transport'"),
+        ({"resource": "request", "action": "__call__"}, "there is no resource 'request'"),
+        ({"resource": "tags", "action": "remove"}, "tags has no action 'remove'; it has create, delete, get, list, up"),
+        ({"resource": "tags", "action": "_call"}, "tags has no action '_call'"),
+        ({"resource": "tags", "action": "create"}, "missing a required argument: 'name'; its arguments are name$"),
+        (
+            {"resource": "tags", "action": "create", "arguments": {"name": "a", "colour": "red"}},
+            "tags.create: got an unexpected keyword argument 'colour'; its arguments are name$",
+        ),
+        (
+            {"resource": "variables", "action": "create", "arguments": {}},
+            r"its arguments are key, value, project_id \(optional\)$",
+        ),
+        ({"resource": "tags", "action": "list", "arguments": ["a"]}, "arguments must be a mapping, not list"),
+        ({"resource": "tags", "action": "list", "limit": 0}, "limit must be above 0"),
+    ],
+)
+def test_wrong_names_are_refused_with_the_right_ones(execute, simulator, arguments, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceOperator, **arguments)
+    assert not simulator.requests
+
+
+@pytest.mark.parametrize("action", ["export", "import_"])
+def test_files_are_refused_with_the_way_to_go(execute, simulator, action):
+    with pytest.raises(AirflowFailException, match=rf"call ServiceHook\(\).packages.{action} in a @task function"):
+        execute(ServiceOperator, resource="packages", action=action)
+    assert not simulator.requests
+
+
+def test_errors_of_the_service_pass(execute):
+    with pytest.raises(errors.ServiceNotFoundError):
+        execute(ServiceOperator, resource="tags", action="get", arguments={"tag_id": "nope"})

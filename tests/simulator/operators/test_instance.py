@@ -1,0 +1,222 @@
+"""Operators on users, community packages, source control, audit and insights."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.operators.audit import ServiceGenerateAuditOperator
+from airflow_provider_service.operators.community_packages import ServiceInstallCommunityPackageOperator
+from airflow_provider_service.operators.insights import ServiceGetInsightsOperator
+from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
+from airflow_provider_service.operators.users import ServiceInviteUsersOperator
+
+# ---------------------------------------------------------------- users
+
+
+def test_users_are_invited_and_active_ones_left_alone(execute, service, simulator, link):
+    simulator.state.users.add("active@example.com")
+    users = ["new@example.com", {"email": "admin@example.com", "role": "global:admin"}, "Active@example.com"]
+    users[2] = "active@example.com"
+    done = execute(ServiceInviteUsersOperator, users=users)
+    assert [one["email"] for one in done["invited"]] == ["new@example.com", "admin@example.com"]
+    assert done["already_active"] == ["active@example.com"]
+    roles = {one.email: one.role for one in service.users.list(include_role=True)}
+    assert (roles["new@example.com"], roles["admin@example.com"]) == ("global:member", "global:admin")
+    assert "token=" not in json.dumps(done)
+    again = execute(ServiceInviteUsersOperator, users=users)
+    assert [one["id"] for one in again["invited"]] == [one["id"] for one in done["invited"]]
+    assert link() == "/settings/users"
+
+
+def test_no_users_are_no_call(execute, writes):
+    assert execute(ServiceInviteUsersOperator, users=[])["invited"] == []
+    assert writes() == []
+
+
+@pytest.mark.parametrize(
+    ("users", "message"),
+    [("a@example.com", "users must be a list, not str"), ([{"role": "global:member"}], "mappings with 'email'")],
+)
+def test_malformed_users_are_refused(execute, simulator, users, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceInviteUsersOperator, users=users)
+    assert not simulator.requests
+
+
+def test_an_unknown_role_is_refused_by_the_service(execute):
+    with pytest.raises(errors.ServiceInvalidRequestError, match="Role global:king does not exist"):
+        execute(ServiceInviteUsersOperator, users=["a@example.com"], role="global:king")
+
+
+# ---------------------------------------------------------------- community packages
+
+
+def test_a_package_is_installed_kept_and_updated(execute, service, writes, link):
+    name = "n8n-nodes-example"
+    first = execute(ServiceInstallCommunityPackageOperator, name=name, version="0.9.0")
+    assert (first["outcome"], first["version"], first["previous_version"]) == ("installed", "0.9.0", None)
+    assert writes() == ["POST /community-packages"]
+    for version in (None, "0.9.0"):
+        kept = execute(ServiceInstallCommunityPackageOperator, name=name, version=version)
+        assert (kept["outcome"], kept["version"], writes()) == ("skipped", "0.9.0", [])
+    updated = execute(ServiceInstallCommunityPackageOperator, name=name, version="1.0.0")
+    assert (updated["outcome"], updated["version"], updated["previous_version"]) == ("updated", "1.0.0", "0.9.0")
+    assert [(one.package_name, one.installed_version) for one in service.community_packages.list()] == [(name, "1.0.0")]
+    assert link() == "/settings/community-nodes"
+
+
+def test_a_package_that_is_not_vetted_is_refused(execute):
+    with pytest.raises(errors.ServiceInvalidRequestError, match="not vetted for installation"):
+        execute(ServiceInstallCommunityPackageOperator, name="n8n-nodes-unknown")
+
+
+# ---------------------------------------------------------------- source control
+
+
+def test_pulling_twice(execute, service, link):
+    first = execute(ServicePullSourceControlOperator)
+    assert (first["count"], first["by_type"]) == (3, {"workflow": 1, "variables": 1, "tags": 1})
+    assert first["by_status"] == {"new": 3}
+    assert {"file", "type", "id", "name", "status"} == first["files"][0].keys()
+    assert [one.name for one in service.workflows.list(name="Pulled workflow")] == ["Pulled workflow"]
+    assert not next(service.workflows.list(name="Pulled workflow")).active
+    assert execute(ServicePullSourceControlOperator)["count"] == 0
+    assert link() == "/settings/environments"
+
+
+def test_pulled_workflows_are_published(execute, service):
+    execute(ServicePullSourceControlOperator, auto_publish="all")
+    assert next(service.workflows.list(name="Pulled workflow")).active
+
+
+def test_conflicts_fail_with_the_files_unless_forced(execute, simulator):
+    files = [
+        {"id": f"Workflow{number:08}", "name": f"Orders {number}", "type": "workflow", "conflict": True, "content": None}
+        for number in range(20)
+    ]
+    simulator.state.source_control.connect(
+        [*files[:-1], {"id": "variables", "name": "variables", "type": "variables", "content": []}]
+    )
+    with pytest.raises(AirflowFailException, match=r"local changes are in the way of the pull: workflow 'Orders 0' ") as e:
+        execute(ServicePullSourceControlOperator)
+    assert "'Orders 18' (workflow/Workflow00000018.json); force=True discards them" in str(e.value)
+    assert "variables" not in str(e.value)
+    simulator.inject("status", status=400, path="/status$")
+    with pytest.raises(AirflowFailException, match="their names could not be read"):
+        execute(ServicePullSourceControlOperator)
+    simulator.state.source_control.connect([{**files[0], "type": "file"}])
+    assert execute(ServicePullSourceControlOperator, force=True)["count"] == 1
+
+
+def test_a_pull_says_what_is_wrong(execute, simulator):
+    with pytest.raises(AirflowFailException, match="auto_publish must be one of none, all, published"):
+        execute(ServicePullSourceControlOperator, auto_publish="some")
+    simulator.state.source_control.disconnect()
+    with pytest.raises(errors.ServiceInvalidRequestError, match="not connected to a repository"):
+        execute(ServicePullSourceControlOperator)
+
+
+def test_a_workflow_that_was_not_published_is_warned_of(execute, simulator, caplog):
+    no_trigger = {"name": "No trigger", "nodes": [], "connections": {}, "settings": {}}
+    simulator.state.source_control.connect(
+        [{"id": "NoTrigger0000001", "name": "No trigger", "type": "workflow", "content": no_trigger}]
+    )
+    with caplog.at_level("WARNING"):
+        execute(ServicePullSourceControlOperator, auto_publish="all")
+    assert "'No trigger' was pulled, but not published" in caplog.text
+
+
+# ---------------------------------------------------------------- audit
+
+
+@pytest.fixture
+def risky(simulator):
+    simulator.create_webhook_workflow("open", path="open")
+    simulator.state.credentials.create("unused", "httpHeaderAuth", {"name": "a", "value": "b"})
+
+
+@pytest.mark.usefixtures("risky")
+def test_an_audit_is_counted_and_logged(execute, link, caplog):
+    with caplog.at_level("INFO"):
+        done = execute(ServiceGenerateAuditOperator)
+    assert done["by_category"].keys() == {"credentials", "instance"}
+    instance = done["by_category"]["instance"]
+    assert instance == {"sections": 1, "locations": 1, "titles": ["Unprotected webhooks in instance"]}
+    assert done["findings"] == 1 + done["by_category"]["credentials"]["sections"]
+    assert "What to do: Require authentication." in caplog.text
+    assert "name unused" in caplog.text
+    assert link() == "/home/workflows"
+
+
+@pytest.mark.usefixtures("risky")
+def test_findings_in_named_categories_fail(execute):
+    with pytest.raises(AirflowFailException, match="findings in instance: Unprotected webhooks in instance"):
+        execute(ServiceGenerateAuditOperator, fail_on=["database", "instance"])
+    assert execute(ServiceGenerateAuditOperator, fail_on=["database", "nodes"])["findings"]
+    only = execute(ServiceGenerateAuditOperator, categories=["credentials"], days_abandoned_workflow="30")
+    assert only["by_category"].keys() == {"credentials"}
+
+
+def test_listed_settings_are_no_finding(execute):
+    assert execute(ServiceGenerateAuditOperator, fail_on=["instance"])["findings"] == 0
+
+
+def test_an_audit_without_reports(execute, simulator):
+    simulator.state.audit.reports = []
+    done = execute(ServiceGenerateAuditOperator)
+    assert (done["findings"], done["by_category"]) == (0, {})
+
+
+def test_a_long_list_of_places_is_cut_in_the_log(execute, simulator, caplog):
+    places = [{"kind": "node", "nodeName": f"node {number}"} for number in range(25)]
+    section = {"title": "t", "description": "d", "recommendation": "r", "location": places}
+    simulator.state.audit.reports = {"Nodes Risk Report": {"risk": "nodes", "sections": [section]}}
+    with caplog.at_level("INFO"):
+        assert execute(ServiceGenerateAuditOperator)["by_category"]["nodes"]["locations"] == 25
+    assert "nodeName node 19" in caplog.text
+    assert "nodeName node 20" not in caplog.text
+    assert "and 5 more" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"categories": ["network"]}, "categories must be one of credentials, database, nodes, filesystem, instance"),
+        ({"fail_on": "nodes"}, "fail_on must be a list, not str"),
+        ({"categories": ["nodes"], "fail_on": ["instance"]}, "fail_on names instance, which categories leaves out"),
+        ({"days_abandoned_workflow": "many"}, "days_abandoned_workflow must be a whole number, not 'many'"),
+    ],
+)
+def test_an_audit_refuses(execute, simulator, arguments, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceGenerateAuditOperator, **arguments)
+    assert not simulator.requests
+
+
+# ---------------------------------------------------------------- insights
+
+
+def test_insights_of_a_range(execute, simulator, link):
+    workflow_id = simulator.create_webhook_workflow("orders", path="orders")["id"]
+    for status in ("success", "error"):
+        simulator.start_execution(workflow_id, status=status)
+    done = execute(ServiceGetInsightsOperator)
+    assert done["total"].keys() == {"value", "unit", "deviation"}
+    assert done.keys() == {"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}
+    assert link() == "/insights"
+    texts = {"range_start": "2020-01-01 00:00:00+00:00", "range_end": datetime(2020, 2, 1, tzinfo=timezone.utc)}
+    assert execute(ServiceGetInsightsOperator, **texts)["total"]["value"] == 0
+    starts = [request.query for request in simulator.requests if "insights" in request.path]
+    assert starts[-1] == "startDate=2020-01-01T00%3A00%3A00.000Z&endDate=2020-02-01T00%3A00%3A00.000Z"
+
+
+def test_a_range_that_is_none(execute):
+    with pytest.raises(AirflowFailException, match="range_start must be a moment such as"):
+        execute(ServiceGetInsightsOperator, range_start="last week")
+    with pytest.raises(errors.ServiceInvalidRequestError, match="endDate must be"):
+        execute(ServiceGetInsightsOperator, range_start="2026-02-01", range_end="2026-01-01")

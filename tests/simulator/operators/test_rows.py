@@ -1,0 +1,239 @@
+"""Operators that insert, update, delete and read rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.lookup import ServiceLookupError
+from airflow_provider_service.operators.rows import (
+    ServiceDeleteRowsOperator,
+    ServiceInsertRowsOperator,
+    ServiceReadRowsOperator,
+    ServiceUpdateRowsOperator,
+)
+
+
+@pytest.fixture
+def table(service):
+    columns = [("sku", "string"), ("stock", "number"), ("active", "boolean"), ("sold_at", "date")]
+    return service.data_tables.create("Stock", [{"name": name, "type": kind} for name, kind in columns])
+
+
+@pytest.fixture
+def rows_of(service, table):
+    """``rows_of(column)`` lists a column in the order of insertion."""
+    return lambda column="sku": [row[column] for row in service.data_table_rows.list(table.id)]
+
+
+@pytest.fixture
+def filled(service, table):
+    """Rows ``s0`` ... ``s399`` with their number as stock."""
+    service.data_table_rows.insert(table.id, [{"sku": f"s{number}", "stock": number} for number in range(400)])
+
+
+def below(stock: int) -> dict[str, object]:
+    return {"type": "and", "filters": [{"columnName": "stock", "condition": "lt", "value": stock}]}
+
+
+# ---------------------------------------------------------------- which table
+
+
+def test_a_table_is_found_by_its_exact_name(execute, service, table, rows_of, link):
+    service.data_tables.create("stock", [])
+    done = execute(ServiceInsertRowsOperator, data_table_name="Stock", rows=[{"sku": "a"}])
+    assert (done["data_table_id"], rows_of()) == (table.id, ["a"])
+    assert link() == f"/projects/{table.project_id}/datatables/{table.id}"
+
+
+def test_a_name_without_a_table_or_with_several_says_so(execute, service, table):
+    with pytest.raises(ServiceLookupError, match="there is no data table named 'STOCK'"):
+        execute(ServiceReadRowsOperator, data_table_name="STOCK")
+    project = service.projects.create("Analytics")
+    twin = service.data_tables.create("Stock", [], project_id=project.id)
+    with pytest.raises(ServiceLookupError, match="more than one data table named 'Stock'") as caught:
+        execute(ServiceReadRowsOperator, data_table_name="Stock")
+    assert table.id in str(caught.value)
+    found = execute(ServiceReadRowsOperator, data_table_name="Stock", project_id=project.id)
+    assert found["data_table_id"] == twin.id
+
+
+@pytest.mark.parametrize("arguments", [{}, {"data_table_id": "x", "data_table_name": "y"}])
+def test_a_table_is_given_in_one_way(execute, arguments):
+    with pytest.raises(AirflowFailException, match="either data_table_id or data_table_name"):
+        execute(ServiceReadRowsOperator, **arguments)
+
+
+def test_an_unknown_id_is_not_found(execute):
+    with pytest.raises(errors.ServiceNotFoundError, match="Could not find the data table"):
+        execute(ServiceReadRowsOperator, data_table_id="a" * 16)
+
+
+# ---------------------------------------------------------------- insert
+
+
+def test_rows_are_inserted_in_batches_by_count(execute, table, rows_of, writes):
+    rows = [{"sku": f"s{number}"} for number in range(25)]
+    done = execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_rows=10)
+    assert (done["inserted"], rows_of()) == (25, [row["sku"] for row in rows])
+    assert writes() == [f"POST /data-tables/{table.id}/rows"] * 3
+
+
+def test_rows_are_inserted_in_batches_by_size(execute, table, rows_of, writes):
+    rows = [{"sku": "é" * 500}] * 10
+    execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_bytes=2100)
+    assert (len(rows_of()), len(writes())) == (10, 5)
+
+
+def test_a_row_larger_than_a_batch_travels_alone(execute, table, rows_of):
+    rows = [{"sku": "a" * 100}, {"sku": "b"}]
+    execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_bytes=50)
+    assert [len(one) for one in rows_of()] == [100, 1]
+
+
+def test_a_batch_that_fails_leaves_the_earlier_ones(execute, table, rows_of, caplog):
+    rows = [{"sku": "a"}, {"sku": "b"}, {"nope": "c"}]
+    with pytest.raises(errors.ServiceInvalidRequestError, match="unknown column name 'nope'"):
+        execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_rows=2)
+    assert rows_of() == ["a", "b"]
+    assert "2 of 3 rows had been inserted before this batch failed" in caplog.text
+
+
+def test_no_rows_are_no_call(execute, table, writes):
+    assert execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=[])["inserted"] == 0
+    assert writes() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": {"sku": "a"}}, "rows must be a list, not dict"),
+        ({"rows": [["a"]]}, "row 1 is list, not a mapping"),
+        ({"rows": [], "batch_rows": 0}, "batch_rows and batch_bytes must be above 0"),
+    ],
+)
+def test_inserting_refuses(execute, simulator, table, arguments, message):
+    simulator.clear_requests()
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceInsertRowsOperator, data_table_id=table.id, **arguments)
+    assert not simulator.requests
+
+
+# ---------------------------------------------------------------- update and delete
+
+
+@pytest.mark.usefixtures("filled")
+def test_updating_what_meets_a_filter(execute, service, table):
+    arguments = {"data_table_id": table.id, "filter": below(3), "data": {"active": True}}
+    preview = execute(ServiceUpdateRowsOperator, **arguments, dry_run=True)
+    assert (preview["updated"], preview["dry_run"]) == (3, True)
+    active = {"filters": [{"columnName": "active", "value": True}]}
+    assert not list(service.data_table_rows.list(table.id, filter=active))
+    for _ in range(2):
+        assert execute(ServiceUpdateRowsOperator, **arguments)["updated"] == 3
+    assert [row["sku"] for row in service.data_table_rows.list(table.id, filter=active)] == ["s0", "s1", "s2"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_deleting_by_filter_twice(execute, table, rows_of):
+    arguments = {"data_table_id": table.id, "filter": below(395)}
+    assert execute(ServiceDeleteRowsOperator, **arguments, dry_run=True)["deleted"] == 395
+    assert len(rows_of()) == 400
+    assert [execute(ServiceDeleteRowsOperator, **arguments)["deleted"] for _ in range(2)] == [395, 0]
+    assert rows_of() == ["s395", "s396", "s397", "s398", "s399"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_many_ids_travel_in_urls_that_a_server_accepts(execute, simulator, table, rows_of):
+    ids = [row_id for row_id in rows_of("id") if row_id % 100]
+    simulator.clear_requests()
+    done = execute(ServiceDeleteRowsOperator, data_table_id=table.id, row_ids=[*map(str, ids), 9999])
+    assert (done["deleted"], rows_of()) == (396, ["s99", "s199", "s299", "s399"])
+    lengths = [len(request.path) + len(request.query) for request in simulator.requests if request.method == "DELETE"]
+    assert len(lengths) > 1
+    assert max(lengths) < 8000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give either row_ids or filter"),
+        ({"row_ids": [1], "filter": below(1)}, "give either row_ids or filter"),
+        ({"row_ids": [1, "two"]}, "row_ids must be whole numbers, got 'two'"),
+        ({"row_ids": 7}, "row_ids must be a list, not int"),
+    ],
+)
+def test_deleting_refuses(execute, simulator, table, arguments, message):
+    simulator.clear_requests()
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceDeleteRowsOperator, data_table_id=table.id, **arguments)
+    assert not simulator.requests
+
+
+def test_an_empty_filter_never_deletes_everything(execute, table):
+    with pytest.raises(errors.ServiceInputError, match="filter must hold at least one condition"):
+        execute(ServiceDeleteRowsOperator, data_table_id=table.id, filter={"filters": []})
+
+
+# ---------------------------------------------------------------- read
+
+
+@pytest.mark.usefixtures("filled")
+def test_rows_are_returned(execute, table, link):
+    found = execute(ServiceReadRowsOperator, data_table_id=table.id, filter=below(12), search="s1", sort_by="sku:desc")
+    assert (found["count"], [row["sku"] for row in found["rows"]]) == (3, ["s11", "s10", "s1"])
+    assert json.dumps(found)
+    assert link() == f"/projects/{table.project_id}/datatables/{table.id}"
+
+
+@pytest.mark.usefixtures("filled")
+def test_more_rows_than_allowed_fail(execute, table):
+    assert execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=400)["count"] == 400
+    with pytest.raises(AirflowFailException, match="more than max_rows=399 rows in Stock; .* give a path"):
+        execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=399)
+
+
+def test_rows_are_written_as_csv(execute, service, table, tmp_path):
+    rows = [{"sku": 'a,"b"\n', "stock": 1.5, "active": True}, {"sku": "é", "sold_at": "2026-01-02"}]
+    service.data_table_rows.insert(table.id, rows)
+    path = tmp_path / "stock.csv"
+    done = execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(path))
+    assert (done["count"], done["path"]) == (2, str(path))
+    with path.open(encoding="utf-8", newline="") as file:
+        header, first, second = csv.reader(file)
+    assert header == ["id", "sku", "stock", "active", "sold_at", "createdAt", "updatedAt"]
+    assert first[:5] == ["1", 'a,"b"\n', "1.5", "true", ""]
+    assert second[:5] == ["2", "é", "", "", "2026-01-02T00:00:00.000Z"]
+    assert [one.name for one in tmp_path.iterdir()] == ["stock.csv"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_rows_are_written_as_lines_of_json(execute, service, table, tmp_path):
+    path = tmp_path / "stock.jsonl"
+    done = execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(path), max_rows=0)
+    written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert done["count"] == 400
+    assert written == list(service.data_table_rows.list(table.id))
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_read_that_breaks_off_leaves_the_earlier_file(execute, simulator, table, tmp_path):
+    path = tmp_path / "stock.csv"
+    path.write_text("earlier")
+    simulator.inject("status", status=400, path="/rows$", times=1)
+    with pytest.raises(errors.ServiceInvalidRequestError):
+        execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(path))
+    assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {"stock.csv": "earlier"}
+
+
+def test_bad_paths_and_numbers_are_refused(execute, table, tmp_path):
+    with pytest.raises(AirflowFailException, match=r"path must end in \.csv or \.jsonl"):
+        execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(tmp_path / "stock.txt"))
+    with pytest.raises(AirflowFailException, match="does not exist"):
+        execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(tmp_path / "nope" / "stock.csv"))
+    with pytest.raises(AirflowFailException, match="max_rows must not be negative"):
+        execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=-1)

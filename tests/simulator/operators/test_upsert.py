@@ -1,0 +1,199 @@
+"""The planned upsert."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
+
+COLUMNS = {"shop": "string", "sku": "string", "stock": "number", "active": "boolean", "sold_at": "date"}
+
+
+@pytest.fixture
+def table(service):
+    return service.data_tables.create("stock", [{"name": name, "type": kind} for name, kind in COLUMNS.items()])
+
+
+@pytest.fixture
+def upsert(execute, table):
+    """``upsert(rows, keys)`` returns (inserted, updated, unchanged)."""
+
+    def run(rows, keys="sku", **arguments):
+        done = execute(ServiceUpsertRowsOperator, data_table_id=table.id, rows=rows, key_columns=keys, **arguments)
+        return done["inserted"], done["updated"], done["unchanged"]
+
+    return run
+
+
+@pytest.fixture
+def held(service, table):
+    """``held(*columns)`` lists those columns of the rows in the order of insertion."""
+    return lambda *columns: [tuple(row[one] for one in columns) for row in service.data_table_rows.list(table.id)]
+
+
+def test_new_changed_and_unchanged_rows(upsert, held, writes, link, table):
+    assert upsert([{"sku": "a", "stock": 1}, {"sku": "b", "stock": 2}, {"sku": "c", "stock": 3}]) == (3, 0, 0)
+    writes()
+    rows = [{"sku": "a", "stock": 1}, {"sku": "b", "stock": 5}, {"sku": "c", "stock": 5}, {"sku": "d", "stock": 4}]
+    assert upsert(rows) == (1, 2, 1)
+    assert held("sku", "stock") == [("a", 1), ("b", 5), ("c", 5), ("d", 4)]
+    path = f"/data-tables/{table.id}/rows"
+    assert writes() == [f"PATCH {path}/update", f"POST {path}"], "equal changes travel together"
+    assert upsert(rows) == (0, 0, 4)
+    assert writes() == []
+    assert link() == f"/projects/{table.project_id}/datatables/{table.id}"
+
+
+def test_columns_that_are_not_given_stay(upsert, held):
+    upsert([{"sku": "a", "stock": 1, "active": True}])
+    assert upsert([{"sku": "a", "stock": 2}]) == (0, 1, 0)
+    assert upsert([{"sku": "a"}]) == (0, 0, 1)
+    assert upsert([{"sku": "a", "active": None}]) == (0, 1, 0)
+    assert held("sku", "stock", "active") == [("a", 2, None)]
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {"stock": "12.50"},
+        {"stock": Decimal("12.5")},
+        {"active": 1},
+        {"active": "TRUE"},
+        {"active": 1.0},
+        {"sold_at": "2026-01-02"},
+        {"sold_at": date(2026, 1, 2)},
+        {"sold_at": "2026-01-02 02:00:00+02:00"},
+        {"sold_at": datetime(2026, 1, 2)},
+        {"sold_at": datetime(2026, 1, 1, 19, tzinfo=timezone(timedelta(hours=-5)))},
+        {"shop": 7},
+        {"shop": 7.0},
+    ],
+    ids=str,
+)
+def test_values_are_compared_in_the_type_of_their_column(upsert, writes, same):
+    upsert([{"sku": "a", "shop": "7", "stock": 12.5, "active": True, "sold_at": "2026-01-02T00:00:00.000Z"}])
+    writes()
+    assert upsert([{"sku": "a", **same}]) == (0, 0, 1)
+    assert writes() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("stock", [5, "5", 5.0, Decimal(5)]),
+        ("sold_at", ["2026-01-02", date(2026, 1, 2), "2026-01-02T00:00:00Z"]),
+        ("active", [True, "true", 1]),
+        ("sku", ["", ""]),
+        ("sku", [None, None]),
+        ("sku", ["a&b=c +%'\"é", "a&b=c +%'\"é"]),
+    ],
+    ids=str,
+)
+def test_keys_of_every_type_find_their_rows(upsert, held, key, values):
+    for number, value in enumerate(values):
+        assert upsert([{key: value, "shop": f"shop {number}"}], key) == ((1, 0, 0) if number == 0 else (0, 1, 0))
+    assert held("shop") == [(f"shop {len(values) - 1}",)]
+
+
+def test_keys_of_several_columns(upsert, held):
+    upsert([{"shop": "x", "sku": "a", "stock": 1}, {"shop": "y", "sku": "a", "stock": 2}], ["shop", "sku"])
+    assert upsert([{"shop": "y", "sku": "a", "stock": 3}, {"shop": "y", "sku": "b"}], ["shop", "sku"]) == (1, 1, 0)
+    assert held("shop", "sku", "stock") == [("x", "a", 1), ("y", "a", 3), ("y", "b", None)]
+
+
+def test_the_case_of_a_key_counts(upsert, held):
+    upsert([{"sku": "a"}])
+    assert upsert([{"sku": "A"}]) == (1, 0, 0)
+    assert held("sku") == [("a",), ("A",)]
+
+
+def test_all_rows_of_a_key_are_updated(upsert, service, table, held):
+    service.data_table_rows.insert(table.id, [{"sku": "a", "stock": 1}, {"sku": "a", "stock": 2}])
+    assert upsert([{"sku": "a", "stock": 2}]) == (0, 1, 1)
+    assert held("sku", "stock") == [("a", 2), ("a", 2)]
+
+
+def test_the_last_input_row_of_a_key_counts(upsert, held, caplog):
+    rows = [{"sku": "a", "stock": 1}, {"sku": "a", "stock": 2}]
+    with caplog.at_level("WARNING", logger="airflow_provider_service"):
+        assert upsert(rows) == (1, 0, 0)
+    assert "1 input rows were dropped" in caplog.text
+    assert held("stock") == [(2,)]
+    with pytest.raises(errors.ServiceInputError, match="row 2 repeats the key {'sku': 'a'}"):
+        upsert(rows, on_duplicate="fail")
+
+
+@pytest.mark.parametrize("existing", [300, 3000])
+def test_many_rows_cost_few_requests(upsert, service, simulator, table, held, existing):
+    rows = [{"sku": f"sku-{number:05}", "stock": number} for number in range(existing)]
+    service.data_table_rows.insert(table.id, rows)
+    changed = [{**row, "stock": -1} for row in rows[:200]]
+    new = [{"sku": f"new-{number:05}", "stock": 0} for number in range(1000)]
+    simulator.clear_requests()
+    assert upsert([*changed, *rows[200:], *new]) == (1000, 200, existing - 200)
+    kinds = [request.method for request in simulator.requests]
+    assert (kinds.count("POST"), kinds.count("PATCH")) == (1, 1)
+    assert len(kinds) < 30
+    assert max(len(request.query) for request in simulator.requests) < 8000
+    assert held("sku", "stock") == [(row["sku"], row["stock"]) for row in [*changed, *rows[200:], *new]]
+
+
+def test_few_rows_do_not_read_a_large_table(upsert, service, simulator, table):
+    service.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(2000)])
+    simulator.clear_requests()
+    assert upsert([{"sku": "s77", "stock": 1}, {"sku": "s1999", "stock": 1}, {"sku": "new"}]) == (1, 2, 0)
+    assert [request.method for request in simulator.requests] == ["GET", "GET", "PATCH", "POST"]
+
+
+def test_more_changes_than_a_filter_takes(upsert, service, table, held):
+    service.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(950)])
+    assert upsert([{"sku": f"s{number}", "stock": 1} for number in range(950)]) == (0, 950, 0)
+    assert set(held("stock")) == {(1,)}
+
+
+def test_a_repeat_after_a_lost_answer_does_not_double_rows(upsert, simulator, held):
+    simulator.inject("drop", method="POST", path="/rows$", after_processing=True)
+    with pytest.raises(errors.ServiceConnectionLostError):
+        upsert([{"sku": "a"}, {"sku": "b"}])
+    assert upsert([{"sku": "a"}, {"sku": "b"}]) == (0, 0, 2)
+    assert held("sku") == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "message"),
+    [
+        ([{"sku": "a", "nope": 1}], "sku", "row 1 has unknown columns 'nope'; the table has shop, sku, stock"),
+        ([{"sku": "a"}, {"stock": 1}], "sku", "row 2 has no value for the key columns sku"),
+        ([{"sku": "a"}], "nope", r"key_columns must name columns of the table, .* got \['nope'\]"),
+        ([{"sku": "a"}], [], "key_columns must name columns"),
+        ([{"sku": "a"}], "id", "key_columns must name columns"),
+        ([{"sku": "a"}, {"sku": "b", "stock": "many"}], "sku", "row 2, column 'stock': 'many' is not a value of type"),
+        ([{"sku": "a", "stock": float("nan")}], "sku", "is not a value of type number"),
+        ([{"sku": "a", "stock": [1]}], "sku", "is not a value of type number"),
+        ([{"sku": "a", "active": "yes"}], "sku", "is not a value of type boolean"),
+        ([{"sku": "a", "active": [True]}], "sku", "is not a value of type boolean"),
+        ([{"sku": "a", "sold_at": "tomorrow"}], "sku", "is not a value of type date"),
+        ([{"sku": "a", "sold_at": "2026-02-31"}], "sku", "is not a value of type date"),
+        ([{"sku": "a", "sold_at": 1767312000000}], "sku", "is not a value of type date"),
+        ([{"sku": {"a": 1}}], "sku", "is not a value of type string"),
+        ([{"sku": 0.1}], "sku", "is not a value of type string"),
+    ],
+)
+def test_input_is_checked_in_whole_before_anything_is_written(upsert, writes, rows, keys, message):
+    writes()
+    with pytest.raises(errors.ServiceInputError, match=message):
+        upsert(rows, keys)
+    assert writes() == []
+
+
+def test_arguments_of_other_kinds_are_refused(upsert, held):
+    with pytest.raises(AirflowFailException, match="row 2 is str, not a mapping"):
+        upsert([{"sku": "a"}, "b"])
+    with pytest.raises(AirflowFailException, match="on_duplicate must be one of last, fail"):
+        upsert([{"sku": "a"}], on_duplicate="first")
+    assert held("sku") == []

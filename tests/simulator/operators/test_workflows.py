@@ -1,0 +1,255 @@
+"""Operators on workflows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.lookup import ServiceLookupError
+from airflow_provider_service.operators.workflows import (
+    ServiceActivateWorkflowOperator,
+    ServiceArchiveWorkflowOperator,
+    ServiceCreateOrUpdateWorkflowOperator,
+    ServiceDeactivateWorkflowOperator,
+    ServiceSetWorkflowTagsOperator,
+    ServiceTransferWorkflowOperator,
+    ServiceUnarchiveWorkflowOperator,
+)
+from airflow_provider_service.simulator.samples import webhook_workflow
+
+
+@pytest.fixture
+def workflow_id(simulator) -> str:
+    return simulator.create_webhook_workflow("orders", path="orders", active=False)["id"]
+
+
+@pytest.fixture
+def definition() -> dict[str, Any]:
+    return webhook_workflow("nightly", "nightly", "immediate")
+
+
+def test_activating_twice_leaves_it_active(execute, service, link, workflow_id):
+    first = execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)
+    second = execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)
+    assert first == second
+    assert first["active"] is True
+    held = service.workflows.get(workflow_id)
+    assert (held.active, held.active_version_id) == (True, first["version_id"])
+    assert link() == f"/workflow/{workflow_id}"
+    assert first["url"].endswith(link())
+
+
+def test_what_was_done_is_logged_with_the_link(execute, caplog, workflow_id):
+    with caplog.at_level("INFO"):
+        url = execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)["url"]
+    assert f"Workflow {workflow_id} (orders) is active: {url}" in caplog.messages
+
+
+def test_deactivating_twice_leaves_it_inactive(execute, service, link, workflow_id):
+    execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)
+    for _ in range(2):
+        assert execute(ServiceDeactivateWorkflowOperator, workflow_id=workflow_id)["active"] is False
+    assert not service.workflows.get(workflow_id).active
+    assert link() == f"/workflow/{workflow_id}"
+
+
+def test_archiving_and_unarchiving_are_idempotent(execute, service, workflow_id):
+    for _ in range(2):
+        assert execute(ServiceArchiveWorkflowOperator, workflow_id=workflow_id)["archived"] is True
+    assert service.workflows.get(workflow_id).is_archived
+    for _ in range(2):
+        assert execute(ServiceUnarchiveWorkflowOperator, workflow_id=workflow_id)["archived"] is False
+    assert not service.workflows.get(workflow_id).is_archived
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        ServiceActivateWorkflowOperator,
+        ServiceDeactivateWorkflowOperator,
+        ServiceArchiveWorkflowOperator,
+        ServiceUnarchiveWorkflowOperator,
+    ],
+)
+def test_an_unknown_workflow_fails_and_has_a_link(execute, link, operator):
+    with pytest.raises(errors.ServiceNotFoundError, match="/workflows/nope"):
+        execute(operator, workflow_id="nope")
+    assert link() == "/workflow/nope"
+
+
+def test_unarchiving_passes_on_a_refusal_that_means_something_else(execute, service, simulator, workflow_id):
+    service.workflows.archive(workflow_id)
+    simulator.inject("status", status=400, path="/unarchive$")
+    with pytest.raises(errors.ServiceInvalidRequestError):
+        execute(ServiceUnarchiveWorkflowOperator, workflow_id=workflow_id)
+
+
+# ---------------------------------------------------------------- transfer
+
+
+def test_transfer_moves_once(execute, service, writes, link, workflow_id):
+    project = service.projects.create("Analytics")
+    writes()
+    by_name = {"destination_project_name": "Analytics"}
+    assert execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, **by_name)["moved"] is True
+    assert service.workflows.get(workflow_id).shared[0]["projectId"] == project.id
+    assert writes() == [f"PUT /workflows/{workflow_id}/transfer"]
+    again = execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
+    assert (again["moved"], again["project_id"], writes()) == (False, project.id, [])
+    assert link() == f"/workflow/{workflow_id}"
+
+
+def test_transfer_survives_a_lost_answer(execute, service, simulator, workflow_id):
+    project = service.projects.create("Analytics")
+    simulator.inject("drop", path="/transfer$", after_processing=True)
+    execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
+    assert service.workflows.get(workflow_id).shared[0]["projectId"] == project.id
+
+
+def test_transfer_says_what_is_wrong(execute, service, workflow_id):
+    with pytest.raises(AirflowFailException, match="either destination_project_id or destination_project_name"):
+        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id)
+    with pytest.raises(ServiceLookupError, match="there is no project named 'Nope'"):
+        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Nope")
+    twins = [service.projects.create("Twin").id for _ in range(2)]
+    with pytest.raises(ServiceLookupError, match=r"more than one project named 'Twin': ids \w+, \w+") as caught:
+        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Twin")
+    assert all(one in str(caught.value) for one in twins)
+
+
+# ---------------------------------------------------------------- create or update
+
+
+def test_create_update_and_leave_alone(execute, service, writes, link, definition):
+    created = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert (created["outcome"], created["active"], writes()) == ("created", False, ["POST /workflows"])
+    unchanged = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert (unchanged["outcome"], unchanged["id"], writes()) == ("unchanged", created["id"], [])
+    definition["nodes"][0]["parameters"]["path"] = "elsewhere"
+    updated = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert (updated["outcome"], writes()) == ("updated", [f"PUT /workflows/{created['id']}"])
+    assert service.workflows.get(created["id"]).nodes[0]["parameters"]["path"] == "elsewhere"
+    assert link() == f"/workflow/{created['id']}"
+
+
+def test_an_export_of_the_service_is_accepted_as_it_is(execute, service, writes, simulator):
+    exported = service.workflows.get(simulator.create_webhook_workflow("live", path="live")["id"])
+    same = execute(
+        ServiceCreateOrUpdateWorkflowOperator, definition=exported.to_wire(), workflow_id=exported.id, activate=True
+    )
+    assert (same["outcome"], same["active"], writes()) == ("unchanged", True, [])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"connections": {}},
+        {"settings": {"executionTimeout": 60}},
+        {"description": "what it is for"},
+        {"pinData": {"Webhook": [{"json": {"n": 1}}]}},
+        {"name": "nightly"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_part_that_differs_is_updated_once(execute, service, definition, change, writes):
+    workflow_id = service.workflows.create("old", definition["nodes"], definition["connections"], {}).id
+    writes()
+    wanted = {**definition, "name": "old", **change}
+    for outcome in ("updated", "unchanged"):
+        done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=wanted, workflow_id=workflow_id)
+        assert done["outcome"] == outcome
+    assert writes() == [f"PUT /workflows/{workflow_id}"]
+    held = service.workflows.get(workflow_id).to_wire()
+    assert {name: held[name] for name in change} == change
+
+
+def test_a_description_is_set_on_creation_too(execute, service, definition):
+    created = execute(ServiceCreateOrUpdateWorkflowOperator, definition={**definition, "description": "why"})
+    assert created["outcome"] == "created"
+    assert service.workflows.get(created["id"]).description == "why"
+
+
+def test_other_settings_and_static_data_stay(execute, service, definition):
+    workflow = service.workflows.create(
+        "nightly", definition["nodes"], definition["connections"], {"timezone": "UTC"}, static_data={"cursor": 7}
+    )
+    wanted = {**definition, "settings": {"executionTimeout": 60}, "staticData": {"cursor": 0}}
+    execute(ServiceCreateOrUpdateWorkflowOperator, definition=wanted)
+    held = service.workflows.get(workflow.id)
+    assert held.settings == {"timezone": "UTC", "executionTimeout": 60}
+    assert held.static_data == {"cursor": 7}
+
+
+def test_activation_follows_the_argument(execute, service, definition, writes):
+    def run(activate: bool | None) -> bool:
+        return execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=activate)["active"]
+
+    assert [run(None), run(True), run(True), run(None), run(False), run(False)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [one.rpartition("/")[2] for one in writes()] == ["workflows", "activate", "deactivate"]
+
+
+def test_only_an_unarchived_workflow_of_the_exact_name_counts(execute, service, definition):
+    others = [
+        service.workflows.create(name, definition["nodes"], definition["connections"], {}).id
+        for name in ("Nightly", "nightly run", "nightly")
+    ]
+    service.workflows.archive(others[-1])
+    created = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert created["outcome"] == "created"
+    assert created["id"] not in others
+
+
+def test_two_workflows_of_the_name_are_ambiguous(execute, service, definition):
+    ids = [service.workflows.create(**definition).id for _ in range(2)]
+    with pytest.raises(ServiceLookupError, match="more than one workflow named 'nightly'") as caught:
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert all(one in str(caught.value) for one in ids)
+
+
+def test_a_bad_definition_is_refused_before_anything_is_sent(execute, simulator):
+    with pytest.raises(errors.ServiceInputError, match="definition lacks nodes, connections; nothing was sent"):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition={"name": "x"})
+    with pytest.raises(errors.ServiceInputError, match="must be a mapping, not str"):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition="{}")
+    with pytest.raises(AirflowFailException, match="activate must be True, False or None, not 'yes'"):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition={}, activate="yes")
+    assert not simulator.requests
+
+
+# ---------------------------------------------------------------- tags
+
+
+def test_tags_are_set_by_name_and_created(execute, service, writes, link, workflow_id):
+    service.tags.create("known")
+    writes()
+    done = execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=["new", "known", "new"])
+    assert (done["tags"], done["changed"]) == (["known", "new"], True)
+    assert {tag.name for tag in service.workflows.list_tags(workflow_id)} == {"known", "new"}
+    assert writes() == ["POST /tags", f"PUT /workflows/{workflow_id}/tags"]
+    again = execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=("known", "new"))
+    assert (again["changed"], writes()) == (False, [])
+    assert link() == f"/workflow/{workflow_id}"
+
+
+def test_tags_are_replaced_and_removed(execute, service, workflow_id):
+    for tags in (["a", "b"], ["b"], []):
+        execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=tags)
+        assert {tag.name for tag in service.workflows.list_tags(workflow_id)} == set(tags)
+
+
+def test_missing_tags_can_fail_instead(execute, service, writes, workflow_id):
+    with pytest.raises(AirflowFailException, match="these tags do not exist: 'a', 'b'; create_missing=True"):
+        execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=["b", "a"], create_missing=False)
+    assert writes() == []
+    with pytest.raises(AirflowFailException, match="tags must be a list, not str"):
+        execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags="a")

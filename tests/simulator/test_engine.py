@@ -1,0 +1,395 @@
+"""How runs go: nodes, waits, timeouts, data, what is kept, crashes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.simulator.engine.expressions import ExpressionError, Scope, evaluate
+from airflow_provider_service.simulator.samples import chain, node
+
+from .api_client import Api, until
+
+
+def run(api: Api, nodes: list[dict[str, Any]], body: Any = None, **settings: Any) -> str:
+    """Publish webhook + ``nodes`` over HTTP, call the webhook, answer the execution's id."""
+    parameters = {"httpMethod": "POST", "path": "run", "options": {"responseData": '={{ {"id": $execution.id} }}'}}
+    made = {**chain("Run", [node("Webhook", "webhook", 2, parameters, 0), *nodes]), "settings": settings}
+    workflow = api.post("/workflows", made).json()
+    assert api.post(f"/workflows/{workflow['id']}/publish").status_code == 200
+    api.simulator.clock.advance(1)
+    execution: str = api.hook("run", {} if body is None else body).json()["id"]
+    return execution
+
+
+def seen(api: Api, execution: str, after: float = 1) -> dict[str, Any]:
+    """The execution as it is ``after`` more seconds."""
+    api.simulator.clock.advance(after)
+    found: dict[str, Any] = api.get(f"/executions/{execution}?includeData=true").json()
+    return found
+
+
+def output(found: dict[str, Any]) -> list[Any]:
+    result = found["data"]["resultData"]
+    return [item["json"] for item in result["runData"][result["lastNodeExecuted"]][-1]["data"]["main"][0]]
+
+
+def wait(seconds: float) -> dict[str, Any]:
+    return node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 1)
+
+
+DONE = node("Done", "noOp", 1, {}, 5)
+
+
+# ---------------------------------------------------------------- life
+
+
+def test_short_wait_stays_running(api: Api) -> None:
+    execution = run(api, [wait(64), DONE])
+    early = seen(api, execution, 60)
+    late = seen(api, execution, 6)
+    assert (early["status"], early["stoppedAt"], early["waitTill"]) == ("running", None, None)
+    assert late["status"] == "success"
+
+
+def test_long_wait_sleeps_and_keeps_its_id_and_start(api: Api) -> None:
+    execution = run(api, [wait(65), DONE])
+    early = seen(api, execution, 30)
+    late = seen(api, execution, 60)
+    assert (early["status"], early["finished"]) == ("waiting", False)
+    assert early["stoppedAt"] < early["waitTill"]
+    assert (late["status"], late["waitTill"], late["id"]) == ("success", None, execution)
+    assert late["startedAt"] == early["startedAt"]
+    assert late["stoppedAt"] == early["waitTill"]
+
+
+def test_waits_end_at_their_own_moment_however_far_the_clock_goes(api: Api) -> None:
+    second = {**wait(100), "name": "Wait 2"}
+    execution = run(api, [wait(100), second, DONE])
+    found = seen(api, execution, 86_400)
+    runs = found["data"]["resultData"]["runData"]
+    assert found["status"] == "success"
+    assert [runs[name][0]["executionTime"] for name in ("Wait", "Wait 2")] == [100_000, 100_000]
+
+
+def test_wait_for_a_moment_and_wait_for_a_call(api: Api) -> None:
+    moment = node("Wait", "wait", 1.1, {"resume": "specificTime", "dateTime": "2999-01-01T00:00:00Z"}, 1)
+    dated = seen(api, run(api, [moment]))
+    assert (dated["status"], dated["waitTill"]) == ("waiting", "2999-01-01T00:00:00.000Z")
+    called = node("Wait", "wait", 1.1, {"resume": "webhook"}, 1)
+    workflow = chain("Call", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "call"}, 0), called])
+    api.post(f"/workflows/{api.post('/workflows', workflow).json()['id']}/publish")
+    api.simulator.clock.advance(1)
+    api.hook("call", {})
+    assert seen(api, "2", 86_400 * 365)["status"] == "waiting"
+
+
+def test_timeout_is_canceled_like_a_stop(api: Api) -> None:
+    execution = run(api, [wait(60)], executionTimeout=10)
+    assert seen(api, execution, 8)["status"] == "running"
+    found = seen(api, execution, 3)
+    assert found["status"] == "canceled"
+    assert found["data"]["resultData"]["error"]["name"] == "ManualExecutionCancelledError"
+    stopped = run_and_stop(api)
+    assert stopped["data"]["resultData"]["error"] == found["data"]["resultData"]["error"]
+
+
+def run_and_stop(api: Api) -> dict[str, Any]:
+    api.simulator.create_webhook_workflow(path="stop", behaviour="long", seconds=60, respond_with_id=True)
+    execution = api.hook("stop", {}).json()["executionId"]
+    assert api.post(f"/executions/{execution}/stop").status_code == 200
+    return seen(api, execution)
+
+
+@pytest.mark.parametrize(
+    ("settings", "nodes"),
+    [
+        ({"saveDataSuccessExecution": "none"}, [wait(30)]),
+        ({"saveDataErrorExecution": "none"}, [wait(30), node("Stop", "stopAndError", 1, {}, 2)]),
+    ],
+)
+def test_runs_that_are_not_kept_vanish_when_they_end(
+    api: Api, settings: dict[str, Any], nodes: list[dict[str, Any]]
+) -> None:
+    execution = run(api, nodes, **settings)
+    assert seen(api, execution, 10)["status"] == "running"
+    assert seen(api, execution, 30) == {"message": "Not Found"}
+    assert api.get("/executions").json()["data"] == []
+
+
+def test_stopped_runs_are_kept_in_any_case(api: Api) -> None:
+    execution = run(api, [wait(30)], saveDataSuccessExecution="none", saveDataErrorExecution="none")
+    api.post(f"/executions/{execution}/stop")
+    assert seen(api, execution)["status"] == "canceled"
+
+
+def test_running_data_holds_only_the_input(api: Api) -> None:
+    execution = run(api, [wait(30)], {"id": "abc"})
+    data = seen(api, execution)["data"]
+    assert data["resultData"] == {"runData": {}}
+    assert data["executionData"]["nodeExecutionStack"][0]["data"]["main"][0][0]["json"]["body"] == {"id": "abc"}
+    assert data["executionData"]["runtimeData"]["triggerNode"]["name"] == "Webhook"
+
+
+def test_progress_is_seen_when_the_workflow_saves_it(api: Api) -> None:
+    execution = run(api, [wait(30)], saveExecutionProgress=True)
+    assert list(seen(api, execution)["data"]["resultData"]["runData"]) == ["Webhook"]
+
+
+def test_waiting_data_holds_the_nodes_done_so_far(api: Api) -> None:
+    execution = run(api, [node("First", "noOp", 1, {}, 1), wait(100), DONE])
+    result = seen(api, execution)["data"]["resultData"]
+    assert list(result["runData"]) == ["Webhook", "First", "Wait"]
+    assert result["runData"]["Wait"][0]["executionStatus"] == "waiting"
+
+
+# ---------------------------------------------------------------- restart
+
+
+def test_restart(build: Any) -> None:
+    api = build(concurrency_limit=1)
+    simulator = api.simulator
+    workflow = simulator.create_webhook_workflow(path="sleep", behaviour="waiting", seconds=100, respond_with_id=True)
+    sleeper = api.hook("sleep", {}).json()["executionId"]
+    until(lambda: api.get(f"/executions/{sleeper}").json()["status"] == "waiting")
+    simulator.create_webhook_workflow(path="long", behaviour="long", seconds=30, respond_with_id=True)
+    runner = api.hook("long", {}).json()["executionId"]
+    queued = simulator.state.engine.start(
+        simulator.state.workflows.get(workflow["id"]).snapshot(),
+        workflow["nodes"][0],
+        [{"json": {}}],
+        "project",
+        mode="webhook",
+    )
+    simulator.clock.advance(1)
+    assert api.get(f"/executions/{runner}").json()["status"] == "running"
+    simulator.restart(boot_seconds=20)
+    assert api.get(f"/executions/{runner}").headers["content-type"].startswith("text/html")
+    simulator.clock.advance(20.5)
+    crashed = api.get(f"/executions/{runner}?includeData=true").json()
+    assert (crashed["status"], crashed["finished"]) == ("crashed", False)
+    assert crashed["data"]["resultData"]["error"]["name"] == "WorkflowCrashedError"
+    last = crashed["data"]["resultData"]["runData"]["Wait"][0]
+    assert last["error"]["name"] == "NodeCrashedError"
+    assert last["data"]["main"][0][0]["json"] == {"isArtificialRecoveredEventItem": True}
+    assert api.get(f"/executions/{queued.id}").json()["status"] == "waiting"
+    assert api.get(f"/executions/{sleeper}").json()["status"] == "waiting"
+    simulator.clock.advance(80)
+    assert api.get(f"/executions/{sleeper}").json()["status"] == "success"
+
+
+def test_webhooks_are_live_again_after_a_restart(api: Api) -> None:
+    api.simulator.create_webhook_workflow(path="x")
+    api.simulator.restart(boot_seconds=10)
+    assert api.hook("x", {}).headers["content-type"].startswith("text/html")
+    api.simulator.clock.advance(11)
+    assert api.hook("x", {}).status_code == 200
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def test_stop_and_error_names_its_node(api: Api) -> None:
+    stop = node("Stop", "stopAndError", 1, {"errorMessage": "=No {{ $json.body.what }}"}, 1)
+    found = seen(api, run(api, [stop, DONE], {"what": "luck"}))
+    error = found["data"]["resultData"]["error"]
+    assert (found["status"], error["message"], error["name"]) == ("error", "No luck", "NodeOperationError")
+    assert error["node"]["name"] == "Stop"
+    assert found["data"]["resultData"]["lastNodeExecuted"] == "Stop"
+    assert found["data"]["resultData"]["runData"]["Stop"][0]["error"] == error
+
+
+def test_stop_with_an_error_object(api: Api) -> None:
+    stop = node("Stop", "stopAndError", 1, {"errorType": "errorObject", "errorObject": '{"message": "Deep"}'}, 1)
+    assert seen(api, run(api, [stop]))["data"]["resultData"]["error"]["message"] == "Deep"
+
+
+def test_code_that_throws_names_no_node(api: Api) -> None:
+    code = node("Code", "code", 2, {"jsCode": '// check\nthrow new Error("Boom");'}, 1)
+    found = seen(api, run(api, [code, DONE]))
+    result = found["data"]["resultData"]
+    assert "node" not in result["error"]
+    assert (result["error"]["message"], result["lastNodeExecuted"]) == ("Boom [line 2]", "Code")
+    assert result["runData"]["Code"][0]["executionStatus"] == "error"
+
+
+def test_other_code_and_unknown_nodes_pass_items_on(api: Api) -> None:
+    nodes = [node("Code", "code", 2, {"jsCode": "return items;"}, 1), node("Odd", "neverHeardOf", 1, {}, 2)]
+    assert output(seen(api, run(api, nodes, {"a": 1})))[0]["body"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"assignments": {"assignments": [{"name": "n", "value": "12", "type": "number"}]}}, {"n": 12}),
+        ({"assignments": {"assignments": [{"name": "a.b", "value": "=x{{ $json.body.v }}"}]}}, {"a": {"b": "x7"}}),
+        ({"assignments": {"assignments": [{"name": "o", "value": '{"k": 1}', "type": "object"}]}}, {"o": {"k": 1}}),
+        ({"assignments": {"assignments": [{"name": "t", "value": "true", "type": "boolean"}]}}, {"t": True}),
+        ({"mode": "raw", "jsonOutput": '={"v": {{ $json.body.v }}}'}, {"v": 7}),
+        ({"mode": "raw", "jsonOutput": "={{ {v: $json.body.v, list: [1, 'two']} }}"}, {"v": 7, "list": [1, "two"]}),
+    ],
+)
+def test_set(api: Api, parameters: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = seen(api, run(api, [node("Set", "set", 3.4, parameters, 1)], {"v": 7}))
+    assert output(found) == [expected]
+
+
+def test_set_can_keep_the_other_fields(api: Api) -> None:
+    assigned = {"assignments": [{"name": "body.extra", "value": 1, "type": "number"}]}
+    found = seen(
+        api, run(api, [node("Set", "set", 3.4, {"assignments": assigned, "includeOtherFields": True}, 1)], {"v": 7})
+    )
+    assert output(found)[0]["body"] == {"v": 7, "extra": 1}
+    trigger = found["data"]["resultData"]["runData"]["Webhook"][0]["data"]["main"][0][0]["json"]
+    assert trigger["body"] == {"v": 7}
+
+
+def test_errors_can_be_passed_on(api: Api) -> None:
+    stop = {**node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "onError": "continueRegularOutput"}
+    found = seen(api, run(api, [stop, DONE]))
+    assert (found["status"], output(found)) == ("success", [{"error": "No"}])
+
+
+def test_errors_can_take_their_own_way(api: Api) -> None:
+    stop = {**node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "onError": "continueErrorOutput"}
+    body = chain("Two ways", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "two"}, 0), stop])
+    body["nodes"] += [node("Good", "noOp", 1, {}, 2), node("Bad", "noOp", 1, {}, 3)]
+    ends = [[{"node": name, "type": "main", "index": 0}] for name in ("Good", "Bad")]
+    body["connections"]["Stop"] = {"main": ends}
+    api.post(f"/workflows/{api.post('/workflows', body).json()['id']}/publish")
+    api.simulator.clock.advance(1)
+    api.hook("two", {})
+    found = seen(api, "1")
+    assert list(found["data"]["resultData"]["runData"]) == ["Webhook", "Stop", "Bad"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "message"),
+    [
+        ("set", {"assignments": "x"}, "Bad parameters: "),
+        ("set", {"mode": "raw", "jsonOutput": "nope"}, "The 'JSON Output' in item 0 contains invalid JSON"),
+        ("wait", {"amount": "soon"}, "Invalid wait amount. Please enter a number."),
+        ("wait", {"amount": 1e300}, "Bad parameters: "),
+        ("wait", {"resume": "specificTime", "dateTime": "soon"}, "Invalid date. Please use a valid ISO date."),
+        ("respondToWebhook", {"respondWith": "json", "responseBody": "nope"}, "Invalid JSON in 'Response Body' field"),
+        ("respondToWebhook", {"options": {"responseCode": 1000}}, "Invalid status code: 1000"),
+        (
+            "respondToWebhook",
+            {"options": {"responseHeaders": {"entries": [{"name": "x-a", "value": "b\r\nc: d"}]}}},
+            'Invalid character in header content ["x-a"]',
+        ),
+    ],
+)
+def test_bad_parameters_end_only_their_run(api: Api, kind: str, parameters: dict[str, Any], message: str) -> None:
+    found = seen(api, run(api, [node("Bad", kind, 3.4, parameters, 1)]))
+    assert found["status"] == "error"
+    assert found["data"]["resultData"]["error"]["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("version", "parameters", "seconds"),
+    [
+        (1, {}, 3600),
+        (1.1, {}, 5),
+        (1.1, {"amount": 2, "unit": "minutes"}, 120),
+        (1.1, {"amount": 1, "unit": "days"}, 86400),
+    ],
+)
+def test_units_and_defaults_of_waits(api: Api, version: float, parameters: dict[str, Any], seconds: int) -> None:
+    execution = run(api, [node("Wait", "wait", version, parameters, 1)])
+    assert seen(api, execution, seconds - 2)["status"] in ("running", "waiting")
+    assert seen(api, execution, 3)["status"] == "success"
+
+
+def test_disabled_nodes_pass_items_on(api: Api) -> None:
+    stop = {**node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "disabled": True}
+    assert seen(api, run(api, [stop, DONE]))["status"] == "success"
+
+
+def test_branches_run_one_after_the_other(api: Api) -> None:
+    body = chain("Branches", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "b"}, 0)])
+    body["nodes"] += [node(name, "noOp", 1, {}, 1) for name in ("A", "A2", "B")]
+    body["connections"] = {
+        "Webhook": {"main": [[{"node": name, "type": "main", "index": 0} for name in ("A", "B")]]},
+        "A": {"main": [[{"node": "A2", "type": "main", "index": 0}]]},
+    }
+    api.post(f"/workflows/{api.post('/workflows', body).json()['id']}/publish")
+    api.simulator.clock.advance(1)
+    api.hook("b", {})
+    runs = seen(api, "1")["data"]["resultData"]["runData"]
+    assert sorted(runs, key=lambda name: runs[name][0]["executionIndex"]) == ["Webhook", "A", "A2", "B"]
+    assert runs["A2"][0]["source"][0]["previousNode"] == "A"
+
+
+def test_a_circle_ends_with_an_error(api: Api) -> None:
+    body = chain("Circle", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "c"}, 0), DONE])
+    body["connections"]["Done"] = {"main": [[{"node": "Done", "type": "main", "index": 0}]]}
+    api.post(f"/workflows/{api.post('/workflows', body).json()['id']}/publish")
+    api.simulator.clock.advance(1)
+    api.hook("c", {})
+    api.simulator.clock.advance(1)
+    assert api.get("/executions/1").json()["status"] == "error"
+
+
+def test_custom_data_appears_after_the_end(api: Api) -> None:
+    saved = {"dataToSave": {"values": [{"key": "batch", "value": "={{ $json.body.batch }}"}]}}
+    execution = run(api, [node("Note", "executionData", 1, saved, 1), wait(30)], {"batch": "b1"})
+    assert seen(api, execution)["customData"] == {}
+    assert seen(api, execution, 30)["customData"] == {"batch": "b1"}
+
+
+# ---------------------------------------------------------------- expressions
+
+SCOPE = Scope(
+    {"a": {"b": [1, {"c": "x"}]}, "odd key": 2},
+    {"id": "7", "mode": "production"},
+    {"id": "w", "name": "W"},
+    {"My node": {"v": 5}},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("plain", "plain"),
+        ("=plain", "plain"),
+        ("={{ $json.a.b[1].c }}", "x"),
+        ("={{ $json['odd key'] }}", 2),
+        ("={{ $json.a?.missing?.deeper }}", None),
+        ("={{ $json.a.b.length }}", 2),
+        ("={{ $('My node').item.json.v }}", 5),
+        ("={{ $('My node').first().json.v }}", 5),
+        ("=run {{ $execution.id }} of {{ $workflow.name }}", "run 7 of W"),
+        ("={{ {a: -1.5, 'b': true, \"c\": [null, $execution.id],} }}", {"a": -1.5, "b": True, "c": [None, "7"]}),
+        ("={{ 'it\\'s' }}", "it's"),
+        ("={{ ($execution.id) }}", "7"),
+        ("=value: {{ $json.a }}", 'value: {"b":[1,{"c":"x"}]}'),
+    ],
+)
+def test_expressions(text: str, value: Any) -> None:
+    assert evaluate(text, SCOPE) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "={{ 1 + 1 }}",
+        "={{ $now }}",
+        "={{ {a: } }}",
+        "={{ {a: {b: 1}} }}",
+        "={{ [1 2] }}",
+        "={{ $('Nope').item.json }}",
+        "={{ $json. }}",
+        "={{ }}",
+    ],
+)
+def test_expressions_outside_the_subset(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        evaluate(text, SCOPE)
+
+
+def test_expression_outside_the_subset_fails_its_node(api: Api) -> None:
+    assigned = {"assignments": [{"name": "n", "value": "={{ $now }}"}]}
+    found = seen(api, run(api, [node("Set", "set", 3.4, {"assignments": assigned}, 1)]))
+    assert found["data"]["resultData"]["error"]["message"] == "$now is not simulated"

@@ -1,0 +1,241 @@
+"""Injected faults, the record of requests, and the simulator's own life: start, reset, restart, stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+import pytest
+import requests
+
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .api_client import Api
+
+pytest_plugins = ["airflow_provider_service.simulator.pytest_plugin"]
+
+
+def tag_names(api: Api) -> list[str]:
+    return [tag["name"] for tag in api.simulator.state.tags.all()]
+
+
+# ---------------------------------------------------------------- faults
+
+
+def test_status_with_retry_after_for_so_many_requests(api: Api) -> None:
+    api.simulator.inject("status", times=2, status=429, retry_after=7)
+    answers = [api.post("/tags", {"name": "a"}) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [429, 429, 201]
+    assert answers[0].headers["retry-after"] == "7"
+    assert answers[0].json() == {"message": "Too Many Requests"}
+    assert tag_names(api) == ["a"]
+
+
+def test_fault_for_some_requests_only(api: Api) -> None:
+    api.simulator.inject("status", times=None, method="POST", path="/tags$")
+    assert api.get("/tags").status_code == 200
+    assert api.post("/executions/stop", {}).status_code == 400
+    assert [api.post("/tags", {"name": "a"}).status_code for _ in range(3)] == [503] * 3
+    api.simulator.clear_faults()
+    assert api.post("/tags", {"name": "a"}).status_code == 201
+
+
+def test_html(api: Api) -> None:
+    api.simulator.inject("html", status=502, path="/webhook/")
+    answer = api.hook("x", {})
+    assert (answer.status_code, answer.headers["content-type"]) == (502, "text/html; charset=utf-8")
+    assert "Bad Gateway" in answer.text
+
+
+@pytest.mark.parametrize("after_processing", [False, True])
+def test_drop(api: Api, after_processing: bool) -> None:
+    api.simulator.inject("drop", after_processing=after_processing)
+    with pytest.raises(requests.ConnectionError):
+        api.post("/tags", {"name": "a"})
+    assert tag_names(api) == (["a"] if after_processing else [])
+    assert api.get("/tags").status_code == 200
+
+
+@pytest.mark.parametrize("after_processing", [False, True])
+def test_truncate(api: Api, after_processing: bool) -> None:
+    api.simulator.inject("truncate", after_processing=after_processing)
+    with pytest.raises((requests.exceptions.ChunkedEncodingError, requests.ConnectionError)) as caught:
+        api.post("/tags", {"name": "a"})
+    assert "IncompleteRead" in str(caught.value)
+    assert tag_names(api) == (["a"] if after_processing else [])
+
+
+@pytest.mark.parametrize("after_processing", [False, True])
+def test_latency(api: Api, after_processing: bool) -> None:
+    api.simulator.inject("latency", seconds=0.5, after_processing=after_processing)
+    with pytest.raises(requests.ReadTimeout):
+        api.post("/tags", {"name": "a"}, timeout=0.2)
+    assert tag_names(api) == (["a"] if after_processing else [])
+
+
+def test_answer_replaced_after_processing(api: Api) -> None:
+    api.simulator.inject("status", status=504, after_processing=True)
+    assert api.post("/tags", {"name": "a"}).status_code == 504
+    assert tag_names(api) == ["a"]
+
+
+def test_latency_adds_to_another_fault(api: Api) -> None:
+    api.simulator.inject("latency", times=None, seconds=0.1)
+    api.simulator.inject("status")
+    began = time.monotonic()
+    assert [api.get("/tags").status_code for _ in range(2)] == [503, 200]
+    assert time.monotonic() - began >= 0.2
+
+
+# ---------------------------------------------------------------- records
+
+
+def test_requests_are_recorded_without_the_key(api: Api) -> None:
+    api.simulator.inject("drop", path="/users")
+    api.post("/tags", {"name": "ä"})
+    api.get("/credentials/schema/a%20b?x=%3A")
+    with pytest.raises(requests.ConnectionError):
+        api.get("/users")
+    seen = api.simulator.requests
+    shown = [(found.method, found.path, found.query, found.body, found.status) for found in seen]
+    assert shown == [
+        ("POST", "/api/v1/tags", "", {"name": "ä"}, 201),
+        ("GET", "/api/v1/credentials/schema/a b", "x=%3A", None, 400),
+        ("GET", "/api/v1/users", "", None, None),
+    ]
+    assert api.simulator.api_key not in repr(list(seen)) + repr([vars(found) for found in seen])
+    api.simulator.clear_requests()
+    assert list(api.simulator.requests) == []
+
+
+# ---------------------------------------------------------------- life
+
+
+def test_restart_breaks_open_connections(build: Any) -> None:
+    api = build()
+    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, response_mode="lastNode")
+    outcomes: list[str] = []
+
+    def call() -> None:
+        try:
+            api.hook("x", {})
+        except requests.ConnectionError:
+            outcomes.append("broken")
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    while not len(api.simulator.state.executions):
+        time.sleep(0.01)
+    api.simulator.restart(boot_seconds=0.1)
+    caller.join(5)
+    assert outcomes == ["broken"]
+
+
+def test_boot_seconds_from_the_start(build: Any) -> None:
+    api = build(boot_seconds=30)
+    assert api.get("/tags").headers["content-type"].startswith("text/html")
+    api.simulator.clock.advance(31)
+    assert api.get("/tags").status_code == 200
+
+
+def test_start_and_stop_are_quick_and_clean() -> None:
+    began = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulator = ServiceSimulator().start()
+        with requests.Session() as session:
+            session.get(f"{simulator.base_url}/healthz", timeout=5)
+            simulator.stop()
+        simulator.stop()
+    assert time.monotonic() - began < 1
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{simulator.base_url}/healthz", timeout=1)
+    assert not [
+        thread for thread in threading.enumerate() if thread.name == "service-simulator" and not thread.is_alive()
+    ]
+    with pytest.raises(RuntimeError, match="started before"):
+        simulator.start()
+
+
+def test_port_in_use_is_told(simulator: ServiceSimulator) -> None:
+    port = int(simulator.base_url.rpartition(":")[2])
+    with pytest.raises(OSError, match="in use"):
+        ServiceSimulator(port=port).start()
+
+
+def test_reset_forgets_everything_but_address_and_key(build: Any) -> None:
+    api = build(licensed=False)
+    api.post("/tags", {"name": "a"})
+    api.simulator.inject("status")
+    address = api.simulator.base_url
+    api.simulator.reset()
+    assert api.get("/tags").json()["data"] == []
+    assert api.get("/variables").status_code == 403
+    assert api.simulator.base_url == address
+
+
+def test_clock_does_not_go_back(simulator: ServiceSimulator) -> None:
+    with pytest.raises(ValueError, match="cannot go back"):
+        simulator.clock.advance(-1)
+
+
+def test_connection_for_airflow(simulator: ServiceSimulator) -> None:
+    plain = json.loads(simulator.connection_json())
+    named = json.loads(simulator.connection_json("X-N8N-API-KEY"))
+    assert plain == {"conn_type": "service", "host": simulator.base_url, "password": simulator.api_key}
+    assert named == {**plain, "extra": {"api_key_header": "X-N8N-API-KEY"}}
+
+
+@pytest.mark.parametrize("header", ["X-SERVICE-API-KEY", "X-N8N-API-KEY"])
+def test_connection_uri_is_read_back_by_airflow(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    models = pytest.importorskip("airflow.models.connection")
+    connection = models.Connection(conn_id="service_default", uri=simulator.connection_uri(header))
+    assert (connection.conn_type, connection.host) == ("service", simulator.base_url)
+    assert connection.password == simulator.api_key
+    expected = {} if header == "X-SERVICE-API-KEY" else {"api_key_header": header}
+    assert connection.extra_dejson == expected
+
+
+def test_fixture_for_users(service_simulator: ServiceSimulator) -> None:
+    assert requests.get(f"{service_simulator.base_url}/healthz", timeout=5).json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_command_line(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "airflow_provider_service.simulator", "--api-key", "k", "--unlicensed"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            ready = json.loads(process.stdout.readline())
+            headers = {"X-SERVICE-API-KEY": ready["api_key"]}
+            answer = requests.get(f"{ready['base_url']}/api/v1/variables", headers=headers, timeout=5)
+            process.send_signal(number)
+            assert process.wait(5) == 0
+        finally:
+            process.kill()
+    assert ready["api_key"] == "k"
+    assert answer.status_code == 403
+
+
+def test_importing_the_package_loads_no_server() -> None:
+    code = "import sys, airflow_provider_service.simulator; print('fastapi' in sys.modules, 'uvicorn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_simulator_needs_neither_airflow_nor_the_client() -> None:
+    code = (
+        "import sys; from airflow_provider_service.simulator import ServiceSimulator; "
+        "print([name for name in sys.modules if name in ('airflow', 'requests') "
+        "or name.startswith('airflow_provider_service.client')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,109 @@
+"""Publishing and unpublishing over HTTP: when they take effect, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator.samples import chain, node
+
+from .api_client import Api
+from .workflow_helpers import changed, created, published, refused, state_of
+
+NO_TRIGGER = (
+    "Workflow cannot be activated because it has no trigger node. "
+    "At least one trigger, webhook, or polling node is required."
+)
+
+
+def test_publish_takes_effect_after_the_delay(build: Any) -> None:
+    api = build(publish_delay=30)
+    workflow = created(api)
+    answer = api.post(f"/workflows/{workflow['id']}/publish")
+    assert answer.json()["active"] is True
+    assert answer.json()["activeVersionId"] == workflow["versionId"]
+    assert not {"tags", "shared"} & set(answer.json())
+    assert api.hook("sample").status_code == 404
+    api.simulator.clock.advance(31)
+    assert api.hook("sample").json() == {"message": "Workflow was started"}
+    api.post(f"/workflows/{workflow['id']}/unpublish")
+    assert api.hook("sample").status_code == 200
+    api.simulator.clock.advance(31)
+    assert api.hook("sample").status_code == 404
+
+
+def test_delete_right_after_unpublish_is_409(build: Any) -> None:
+    api = build(publish_delay=30)
+    workflow = published(api)
+    path = f"/workflows/{workflow['id']}"
+    refused(api.delete(path), 409, "Cannot delete a published workflow. Unpublish it before deleting.")
+    api.post(f"{path}/unpublish")
+    refused(api.delete(path), 409, "Workflow is still being unpublished. Please try again in a few moments.")
+    api.simulator.clock.advance(31)
+    answer = api.delete(path)
+    assert answer.status_code == 200
+    assert not {"tags", "activeVersion"} & set(answer.json())
+    refused(api.get(path), 404, "Not Found")
+
+
+def test_publish_is_idempotent_and_names_the_version(api: Api) -> None:
+    workflow = created(api)
+    path = f"/workflows/{workflow['id']}/publish"
+    first = api.post(path, {"name": "v1", "description": "first"}).json()
+    second = api.post(path).json()
+    assert (second["activeVersion"]["name"], second["activeVersion"]["description"]) == ("v1", "first")
+    assert [entry["event"] for entry in second["activeVersion"]["workflowPublishHistory"]] == ["activated"]
+    assert first["versionCounter"] == second["versionCounter"]
+
+
+def test_publish_of_an_older_version(api: Api) -> None:
+    workflow = created(api)
+    api.put(f"/workflows/{workflow['id']}", changed())
+    answer = api.post(f"/workflows/{workflow['id']}/publish", {"versionId": workflow["versionId"]}).json()
+    assert answer["activeVersionId"] == workflow["versionId"] != answer["versionId"]
+    refused(api.post(f"/workflows/{workflow['id']}/publish", {"versionId": "nope"}), 404, "Version not found")
+
+
+@pytest.mark.parametrize("kind", ["noOp", "manualTrigger", "executeWorkflowTrigger"])
+def test_publish_wants_a_trigger(api: Api, kind: str) -> None:
+    workflow = api.post("/workflows", chain("No trigger", [node("Only", kind, 1, {}, 0)])).json()
+    refused(api.post(f"/workflows/{workflow['id']}/publish"), 400, NO_TRIGGER)
+
+
+def test_two_workflows_cannot_share_a_webhook(api: Api) -> None:
+    published(api)
+    second = created(api)
+    refused(api.post(f"/workflows/{second['id']}/publish"), 409, "There is a conflict with one of the webhooks.")
+    assert state_of(api, second)["active"] is False
+
+
+def test_conflict_within_the_delay_goes_unnoticed_but_never_live(build: Any) -> None:
+    api = build(publish_delay=30)
+    first, second = created(api), created(api)
+    api.post(f"/workflows/{first['id']}/publish")
+    assert api.post(f"/workflows/{second['id']}/publish").status_code == 200
+    api.simulator.clock.advance(31)
+    api.hook("sample")
+    api.post(f"/workflows/{first['id']}/unpublish")
+    api.simulator.clock.advance(31)
+    assert api.hook("sample").status_code == 404
+    assert [found["workflowId"] for found in api.get("/executions").json()["data"]] == [first["id"]]
+
+
+def test_activate_and_deactivate_are_deprecated_aliases(api: Api) -> None:
+    workflow = created(api)
+    on = api.post(f"/workflows/{workflow['id']}/activate")
+    off = api.post(f"/workflows/{workflow['id']}/deactivate")
+    again = api.post(f"/workflows/{workflow['id']}/deactivate")
+    assert [answer.headers["Deprecation"] for answer in (on, off)] == ["@1784764800"] * 2
+    assert [answer.json()["active"] for answer in (on, off, again)] == [True, False, False]
+
+
+def test_deactivate_has_a_scope_of_its_own(simulator: ServiceSimulator, connect: Any) -> None:
+    api = connect(simulator)
+    workflow = published(api)
+    key = simulator.create_key(["workflow:activate"])
+    refused(connect(simulator, key).post(f"/workflows/{workflow['id']}/deactivate"), 403, "Forbidden")
+    assert state_of(api, workflow)["active"] is True

@@ -1,0 +1,74 @@
+"""What a row of the table of calls says, and the values that its rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from airflow_provider_service.client import errors
+
+from . import samples
+
+Refusal = tuple[int, str, type[errors.ServiceApiError]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """``client.<calls>(*args, **options)`` sends ``<sends>`` with ``body`` and is answered with ``answer``.
+
+    ``refusal`` is a documented error of the operation: status, message, and the exception it becomes.
+    """
+
+    operation: str
+    calls: str
+    args: tuple[Any, ...]
+    sends: str
+    answer: Any
+    refusal: Refusal
+    options: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+
+
+class Pages:
+    """The answers of a list endpoint that has two pages of one item each."""
+
+    def __init__(self, item: Mapping[str, Any], *, counted: bool = False) -> None:
+        self.item, self.counted = dict(item), counted
+
+    def answers(self) -> list[dict[str, Any]]:
+        if self.counted:
+            return [{"count": 2, "data": [self.item]}] * 2
+        return [samples.page(self.item, cursor="next=="), samples.page(self.item)]
+
+
+def not_found(message: str = "Not Found") -> Refusal:
+    return 404, message, errors.ServiceNotFoundError
+
+
+def conflict(message: str) -> Refusal:
+    return 409, message, errors.ServiceConflictError
+
+
+def invalid(message: str) -> Refusal:
+    return 400, message, errors.ServiceInvalidRequestError
+
+
+def unlicensed(feature: str) -> Refusal:
+    text = f"Your license does not allow for {feature}. To enable {feature}, please upgrade to a license that supports"
+    return 403, f"{text} this feature.", errors.ServiceNotLicensedError
+
+
+# Ids that would change the path, were they not encoded.
+W, W_ = "w/1", "w%2F1"
+C, C_ = "c?é", "c%3F%C3%A9"
+T, T_ = "t #1", "t%20%231"
+P, P_ = "p%2F", "p%252F"
+U, U_ = "u:1", "u%3A1"
+V, V_ = "v&1", "v%261"
+PACKAGE, PACKAGE_ = "@scope/n8n-nodes-x", "%40scope%2Fn8n-nodes-x"
+
+WHEN, WHEN_ = datetime(2026, 1, 2, 4, 4, 5, 6789, tzinfo=timezone(timedelta(hours=1))), "2026-01-02T03:04:05.006Z"
+WHEN_ENCODED = "2026-01-02T03%3A04%3A05.006Z"
+TEXT_WHEN, TEXT_WHEN_ENCODED = "2026-02-01T00:00:00Z", "2026-02-01T00%3A00%3A00Z"

@@ -1,0 +1,197 @@
+"""Pages: how they end, how many are asked for, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+import requests_mock
+
+from airflow_provider_service.client.errors import ServiceUnexpectedResponseError
+from airflow_provider_service.client.paging import follow_cursor, follow_skip
+
+from .clients import ROOT, Client
+
+TAGS = [{"id": f"t{number}", "name": str(number)} for number in range(7)]
+
+
+@pytest.fixture
+def server() -> Iterator[requests_mock.Mocker]:
+    with requests_mock.Mocker() as mocker:
+        yield mocker
+
+
+class Pages:
+    """A list of the given pages, whose cursors are the places of the next ones; it records what it is asked."""
+
+    def __init__(self, *pages: list[int], last: dict[str, Any] | None = None) -> None:
+        self.pages, self.last, self.asked = pages, {"nextCursor": None} if last is None else last, []  # type: ignore[var-annotated]
+
+    def __call__(self, paging: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(paging)
+        place = int(paging["cursor"] or 0)
+        more = {"nextCursor": str(place + 1)} if place + 1 < len(self.pages) else self.last
+        return {"data": [{"n": number} for number in self.pages[place]], **more}
+
+
+def numbers(items: Iterator[dict[str, Any]]) -> list[int]:
+    return [item["n"] for item in items]
+
+
+@pytest.mark.parametrize("last", [{"nextCursor": None}, {}, {"nextCursor": ""}, {"nextCursor": "1"}], ids=str)
+def test_a_list_ends_on_a_null_absent_empty_or_repeated_cursor(last: dict[str, Any]) -> None:
+    pages = Pages([0, 1], [2], last=last)
+
+    assert numbers(follow_cursor(pages, page_size=2, limit=None))[:3] == [0, 1, 2]
+    assert [asked["cursor"] for asked in pages.asked][:2] == [None, "1"]
+    assert len(pages.asked) == 2 if last != {"nextCursor": "1"} else 3
+
+
+def test_a_cursor_that_leads_in_circles_is_left() -> None:
+    pages = Pages([0], [1], last={"nextCursor": "0"})
+
+    # The first page is read again once, under the name of its cursor, and no further.
+    assert numbers(follow_cursor(pages, page_size=1, limit=None)) == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "sizes", "found"),
+    [
+        (None, [3, 3, 3], [0, 1, 2, 3, 4, 5, 6]),
+        (0, [], []),
+        (1, [1], [0]),
+        (3, [3], [0, 1, 2]),
+        (4, [3, 3], [0, 1, 2, 3]),
+        (7, [3, 3, 3], [0, 1, 2, 3, 4, 5, 6]),
+        (100, [3, 3, 3], [0, 1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_limit_counts_items_in_total(limit: int | None, sizes: list[int], found: list[int]) -> None:
+    pages = Pages([0, 1, 2], [3, 4, 5], [6])
+
+    assert numbers(follow_cursor(pages, page_size=3, limit=limit)) == found
+    assert [asked["limit"] for asked in pages.asked] == sizes
+
+
+def test_empty_pages_are_no_end() -> None:
+    assert numbers(follow_cursor(Pages([], [1], [], [2]), page_size=5, limit=None)) == [1, 2]
+
+
+def test_an_offset_goes_with_the_first_page_only() -> None:
+    pages = Pages([0], [1])
+
+    numbers(follow_cursor(pages, page_size=1, limit=None, offset=5))
+
+    assert [asked["offset"] for asked in pages.asked] == [5, None]
+
+
+def test_pages_are_asked_for_when_they_are_needed() -> None:
+    pages = Pages([0, 1], [2, 3])
+
+    items = follow_cursor(pages, page_size=2, limit=None)
+    assert pages.asked == []
+    next(items)
+    next(items)
+    assert len(pages.asked) == 1
+    next(items)
+    assert len(pages.asked) == 2
+
+
+class Counted:
+    """A skip/take list of a number of items, which may lie about their count."""
+
+    def __init__(self, total: int, **page: Any) -> None:
+        self.total, self.page, self.asked = total, page, []  # type: ignore[var-annotated]
+
+    def __call__(self, paging: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append((paging["skip"], paging["take"]))
+        stop = min(self.total, paging["skip"] + paging["take"])
+        return {"data": [{"n": number} for number in range(paging["skip"], stop)], **self.page}
+
+
+@pytest.mark.parametrize(
+    ("counted", "limit", "asked"),
+    [
+        (Counted(5, count=5), None, [(0, 2), (2, 2), (4, 2)]),
+        (Counted(4, count=4), None, [(0, 2), (2, 2)]),
+        (Counted(0, count=0), None, [(0, 2)]),
+        (Counted(3), None, [(0, 2), (2, 2), (3, 2)]),
+        (Counted(3, count=99), None, [(0, 2), (2, 2), (3, 2)]),
+        (Counted(5, count=5), 1, [(0, 1)]),
+        (Counted(5, count=5), 3, [(0, 2), (2, 2)]),
+        (Counted(5, count=5), 0, []),
+    ],
+)
+def test_a_counted_list_ends_at_its_count_or_on_an_empty_page(
+    counted: Counted, limit: int | None, asked: list[tuple[int, int]]
+) -> None:
+    expected = range(counted.total if limit is None else min(limit, counted.total))
+
+    assert numbers(follow_skip(counted, page_size=2, limit=limit)) == [*expected]
+    assert counted.asked == asked
+
+
+def asked(server: requests_mock.Mocker) -> list[dict[str, str]]:
+    return [dict(parse_qsl(urlsplit(request.url).query)) for request in server.request_history]
+
+
+def test_a_list_of_the_client_is_lazy_and_asks_for_the_page_size_of_the_connection(
+    server: requests_mock.Mocker,
+) -> None:
+    client = Client(page_size=3)
+    server.get(
+        f"{ROOT}/tags",
+        [{"json": {"data": TAGS[:3], "nextCursor": "c=1"}}, {"json": {"data": TAGS[3:5], "nextCursor": None}}],
+    )
+
+    tags = client.tags.list()
+    assert server.request_history == []
+    assert [next(tags).id for _ in range(3)] == ["t0", "t1", "t2"]
+    assert asked(server) == [{"limit": "3"}]
+    assert [tag.id for tag in tags] == ["t3", "t4"]
+    assert asked(server) == [{"limit": "3"}, {"limit": "3", "cursor": "c=1"}]
+    assert server.last_request.url.endswith("cursor=c%3D1")
+
+
+def test_a_limit_below_a_page_asks_for_no_more_than_it(server: requests_mock.Mocker) -> None:
+    server.get(f"{ROOT}/tags", json={"data": TAGS[:2], "nextCursor": "more"})
+
+    assert len([*Client().tags.list(limit=2)]) == 2
+    assert asked(server) == [{"limit": "2"}]
+
+
+@pytest.mark.parametrize("cursor", [7, ["x"], {"a": 1}, False], ids=str)
+def test_a_cursor_that_is_not_text_is_said_to_be_so(server: requests_mock.Mocker, cursor: Any) -> None:
+    server.get(f"{ROOT}/tags", json={"data": TAGS, "nextCursor": cursor})
+
+    with pytest.raises(ServiceUnexpectedResponseError, match=r"GET /tags: .*'nextCursor' is not text"):
+        next(Client().tags.list())
+
+
+def test_an_item_of_another_shape_is_named_with_its_field(server: requests_mock.Mocker) -> None:
+    server.get(f"{ROOT}/tags", json={"data": [TAGS[0], {"id": 5, "name": "x"}], "nextCursor": None})
+    tags = Client().tags.list()
+
+    assert next(tags).name == "0"
+    with pytest.raises(ServiceUnexpectedResponseError, match=r"GET /tags: .*documented shape: id: "):
+        next(tags)
+
+
+def test_executions_with_data_come_in_small_pages(server: requests_mock.Mocker) -> None:
+    server.get(f"{ROOT}/executions", json={"data": [], "nextCursor": None})
+    client = Client()
+
+    [*client.executions.list()]
+    [*client.executions.list(include_data=True)]
+    [*client.executions.list(include_data=True, limit=2)]
+
+    assert [page["limit"] for page in asked(server)] == ["250", "10", "2"]
+
+
+def test_both_ways_refuse_a_limit_that_is_no_number() -> None:
+    for follow in (follow_cursor, follow_skip, partial(follow_cursor, offset=1)):
+        with pytest.raises(ValueError, match=r"limit must be a whole number from 0, not 1.5"):
+            follow(Pages([0]), page_size=1, limit=1.5)  # type: ignore[arg-type]
