@@ -1,0 +1,10 @@
+"""Real servers for the tests: installed once in a cache folder, started on loopback ports, gone afterwards."""
+
+from __future__ import annotations
+
+from .errors import LiveServerError
+from .generation import GENERATIONS, Generation
+from .live_server import LiveServer
+from .polling import wait_until
+
+__all__ = ["GENERATIONS", "Generation", "LiveServer", "LiveServerError", "wait_until"]
