@@ -73,6 +73,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.generic",
             "operators.insights",
             "operators.rows",
+            "operators.run_workflow",
             "operators.source_control",
             "operators.tags",
             "operators.users",
@@ -80,7 +81,8 @@ def get_provider_info() -> dict[str, Any]:
             "operators.workflows",
         ),
         "sensors": _modules("sensors.execution"),
-        "triggers": _modules("triggers.execution"),
+        "triggers": _modules("triggers.events", "triggers.execution"),
+        "notifications": [f"{_PACKAGE}.notifications.workflow.ServiceNotifier"],
         "extra-links": [
             f"{_PACKAGE}.links.ServiceDataTableLink",
             f"{_PACKAGE}.links.ServiceExecutionLink",

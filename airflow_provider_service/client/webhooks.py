@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -80,6 +81,19 @@ def _trigger(node: Mapping[str, Any], about: str) -> WebhookTrigger:
         path=path,
         authentication=str(parameters.get("authentication", "none")),
     )
+
+
+def authentication_headers(kind: str, user: str, password: str) -> dict[str, str]:
+    """The headers of a webhook's own authentication.
+
+    :param kind: authentication of the webhook node: ``basicAuth``, or ``headerAuth`` whose header the user names.
+    :raises ServiceInputError: no user.
+    """
+    if not user:
+        raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
+    if kind == "basicAuth":
+        return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
+    return {user: password}
 
 
 def read_answer(response: requests.Response, method: str, path: str) -> WebhookAnswer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -206,13 +205,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         self.hook.workflows.activate(workflow.id)
 
     def _headers(self, authentication: str) -> dict[str, str]:
+        from airflow_provider_service.client.webhooks import authentication_headers
+
         headers = dict(revealed(self.webhook_headers) or {})
-        if self.webhook_conn_id is None:
-            return headers
-        connection = self.hook.get_connection(self.webhook_conn_id)
-        user, password = connection.login or "", connection.password or ""
-        if authentication == "basicAuth":
-            token = base64.b64encode(f"{user}:{password}".encode()).decode()
-            return {**headers, "Authorization": f"Basic {token}"}
-        require(user, f"connection '{self.webhook_conn_id}' has no login; it names the header of the authentication")
-        return {**headers, user: password}
+        if self.webhook_conn_id is not None:
+            connection = self.hook.get_connection(self.webhook_conn_id)
+            headers |= authentication_headers(authentication, connection.login or "", connection.password or "")
+        return headers

@@ -175,7 +175,10 @@ class Object(Field):
         if self.closed:
             unknown = [name for name in value if name not in self.required and name not in self.optional]
             if unknown:
-                raise refuse(where, f"Unrecognized key(s) in object: {', '.join(repr(name) for name in unknown)}")
+                names = ", ".join(repr(name) for name in unknown)
+                strict = family == "strict"
+                text = "must NOT have additional properties" if strict else f"Unrecognized key(s) in object: {names}"
+                raise refuse(where, text)
         if len(value) < self.min_properties:
             raise refuse(where, f"must NOT have fewer than {self.min_properties} properties")
         for name, described in (*self.required.items(), *self.optional.items()):

@@ -155,7 +155,7 @@ class Param:
         where = f"request/query/{self.name}"
         strict = family == "strict"
         if self.kind == "limit":
-            return _read_limit(self.name, text)
+            return _read_limit(self.name, text, family)
         if self.kind == "integer":
             return self._read_integer(text, where, family)
         if self.kind == "boolean":
@@ -175,7 +175,7 @@ class Param:
             try:
                 return json.loads(text)
             except ValueError as error:
-                raise refuse(where, "must be valid JSON") from error
+                raise refuse(where, 'must match format "jsonString"' if strict else "must be valid JSON") from error
         return text
 
     def _read_integer(self, text: str, where: str, family: Family) -> int:
@@ -186,7 +186,7 @@ class Param:
         return value
 
 
-def _read_limit(name: str, text: str) -> int | None:
+def _read_limit(name: str, text: str, family: Family) -> int | None:
     if not text:
         return None
     try:
@@ -194,9 +194,11 @@ def _read_limit(name: str, text: str) -> int | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ApiError(400, f"Param `{name}` must be a valid integer")
+        not_a_number = "must be number" if family == "strict" else f"Param `{name}` must be a valid integer"
+        raise refuse(f"request/query/{name}", not_a_number)
     if number < 0:
-        raise ApiError(400, f"Param `{name}` must be a non-negative integer")
+        negative = f"Param `{name}` must be a non-negative integer"
+        raise ApiError(400, negative if family == "strict" else f"request/query/{name} {negative}")
     return int(number)
 
 
@@ -220,16 +222,23 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
             if family == "strict":
                 raise ApiError(400, f"Unknown query parameter '{name}'")
             continue
-        if family == "strict" and _RESERVED.search(raw_value):
-            text = f"Parameter '{name}' must be url encoded. Its value may not contain reserved characters."
-            raise ApiError(400, text)
+        if family == "strict" and param.kind != "cursor":
+            _check_raw_value(name, raw_value)
         value = param.read(unquote_plus(raw_value), family)
-        if value is not None:
+        if value is not None or param.kind == "json":
             values[name] = value
     for param in params:
         if param.required and param.name not in values:
             raise refuse("request/query", f"must have required property '{param.name}'")
     return values
+
+
+def _check_raw_value(name: str, raw_value: str) -> None:
+    if not raw_value:
+        raise ApiError(400, f"Empty value found for query parameter '{name}'")
+    if _RESERVED.search(raw_value):
+        text = f"Parameter '{name}' must be url encoded. Its value may not contain reserved characters."
+        raise ApiError(400, text)
 
 
 def check_path(path: Mapping[str, str], formats: Mapping[str, str]) -> None:

@@ -1,160 +1,37 @@
+"""Rows of data tables: inserted, listed, updated, upserted, deleted."""
+
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from .api_client import Api
-
-UNKNOWN_COLUMN = "Validation error with data table request: unknown column name '{}'"
-KINDS = {"s": "string", "n": "number", "b": "boolean", "d": "date"}
-SYSTEM = ("id", "createdAt", "updatedAt")
-ROWS = [
-    {"s": "Apple", "n": 1, "b": True, "d": "2026-01-02T03:04:05Z"},
-    {"s": "apricot", "n": 2, "b": False, "d": "2026-01-03"},
-    {"s": "", "n": 3},
-    {"s": "50%_x", "n": 10},
-    {},
-]
-INVALID = object()
+from .table_helpers import (
+    ALL,
+    KINDS,
+    SYSTEM,
+    UNKNOWN_COLUMN,
+    condition,
+    encoded,
+    found,
+    insert,
+    make_filled_table,
+    make_table,
+    state,
+    user_values,
+)
 
 
 @pytest.fixture
 def rows(api: Api) -> str:
-    """Path of the rows of an empty table with a column of each type."""
-    body = {"name": "table", "columns": [{"name": name, "type": kind} for name, kind in KINDS.items()]}
-    return f"/data-tables/{api.post('/data-tables', body).json()['id']}/rows"
+    return make_table(api)
 
 
 @pytest.fixture
-def filled(api: Api, rows: str) -> str:
-    """The same with five rows."""
-    insert(api, rows, ROWS)
-    return rows
-
-
-def insert(api: Api, rows: str, data: list[dict[str, Any]], returning: str = "all") -> Any:
-    answer = api.post(rows, {"data": data, "returnType": returning})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def encoded(value: Any) -> str:
-    return quote(value if isinstance(value, str) else json.dumps(value), safe="")
-
-
-def condition(column: str, name: str, value: Any) -> dict[str, Any]:
-    return {"filters": [{"columnName": column, "condition": name, "value": value}]}
-
-
-def found(api: Api, rows: str, query: str = "") -> Any:
-    """The ids on the first page, or the error's message."""
-    answer = api.get(f"{rows}?{query}" if query else rows)
-    body = answer.json()
-    return [row["id"] for row in body["data"]] if answer.status_code == 200 else body["message"]
-
-
-def user_values(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in SYSTEM}
-
-
-def state(api: Api, rows: str) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = api.get(rows).json()["data"]
-    return listed
-
-
-# ---------------------------------------------------------------- types
-
-
-@pytest.mark.parametrize(
-    ("column", "given", "stored"),
-    [
-        ("s", "x", "x"),
-        ("s", "", ""),
-        ("s", 5, "5"),
-        ("s", 5.0, "5"),
-        ("s", 5.5, "5.5"),
-        ("s", 1e21, "1.0e+21"),
-        ("s", True, "1"),
-        ("s", False, "0"),
-        ("s", None, None),
-        ("n", 1, 1),
-        ("n", 1.5, 1.5),
-        ("n", "12", 12),
-        ("n", " 7 ", 7),
-        ("n", "", 0),
-        ("n", "1e3", 1000),
-        ("n", "0x10", 16),
-        ("n", "-2.5", -2.5),
-        ("n", True, 1),
-        ("n", False, 0),
-        ("n", 2**53 + 1, 2**53),
-        ("n", 1e300, 1e300),
-        ("n", None, None),
-        ("n", "abc", INVALID),
-        ("n", "true", INVALID),
-        ("b", True, True),
-        ("b", False, False),
-        ("b", "true", True),
-        ("b", "FALSE", False),
-        ("b", 1, True),
-        ("b", 0, False),
-        ("b", "1", True),
-        ("b", "0", False),
-        ("b", 1.0, True),
-        ("b", None, None),
-        ("b", "yes", INVALID),
-        ("b", "", INVALID),
-        ("b", 2, INVALID),
-        ("d", "2026-01-02", "2026-01-02T00:00:00.000Z"),
-        ("d", "2026-01-02 03:04:05", "2026-01-02T03:04:05.000Z"),
-        ("d", "2026-01-02T03:04", "2026-01-02T03:04:00.000Z"),
-        ("d", "2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05.000Z"),
-        ("d", "2026-01-02T03:04:05-0130", "2026-01-02T04:34:05.000Z"),
-        ("d", "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05.123Z"),
-        ("d", "2026-01", "2026-01-01T00:00:00.000Z"),
-        ("d", "2026", "2026-01-01T00:00:00.000Z"),
-        ("d", "Jan 2, 2026", "2026-01-02T00:00:00.000Z"),
-        ("d", "2026/01/02", "2026-01-02T00:00:00.000Z"),
-        ("d", "02/01/2026", "2026-02-01T00:00:00.000Z"),
-        ("d", None, None),
-        ("d", "nope", INVALID),
-        ("d", "", INVALID),
-        ("d", "2026-13-40", INVALID),
-        ("d", 1767312000000, INVALID),
-        ("d", "1767312000000", INVALID),
-        ("d", True, INVALID),
-    ],
-)
-def test_values_are_coerced_to_the_column_type(api: Api, rows: str, column: str, given: Any, stored: Any) -> None:
-    answer = api.post(rows, {"data": [{column: given}], "returnType": "all"})
-    if stored is not INVALID:
-        assert answer.status_code == 200, answer.text
-        value = answer.json()[0][column]
-        assert value == stored
-        assert type(value) is type(stored)
-        return
-    shown = {True: "true"}.get(given, str(given)) if isinstance(given, bool) else str(given)
-    expected = "dateTime" if column == "d" else KINDS[column]
-    text = f"value '{shown}' does not match column type '{KINDS[column]}': "
-    assert answer.status_code == 400
-    assert answer.json()["message"].startswith(
-        f"Validation error with data table request: {text}'{column}' expects a {expected} but we got '{shown}'"
-    )
-    assert state(api, rows) == []
-
-
-@pytest.mark.parametrize("column", list(KINDS))
-@pytest.mark.parametrize("value", [{}, [], {"a": 1}, [1]])
-def test_objects_and_lists_fit_no_column(api: Api, rows: str, column: str, value: Any) -> None:
-    answer = api.post(rows, {"data": [{column: value}]})
-    assert (answer.status_code, answer.json()) == (400, {"message": "Invalid input"})
-
-
-# ---------------------------------------------------------------- insert
+def filled(api: Api) -> str:
+    return make_filled_table(api)
 
 
 def test_an_insert_answers_what_is_asked_for(api: Api, rows: str) -> None:
@@ -211,143 +88,6 @@ def test_writing_rows_touches_the_table(api: Api, rows: str) -> None:
     after = api.get(path).json()
     assert after["updatedAt"] > before["updatedAt"]
     assert after["sizeBytes"] > before["sizeBytes"]
-
-
-# ---------------------------------------------------------------- filters
-
-NULL = "Validation error with data table request: {} filter value cannot be null or undefined"
-NO_TEXT = "Validation error with data table request: {} filter value must be a string"
-ALL = [1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    ("column", "name", "value", "wanted"),
-    [
-        ("s", "eq", "Apple", [1]),
-        ("s", "eq", "apple", []),
-        ("s", "eq", None, [5]),
-        ("s", "eq", 5, []),
-        ("n", "eq", 2, [2]),
-        ("n", "eq", "2", [2]),
-        ("n", "eq", None, [5]),
-        ("b", "eq", True, [1]),
-        ("b", "eq", "true", [1]),
-        ("b", "eq", None, [3, 4, 5]),
-        ("d", "eq", "2026-01-02T03:04:05.000Z", []),
-        ("d", "eq", None, [3, 4, 5]),
-        ("id", "eq", 2, [2]),
-        ("id", "eq", "2", [2]),
-        ("createdAt", "eq", "2027-01-01", []),
-        ("s", "neq", "Apple", [2, 3, 4, 5]),
-        ("s", "neq", None, [1, 2, 3, 4]),
-        ("n", "neq", 2, [1, 3, 4, 5]),
-        ("b", "neq", True, [2, 3, 4, 5]),
-        ("d", "neq", "2026-01-02T03:04:05.000Z", ALL),
-        ("d", "neq", None, [1, 2]),
-        ("id", "neq", 2, [1, 3, 4, 5]),
-        ("s", "gt", "Apple", [2]),
-        ("s", "gt", 5, [1, 2, 4]),
-        ("s", "gt", None, NULL.format("GT")),
-        ("n", "gt", 2, [3, 4]),
-        ("n", "gt", None, NULL.format("GT")),
-        ("b", "gt", False, [1]),
-        ("d", "gt", "2026-01-02", [2]),
-        ("d", "gt", "2026-01-01", [1, 2]),
-        ("id", "gt", 3, [4, 5]),
-        ("createdAt", "gt", "2000-01-01", ALL),
-        ("s", "gte", "Apple", [1, 2]),
-        ("n", "gte", 2, [2, 3, 4]),
-        ("n", "gte", None, NULL.format("GTE")),
-        ("b", "gte", True, [1]),
-        ("d", "gte", "2026-01-02T03:04:05.000Z", [2]),
-        ("s", "lt", "Apple", [3, 4]),
-        ("n", "lt", 2, [1]),
-        ("n", "lt", None, NULL.format("LT")),
-        ("d", "lt", "2026-01-02", [1]),
-        ("d", "lt", "2026-01-04", [1, 2]),
-        ("s", "lte", "Apple", [1, 3, 4]),
-        ("n", "lte", "2", [1, 2]),
-        ("n", "lte", None, NULL.format("LTE")),
-        ("s", "like", "A", [1]),
-        ("s", "like", "", [1, 2, 3, 4]),
-        ("s", "like", "%", [1, 2, 3, 4]),
-        ("s", "like", "a%", [2]),
-        ("s", "like", "%T", []),
-        ("s", "like", "_pple", []),
-        ("s", "like", "50%_x", [4]),
-        ("s", "like", "A*", []),
-        ("s", "like", None, NULL.format("LIKE")),
-        ("s", "like", 5, NO_TEXT.format("LIKE")),
-        ("n", "like", "2", NO_TEXT.format("LIKE")),
-        ("b", "like", "true", NO_TEXT.format("LIKE")),
-        ("d", "like", "2026-01-02", []),
-        ("s", "ilike", "A", [1, 2]),
-        ("s", "ilike", "a%", [1, 2]),
-        ("s", "ilike", "%T", [2]),
-        ("s", "ilike", None, NULL.format("ILIKE")),
-        ("id", "ilike", 2, NO_TEXT.format("ILIKE")),
-        ("s", "isEmpty", None, [3, 5]),
-        ("s", "isEmpty", "ignored", [3, 5]),
-        ("n", "isEmpty", None, [5]),
-        ("b", "isEmpty", None, [3, 4, 5]),
-        ("d", "isEmpty", None, [3, 4, 5]),
-        ("id", "isEmpty", None, []),
-        ("s", "isNotEmpty", None, [1, 2, 4]),
-        ("n", "isNotEmpty", None, [1, 2, 3, 4]),
-        ("b", "isNotEmpty", None, [1, 2]),
-        ("s", "foo", "x", "Invalid filter fields"),
-        ("zz", "eq", 1, UNKNOWN_COLUMN.format("zz")),
-        ("S", "eq", 1, UNKNOWN_COLUMN.format("S")),
-    ],
-)
-def test_every_condition(api: Api, filled: str, column: str, name: str, value: Any, wanted: Any) -> None:
-    assert found(api, filled, f"filter={encoded(condition(column, name, value))}") == wanted
-
-
-@pytest.mark.parametrize("name", ["eq", "gt", "like", "isEmpty"])
-def test_a_filter_value_must_fit_its_column(api: Api, filled: str, name: str) -> None:
-    text = "value 'abc' does not match column type 'number': 'n' expects a number but we got 'abc'"
-    message = found(api, filled, f"filter={encoded(condition('n', name, 'abc'))}")
-    assert message == f"Validation error with data table request: {text}"
-
-
-APPLE, TWO = {"columnName": "s", "value": "Apple"}, {"columnName": "n", "value": 2}
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        ({}, ALL),
-        ({"filters": []}, ALL),
-        ({"type": "and"}, ALL),
-        ({"filters": [APPLE]}, [1]),
-        ({"type": "or", "filters": [APPLE, TWO]}, [1, 2]),
-        ({"type": "and", "filters": [APPLE, TWO]}, []),
-        ({"filters": [APPLE, {"columnName": "n", "value": 1}]}, [1]),
-        ({"type": "xor", "filters": []}, "Invalid filter fields"),
-        ({"filters": {}}, "Invalid filter fields"),
-        ({"filters": [1]}, "Invalid filter fields"),
-        ({"filters": [{"columnName": "s"}]}, "Invalid filter fields"),
-        ({"filters": [{"value": "s"}]}, "Invalid filter fields"),
-        ({"filters": [{"columnName": "", "value": 2}]}, "Invalid filter fields"),
-        ({"filters": [{"columnName": 1, "value": 2}]}, "Invalid filter fields"),
-        ({"filters": [{"columnName": "s", "value": {}}]}, "Invalid filter fields"),
-        ([], "Invalid filter fields"),
-        ("1", "Invalid filter fields"),
-        ("not json", 'request/query/filter must match format "jsonString"'),
-    ],
-)
-def test_shapes_of_filters(api: Api, filled: str, given: Any, wanted: Any) -> None:
-    assert found(api, filled, f"filter={encoded(given)}") == wanted
-
-
-def test_a_filter_must_be_percent_encoded(api: Api, filled: str) -> None:
-    assert found(api, filled, "filter={}&sortBy=s:asc") == (
-        "Parameter 'sortBy' must be url encoded. Its value may not contain reserved characters."
-    )
-
-
-# ---------------------------------------------------------------- order, search, pages
 
 
 @pytest.mark.parametrize(
@@ -421,9 +161,6 @@ def test_large_tables_are_quick(api: Api, rows: str) -> None:
         cursor = answer["nextCursor"]
     assert ids == list(range(1, 20_001))
     assert time.monotonic() - began < 10
-
-
-# ---------------------------------------------------------------- update, upsert, delete
 
 
 @pytest.mark.parametrize("path", ["update", "upsert"])

@@ -264,7 +264,7 @@ def test_limit_above_the_maximum_is_clamped_or_refused(api: Api, tags: list[str]
     [("-1", "Param `limit` must be a non-negative integer"), ("abc", "Param `limit` must be a valid integer")],
 )
 def test_bad_limits(api: Api, limit: str, message: str) -> None:
-    refused(api.get(f"/tags?limit={limit}"), 400, message)
+    refused(api.get(f"/tags?limit={limit}"), 400, f"request/query/limit {message}")
 
 
 def test_odd_limits(api: Api, tags: list[str]) -> None:

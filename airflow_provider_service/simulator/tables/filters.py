@@ -14,7 +14,7 @@ Row = dict[str, Any]
 Predicate = Callable[[Row], bool]
 
 # The query parameter that carries a filter.
-FILTER = Param("filter", "json", message='request/query/filter must match format "jsonString"')
+FILTER = Param("filter", "json")
 
 # What the published contract lists (update and upsert bodies are held to it), and what filters in a query add to it.
 BODY_CONDITIONS = ("eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte")

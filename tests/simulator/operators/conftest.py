@@ -37,12 +37,12 @@ def execute(
 ) -> Iterator[Execute]:
     """``execute(Operator, **arguments)`` renders and executes a task, and returns what it returns."""
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+    # Airflow's own logger writes where no fixture sees it.
+    monkeypatch.setattr(ServiceBaseOperator, "log", logging.getLogger("airflow_provider_service.task"))
     tasks: list[ServiceBaseOperator] = []
 
     def run(operator: type[ServiceBaseOperator], **arguments: Any) -> Any:
         task = operator(task_id="task", **arguments)
-        # Airflow's own logger writes where no fixture sees it.
-        task._log = logging.getLogger("airflow_provider_service.task")
         tasks.append(task)
         context: Any = {"ti": task_instance, "task": task}
         task.render_template_fields(context)

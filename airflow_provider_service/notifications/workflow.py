@@ -1,0 +1,111 @@
+"""A workflow as the alert channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.notifier import BaseNotifier
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client import ServiceConfig
+
+
+class ServiceNotifier(BaseNotifier):
+    """Tell a workflow about a task or DAG run, for ``on_failure_callback`` and the like. It is not waited for.
+
+    The workflow gets ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
+    "exception", "details"}`` on its production webhook; what the context does not hold is null.
+
+    :param workflow_id: the workflow; it must be active.
+    :param message: text for people.
+    :param details: further JSON for the workflow.
+    :param webhook_node: name of the webhook node, needed when the workflow has several.
+    :param webhook_conn_id: Airflow connection with the webhook's own authentication.
+    :param service_conn_id: Airflow connection of type ``service``.
+    """
+
+    template_fields: Sequence[str] = (
+        "workflow_id",
+        "message",
+        "details",
+        "webhook_node",
+        "webhook_conn_id",
+        "service_conn_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        workflow_id: str,
+        message: str = "",
+        details: Any = None,
+        webhook_node: str | None = None,
+        webhook_conn_id: str | None = None,
+        service_conn_id: str = "service_default",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.workflow_id = workflow_id
+        self.message = message
+        self.details = details
+        self.webhook_node = webhook_node
+        self.webhook_conn_id = webhook_conn_id
+        self.service_conn_id = service_conn_id
+
+    def notify(self, context: Context) -> None:
+        """Call the workflow's webhook."""
+        from airflow_provider_service.hooks.service import ServiceHook
+
+        hook = ServiceHook(self.service_conn_id)
+        webhook = hook.get_connection(self.webhook_conn_id) if self.webhook_conn_id else None
+        self._send(hook.config, webhook, self._notice(context))
+
+    async def async_notify(self, context: Context) -> None:
+        """Call the workflow's webhook from an event loop."""
+        import asyncio
+
+        from airflow.providers.common.compat.connection import get_async_connection
+
+        from airflow_provider_service.hooks.connection import config_of
+
+        config = config_of(await get_async_connection(self.service_conn_id))
+        webhook = await get_async_connection(self.webhook_conn_id) if self.webhook_conn_id else None
+        await asyncio.to_thread(self._send, config, webhook, self._notice(context))
+
+    def _send(self, config: ServiceConfig, webhook: Any, notice: dict[str, Any]) -> None:
+        from airflow_provider_service.client import ServiceClient
+        from airflow_provider_service.client.errors import ServiceTimeoutError
+        from airflow_provider_service.client.webhooks import authentication_headers, webhook_of
+
+        with ServiceClient(config) as client:
+            trigger = webhook_of(client.workflows.get(self.workflow_id), self.webhook_node)
+            headers = {}
+            if webhook is not None:
+                headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
+            try:
+                client.transport.call_webhook(
+                    trigger.method, trigger.path, headers=headers, payload=notice, timeout=config.timeout
+                )
+            except ServiceTimeoutError:
+                self.log.info("Workflow %s has not answered within %g s; it runs on", self.workflow_id, config.timeout)
+
+    def _notice(self, context: Context) -> dict[str, Any]:
+        ti = context.get("ti")
+        run = context.get("dag_run")
+        exception = context.get("exception")
+        state = getattr(ti, "state", None) or getattr(run, "state", None)
+        return {
+            "message": self.message,
+            "dag_id": getattr(ti or run, "dag_id", None),
+            "run_id": getattr(ti or run, "run_id", None),
+            "task_id": getattr(ti, "task_id", None),
+            "map_index": getattr(ti, "map_index", None),
+            "try_number": getattr(ti, "try_number", None),
+            "state": str(state) if state else None,
+            "log_url": getattr(ti, "log_url", None),
+            "exception": str(exception)[:1000] if exception else None,
+            "details": self.details,
+        }
