@@ -311,11 +311,14 @@ class ServiceSimulator:
 
         return self._in_loop(create)
 
-    def start_execution(self, workflow_id: str, *, status: str = "running", seconds: float | None = None) -> str:
+    def start_execution(
+        self, workflow_id: str, *, status: str = "running", seconds: float | None = None, age: float = 0.0
+    ) -> str:
         """Put up an execution in any status; no node of the workflow is run.
 
         :param status: new, running, waiting, success, error, canceled, crashed or unknown
         :param seconds: of the clock, after which it succeeds; None: it stays
+        :param age: seconds since it started
         :return: its id
         :raises ValueError: unknown workflow or status
         """
@@ -328,7 +331,8 @@ class ServiceSimulator:
             if workflow is None:
                 raise ValueError(f"there is no workflow {workflow_id}")
             snapshot = workflow.snapshot(workflow.active_version)
-            return str(self.state.engine.adopt(snapshot, workflow.project_id, status=status, seconds=seconds).id)
+            execution = self.state.engine.adopt(snapshot, workflow.project_id, status=status, seconds=seconds, age=age)
+            return str(execution.id)
 
         return self._in_loop(adopt)
 

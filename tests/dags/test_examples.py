@@ -102,11 +102,9 @@ def test_export_table(run: Run, client: ServiceClient, tmp_path: Path) -> None:
 
 def test_housekeeping(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
     workflow = simulator.create_webhook_workflow("w", path="w")
-    simulator.clock.advance(-40 * DAY)
-    old_failed = simulator.start_execution(workflow["id"], status="error")
-    old_good = simulator.start_execution(workflow["id"], status="success")
-    hanging = simulator.start_execution(workflow["id"], status="running")
-    simulator.clock.advance(40 * DAY)
+    old_failed = simulator.start_execution(workflow["id"], status="error", age=40 * DAY)
+    old_good = simulator.start_execution(workflow["id"], status="success", age=40 * DAY)
+    hanging = simulator.start_execution(workflow["id"], status="running", age=40 * DAY)
     new_failed = simulator.start_execution(workflow["id"], status="error")
 
     state, runs = run("example_service_housekeeping")

@@ -61,8 +61,12 @@ class Engine:
         self._end(execution, "error", now)
         return execution
 
-    def adopt(self, snapshot: Snapshot, project_id: str, *, status: str, seconds: float | None = None) -> Execution:
+    def adopt(
+        self, snapshot: Snapshot, project_id: str, *, status: str, seconds: float | None = None, age: float = 0.0
+    ) -> Execution:
         """Put up an execution in any status that runs no node; it succeeds after ``seconds``, or stays.
+
+        :param age: seconds since it started
 
         :raises ValueError: the workflow has no node to begin at
         """
@@ -75,7 +79,7 @@ class Engine:
         now = self._clock.now()
         ends = None if seconds is None else now + timedelta(seconds=seconds)
         if status != "new":
-            execution.started_at = now
+            execution.started_at = now - timedelta(seconds=age)
         if status == "waiting":
             execution.stopped_at = now
             execution.wait_till = ends or FOREVER

@@ -198,7 +198,7 @@ class WorkflowStore:
             text = f'Could not find project with the id "{project_id}". '
             raise ApiError(404, text + "Make sure you have the permission to create workflows in it.")
         if workflow.project_id == project_id:
-            raise ApiError(400, "You can't transfer a workflow into the project that's already owning it.")
+            raise ApiError(400, "You can't transfer a workflow into the same destination it already belongs to.")
         workflow.project_id = project_id
         workflow.parent_folder_id = None
         workflow.shared_at = self._state.stamp()
