@@ -1,0 +1,196 @@
+"""The hook: what it reads from a connection, and what its connection test says."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests_mock
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceConfigError
+from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.simulator import ServiceSimulator
+
+KEY = "a-very-secret-key"
+Connect = Callable[..., ServiceHook]
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
+    """``connect(host=..., extra={...})`` makes the hook of such a connection."""
+
+    def make(uri: str | None = None, **fields: Any) -> ServiceHook:
+        value = uri or json.dumps({"conn_type": "service", "password": KEY, **fields})
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE_TEST", value)
+        return ServiceHook("service_test")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("fields", "api_root"),
+    [
+        ({"host": "https://s.example.com"}, "https://s.example.com/api/v1"),
+        ({"host": "https://s.example.com/"}, "https://s.example.com/api/v1"),
+        ({"host": "https://s.example.com/api/v1"}, "https://s.example.com/api/v1"),
+        ({"host": "https://s.example.com/api/v2/"}, "https://s.example.com/api/v2"),
+        ({"host": "http://s.example.com:5678/prefix/api/v1"}, "http://s.example.com:5678/prefix/api/v1"),
+        ({"host": "s.example.com"}, "https://s.example.com/api/v1"),
+        ({"host": "s.example.com", "schema": "http", "port": 5678}, "http://s.example.com:5678/api/v1"),
+        ({"host": "https://s.example.com", "port": 8443}, "https://s.example.com:8443/api/v1"),
+        ({"host": "https://s.example.com:8443", "port": 8443}, "https://s.example.com:8443/api/v1"),
+        ({"host": "s.example.com", "schema": "prefix"}, "https://s.example.com/prefix/api/v1"),
+        ({"host": "http://[::1]:5678"}, "http://[::1]:5678/api/v1"),
+        ({"host": "https://s.example.com", "extra": {"api_version": 3}}, "https://s.example.com/api/v3"),
+    ],
+)
+def test_addresses(connect: Connect, fields: dict[str, Any], api_root: str) -> None:
+    assert connect(**fields).config.api_root == api_root
+
+
+@pytest.mark.parametrize(
+    ("uri", "api_root"),
+    [
+        (f"service://:{KEY}@s.example.com", "https://s.example.com/api/v1"),
+        (f"service://:{KEY}@s.example.com:5678/http?timeout=7", "http://s.example.com:5678/api/v1"),
+        (f"service://https://:{KEY}@s.example.com:8443/prefix?timeout=7", "https://s.example.com:8443/prefix/api/v1"),
+        (f"service://:{KEY}@http%3A%2F%2Fs.example.com%3A5678%2Fp", "http://s.example.com:5678/p/api/v1"),
+    ],
+)
+def test_uris(connect: Connect, uri: str, api_root: str) -> None:
+    config = connect(uri).config
+
+    assert config.api_root == api_root
+    assert config.api_key.get_secret_value() == KEY
+    assert config.timeout == (7 if "timeout" in uri else 30)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "host is empty"),
+        ({"host": "https://s.example.com", "password": None}, "'api_key' is missing"),
+        ({"host": "ftp://s.example.com"}, "'base_url': must be an address"),
+        ({"host": "https://u:p@s.example.com"}, "must not hold a user or password"),
+        ({"host": "https://s.example.com?x=1"}, "must not hold a query"),
+        ({"host": "https://s.example.com:99999999"}, "'base_url': is not a valid address"),
+        ({"host": "https://s.example.com:99999999", "port": 1}, "host is not an address"),
+        (
+            {"host": "https://s.example.com", "extra": {"api_key_heder": "x"}},
+            "unknown field 'api_key_heder'; known are",
+        ),
+        ({"host": "https://s.example.com", "extra": {"base_url": "x"}}, "base_url belong in host and password"),
+        ({"host": "https://s.example.com", "extra": {"page_size": 251}}, "'page_size'"),
+        ({"host": "https://s.example.com", "extra": {"timeout": "soon"}}, "'timeout'"),
+        ({"host": "https://s.example.com", "extra": "[1]"}, "extra must be a JSON object"),
+        ({"host": "https://s.example.com", "extra": "{"}, "extra must be a JSON object"),
+        ({"host": "https://s.example.com", "password": "two\nlines"}, "was a line break copied"),
+    ],
+)
+def test_bad_connections_say_what_is_wrong(connect: Connect, fields: dict[str, Any], message: str) -> None:
+    hook = connect(**fields)
+
+    with pytest.raises(ServiceConfigError, match="connection 'service_test'") as caught:
+        _ = hook.config
+
+    assert message in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert hook.test_connection() == (False, str(caught.value))
+
+
+def test_the_key_is_in_no_repr(connect: Connect) -> None:
+    hook = connect(host="https://s.example.com")
+
+    assert KEY not in repr(hook.config)
+    assert KEY not in repr(vars(hook))
+    assert KEY not in repr(vars(hook.client))
+
+
+def test_the_hook_is_its_client(connect: Connect) -> None:
+    with ServiceSimulator() as simulator:
+        with connect(simulator.connection_json()) as hook:
+            assert isinstance(hook.get_conn(), ServiceClient)
+            tag = hook.tags.create("prod")
+            assert [one.name for one in hook.get_conn().tags.list()] == ["prod"]
+            assert hook.request("GET", "/tags/{}", tag.id)["name"] == "prod"
+        assert hook.tags.get(tag.id).name == "prod"
+
+
+def test_a_hook_that_was_not_used_closes(connect: Connect) -> None:
+    with connect(host="https://s.example.com"):
+        pass
+
+
+def test_connection_works(connect: Connect) -> None:
+    with ServiceSimulator() as simulator:
+        key = simulator.create_key(["tag:list", "tag:read"])
+        assert connect(host=simulator.base_url, password=key).test_connection() == (
+            True,
+            f"Connected to {simulator.base_url}; the key holds 2 scopes",
+        )
+
+
+def test_connection_with_a_refused_key(connect: Connect) -> None:
+    with ServiceSimulator() as simulator:
+        works, message = connect(host=simulator.base_url, password="wrong").test_connection()
+
+    assert not works
+    assert "the key was refused" in message
+    assert "api_key_header" in message
+
+
+def test_connection_to_nothing(connect: Connect) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    works, message = connect(host=address).test_connection()
+
+    assert not works
+    assert f"{address} is not reachable" in message
+
+
+def test_connection_to_a_server_that_starts(connect: Connect) -> None:
+    with ServiceSimulator(boot_seconds=3600) as simulator:
+        works, message = connect(simulator.connection_json()).test_connection()
+
+    assert (works, message) == (
+        False,
+        f"The service at {simulator.base_url} is still starting; try again in a minute",
+    )
+
+
+def test_connection_to_another_site(connect: Connect) -> None:
+    with ServiceSimulator() as simulator:
+        works, message = connect(host=f"{simulator.base_url}/elsewhere", password=simulator.api_key).test_connection()
+
+    assert not works
+    assert f"{simulator.base_url}/elsewhere/api/v1 is not the service's API" in message
+
+
+def test_connection_to_a_page(connect: Connect, requests_mock: requests_mock.Mocker) -> None:
+    requests_mock.get(
+        "https://s.example.com/api/v1/discover", text="<html>Welcome</html>", headers={"Content-Type": "text/html"}
+    )
+
+    works, message = connect(host="https://s.example.com").test_connection()
+
+    assert not works
+    assert "the answer is text/html, not JSON" in message
+
+
+def test_connection_to_an_older_server(connect: Connect, requests_mock: requests_mock.Mocker) -> None:
+    json_type = {"Content-Type": "application/json; charset=utf-8"}
+    root = "https://s.example.com/api/v1"
+    requests_mock.get(f"{root}/discover", status_code=404, json={"message": "not found"}, headers=json_type)
+    workflows = requests_mock.get(f"{root}/workflows", json={"data": [], "nextCursor": None}, headers=json_type)
+
+    works, message = connect(host="https://s.example.com").test_connection()
+
+    assert works
+    assert message.startswith("Connected to https://s.example.com; the key may list workflows")
+    assert workflows.last_request.qs == {"limit": ["1"]}

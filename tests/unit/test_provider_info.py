@@ -1,0 +1,99 @@
+"""What Airflow is told about the provider is true, and Airflow accepts it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import airflow
+import jsonschema
+import pytest
+
+from airflow_provider_service import __version__
+from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.get_provider_info import CONNECTION_FIELDS, get_provider_info
+from airflow_provider_service.hooks.service import ServiceHook
+
+INFO = get_provider_info()
+PACKAGE = Path(importlib.import_module("airflow_provider_service").__file__ or "").parent
+DISTRIBUTION = "airflow-provider-service"
+
+
+def load(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def listed(kind: str) -> set[str]:
+    return {module for entry in INFO[kind] for module in entry["python-modules"]}
+
+
+def test_airflow_accepts_it() -> None:
+    schema = json.loads((Path(airflow.__file__).parent / "provider_info.schema.json").read_text())
+
+    jsonschema.validate(INFO, schema)
+    names = {entry["integration-name"] for entry in INFO["integrations"]}
+    kinds = ("hooks", "operators", "sensors", "triggers")
+    assert {entry["integration-name"] for kind in kinds for entry in INFO[kind]} == names
+
+
+def test_airflow_finds_it() -> None:
+    [entry] = [one for one in metadata.entry_points(group="apache_airflow_provider") if one.dist.name == DISTRIBUTION]
+
+    assert entry.load()() == INFO
+    assert INFO["package-name"] == DISTRIBUTION
+    assert metadata.version(DISTRIBUTION) == __version__
+
+
+@pytest.mark.parametrize("kind", ["operators", "sensors", "triggers", "hooks"])
+def test_every_module_is_listed(kind: str) -> None:
+    internal = {"triggers": {"polling", "endings"}, "hooks": {"connection"}}.get(kind, set())
+    there = {path.stem for path in (PACKAGE / kind).glob("[!_]*.py")} - internal
+
+    assert listed(kind) == {f"airflow_provider_service.{kind}.{name}" for name in there}
+    for module in listed(kind):
+        importlib.import_module(module)
+
+
+def test_every_class_is_there() -> None:
+    assert load(INFO["connection-types"][0]["hook-class-name"]) is ServiceHook
+    for path in (*INFO["extra-links"], *INFO["notifications"]):
+        assert load(path).__name__ == path.rpartition(".")[2]
+
+
+def test_every_link_is_listed() -> None:
+    operators = [
+        value
+        for module in listed("operators") | listed("sensors")
+        for value in vars(importlib.import_module(module)).values()
+        if isinstance(value, type) and value.__name__.startswith("Service") and value.__module__ == module
+    ]
+    used = {type(link).__name__ for operator in operators for link in getattr(operator, "operator_extra_links", ())}
+
+    assert len(operators) > 25
+    assert used <= {path.rpartition(".")[2] for path in INFO["extra-links"]}
+    assert all(getattr(operator, "operator_extra_links", ()) for operator in operators)
+
+
+def test_the_form_has_every_setting_and_its_default() -> None:
+    settings = {
+        name: field for name, field in ServiceConfig.model_fields.items() if name not in ("base_url", "api_key")
+    }
+
+    assert CONNECTION_FIELDS.keys() == settings.keys()
+    for name, field in CONNECTION_FIELDS.items():
+        default = settings[name].default
+        assert field["schema"].get("default") == ("true" if default is True else default)
+
+
+def test_the_older_form_says_the_same() -> None:
+    declared = INFO["connection-types"][0]["ui-field-behaviour"]
+
+    assert ServiceHook.get_ui_field_behaviour() == {
+        "hidden_fields": declared["hidden-fields"],
+        "relabeling": declared["relabeling"],
+        "placeholders": declared["placeholders"],
+    }
