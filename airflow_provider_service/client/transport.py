@@ -208,8 +208,6 @@ class Transport:
         settings = self._session.merge_environment_settings(
             request.url or "", dict(config.proxies or {}), False, config.verify, config.cert
         )
-        if config.verify is not True:
-            settings["verify"] = config.verify  # an environment's CA bundle must not undo what the connection says
         try:
             return self._session.send(request, timeout=(config.connect_timeout, timeout), **settings)
         except requests.RequestException:

@@ -231,7 +231,7 @@ def test_transfer(api: Api) -> None:
     answer = api.put(path, {"destinationProjectId": project["id"]})
     assert (answer.status_code, answer.content) == (204, b"")
     assert state_of(api, workflow)["shared"][0]["projectId"] == project["id"]
-    same = "You can't transfer a workflow into the project that's already owning it."
+    same = "You can't transfer a workflow into the same destination it already belongs to."
     refused(api.put(path, {"destinationProjectId": project["id"]}), 400, same)
     assert api.put(path, {"destinationProjectId": "nope"}).status_code == 404
 

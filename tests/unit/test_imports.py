@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,9 +26,10 @@ FORBIDDEN = (
     "airflow_provider_service.client.resources",
     "airflow_provider_service.hooks.service",
 )
-# The goal is 5 ms; a machine that is busy must not fail the test.
-MAX_MILLISECONDS = 40.0
-TRIES = 3
+GOAL_MILLISECONDS = 5.0
+# A machine that is busy must not fail the test; what is forbidden costs 25 ms and more.
+MAX_MILLISECONDS = 15.0
+TRIES = 8
 
 PROGRAM = """
 import sys, time
@@ -41,24 +42,31 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
-@cache
-def measured(module: str) -> tuple[float, frozenset[str]]:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory) -> Callable[[str], tuple[float, frozenset[str]]]:
     """Milliseconds over ``airflow.sdk.BaseOperator`` (the best of several), and the modules that are loaded."""
-    best, loaded = float("inf"), frozenset[str]()
-    for _ in range(TRIES):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM.format(module=module)],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-            env={**os.environ, "PYTHONWARNINGS": "ignore"},
-        )
-        took, names = done.stdout.splitlines()[-2:]
-        best, loaded = min(best, float(took)), frozenset(names.split())
-        if best <= MAX_MILLISECONDS:
-            break
-    return best, loaded
+    # Compiled code is kept between the runs, as it is where DAG files are read again and again.
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("pyc"))}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def run(module: str) -> tuple[float, frozenset[str]]:
+        best, loaded = float("inf"), frozenset[str]()
+        for _ in range(TRIES):
+            done = subprocess.run(
+                [sys.executable, "-c", PROGRAM.format(module=module)],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=60,
+                env=environment,
+            )
+            took, names = done.stdout.splitlines()[-2:]
+            best, loaded = min(best, float(took)), frozenset(names.split())
+            if best <= GOAL_MILLISECONDS:
+                break
+        return best, loaded
+
+    return run
 
 
 def test_every_operator_module_is_measured():
@@ -66,7 +74,7 @@ def test_every_operator_module_is_measured():
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_module_is_light(name):
+def test_an_operator_module_is_light(measured, name):
     milliseconds, loaded = measured(f"airflow_provider_service.operators.{name}")
     print(f"{name}: {milliseconds:.1f} ms")
     assert f"airflow_provider_service.operators.{name}" in loaded
@@ -74,7 +82,7 @@ def test_an_operator_module_is_light(name):
     assert milliseconds <= MAX_MILLISECONDS
 
 
-def test_the_measurement_sees_what_is_heavy():
+def test_the_measurement_sees_what_is_heavy(measured):
     milliseconds, loaded = measured("airflow_provider_service.client.transport")
-    assert "airflow_provider_service.client.transport" in loaded
-    assert milliseconds > 0
+    assert {"requests", "airflow_provider_service.client.transport"} <= loaded
+    assert milliseconds > MAX_MILLISECONDS

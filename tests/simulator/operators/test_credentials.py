@@ -78,7 +78,9 @@ def test_data_comes_from_an_airflow_connection(execute, data_of, monkeypatch):
         with pytest.raises(AirflowFailException, match=message):
             execute(ServiceCreateCredentialOperator, **arguments, data_conn_fields=wrong)
     extra = {"user": "extra.domains", "password": "password"}
-    updated = execute(ServiceUpdateCredentialOperator, credential_id=done["id"], data_conn_id="tracker", data_conn_fields=extra)
+    updated = execute(
+        ServiceUpdateCredentialOperator, credential_id=done["id"], data_conn_id="tracker", data_conn_fields=extra
+    )
     assert data_of(updated["id"])["user"] == "example.com"
 
 
@@ -138,7 +140,7 @@ def test_data_is_a_template_that_is_never_shown(execute, monkeypatch):
 
 
 def test_data_of_a_mapped_task_is_never_shown():
-    with DAG("dag"):
+    with DAG("dag", schedule=None):
         mapped = ServiceCreateCredentialOperator.partial(task_id="task", **HEADER).expand(
             data=[{"name": "X-Token", "value": "short"}]
         )

@@ -23,7 +23,7 @@ def test_a_list_is_consumed_up_to_the_limit(execute, service):
         service.tags.create(f"tag {number}")
     names = [tag["name"] for tag in execute(ServiceOperator, resource="tags", action="list", limit=3)]
     assert names == ["tag 0", "tag 1", "tag 2"]
-    with pytest.raises(AirflowFailException, match="tags.list has more than limit=2 items; raise limit"):
+    with pytest.raises(AirflowFailException, match=r"tags\.list has more than limit=2 items; raise limit"):
         execute(ServiceOperator, resource="tags", action="list", limit=2)
     first = execute(ServiceOperator, resource="tags", action="list", arguments={"limit": 2}, limit=2)
     assert len(first) == 2

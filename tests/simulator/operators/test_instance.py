@@ -96,13 +96,21 @@ def test_pulled_workflows_are_published(execute, service):
 
 def test_conflicts_fail_with_the_files_unless_forced(execute, simulator):
     files = [
-        {"id": f"Workflow{number:08}", "name": f"Orders {number}", "type": "workflow", "conflict": True, "content": None}
+        {
+            "id": f"Workflow{number:08}",
+            "name": f"Orders {number}",
+            "type": "workflow",
+            "conflict": True,
+            "content": None,
+        }
         for number in range(20)
     ]
     simulator.state.source_control.connect(
         [*files[:-1], {"id": "variables", "name": "variables", "type": "variables", "content": []}]
     )
-    with pytest.raises(AirflowFailException, match=r"local changes are in the way of the pull: workflow 'Orders 0' ") as e:
+    with pytest.raises(
+        AirflowFailException, match=r"local changes are in the way of the pull: workflow 'Orders 0' "
+    ) as e:
         execute(ServicePullSourceControlOperator)
     assert "'Orders 18' (workflow/Workflow00000018.json); force=True discards them" in str(e.value)
     assert "variables" not in str(e.value)

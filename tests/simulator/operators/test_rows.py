@@ -193,7 +193,7 @@ def test_rows_are_returned(execute, table, link):
 @pytest.mark.usefixtures("filled")
 def test_more_rows_than_allowed_fail(execute, table):
     assert execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=400)["count"] == 400
-    with pytest.raises(AirflowFailException, match="more than max_rows=399 rows in Stock; .* give a path"):
+    with pytest.raises(AirflowFailException, match=r"more than max_rows=399 rows in Stock; .* give a path"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=399)
 
 

@@ -124,7 +124,7 @@ def test_the_last_input_row_of_a_key_counts(upsert, held, caplog):
         assert upsert(rows) == (1, 0, 0)
     assert "1 input rows were dropped" in caplog.text
     assert held("stock") == [(2,)]
-    with pytest.raises(errors.ServiceInputError, match="row 2 repeats the key {'sku': 'a'}"):
+    with pytest.raises(errors.ServiceInputError, match=r"row 2 repeats the key {'sku': 'a'}"):
         upsert(rows, on_duplicate="fail")
 
 
@@ -150,9 +150,17 @@ def test_few_rows_do_not_read_a_large_table(upsert, service, simulator, table):
     assert [request.method for request in simulator.requests] == ["GET", "GET", "PATCH", "POST"]
 
 
-def test_more_changes_than_a_filter_takes(upsert, service, table, held):
+def test_true_in_a_column_of_text_is_1(upsert, held):
+    upsert([{"sku": True, "shop": False}])
+    assert upsert([{"sku": "1", "shop": "0"}]) == (0, 0, 1)
+    assert held("sku", "shop") == [("1", "0")]
+
+
+def test_more_changes_than_a_filter_takes(upsert, service, table, held, writes):
     service.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(950)])
+    writes()
     assert upsert([{"sku": f"s{number}", "stock": 1} for number in range(950)]) == (0, 950, 0)
+    assert writes() == [f"PATCH /data-tables/{table.id}/rows/update"] * 2, "a server fails at 1,000 conditions"
     assert set(held("stock")) == {(1,)}
 
 

@@ -109,6 +109,13 @@ def test_transfer_survives_a_lost_answer(execute, service, simulator, workflow_i
     assert service.workflows.get(workflow_id).shared[0]["projectId"] == project.id
 
 
+def test_a_transfer_that_is_refused_fails(execute, service, simulator, workflow_id):
+    project = service.projects.create("Analytics")
+    simulator.inject("status", status=400, path="/transfer$")
+    with pytest.raises(errors.ServiceInvalidRequestError):
+        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
+
+
 def test_transfer_says_what_is_wrong(execute, service, workflow_id):
     with pytest.raises(AirflowFailException, match="either destination_project_id or destination_project_name"):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id)
@@ -164,6 +171,21 @@ def test_each_part_that_differs_is_updated_once(execute, service, definition, ch
     assert writes() == [f"PUT /workflows/{workflow_id}"]
     held = service.workflows.get(workflow_id).to_wire()
     assert {name: held[name] for name in change} == change
+
+
+def test_what_a_node_no_longer_has_is_a_change(execute, service, definition):
+    nodes = [{**node, "disabled": True} for node in definition["nodes"]]
+    workflow_id = service.workflows.create("nightly", nodes, definition["connections"], {}).id
+    outcomes = [execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)["outcome"] for _ in range(2)]
+    assert outcomes == ["updated", "unchanged"]
+    assert not any("disabled" in node for node in service.workflows.get(workflow_id).nodes)
+
+
+def test_other_static_data_is_no_change(execute, writes, definition):
+    execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    writes()
+    again = execute(ServiceCreateOrUpdateWorkflowOperator, definition={**definition, "staticData": {"cursor": 1}})
+    assert (again["outcome"], writes()) == ("unchanged", [])
 
 
 def test_a_description_is_set_on_creation_too(execute, service, definition):
