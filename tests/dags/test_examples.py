@@ -28,6 +28,18 @@ def states(runs: list[TaskRun]) -> dict[str, set[str]]:
     return found
 
 
+def test_first(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
+    simulator.create_webhook_workflow("Nightly sync", path="nightly")
+
+    state, runs = run("example_service_first")
+
+    assert state == "success", runs
+    [execution] = client.executions.list(include_data=True)
+    assert execution.status == "success"
+    [call] = [one for one in simulator.requests if one.path == "/webhook/nightly"]
+    assert call.body["requested_by"].startswith("manual__")
+
+
 def test_activate_and_wait(run: Run, client: ServiceClient) -> None:
     state, runs = run("example_service_activate_and_wait")
 
@@ -57,7 +69,7 @@ def test_upsert_rows_from_mapped_tasks_twice(run: Run, client: ServiceClient) ->
     for _ in range(2):
         state, runs = run("example_service_upsert_rows")
         assert state == "success", runs
-        assert [one.map_index for one in runs if one.task_id == "upsert"] == [0, 1, 2]
+        assert {one.map_index for one in runs if one.task_id == "upsert"} == {0, 1, 2}
 
         table = find_data_table(client, "airflow_example_orders")
         assert table is not None
