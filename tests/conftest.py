@@ -13,6 +13,8 @@ import pytest
 
 from scripts.dag_runner import choose_home
 
+from .conformance.outcomes import Outcomes
+
 EXAMPLE_DAGS = Path(__file__).resolve().parent.parent / "example_dags"
 AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
 
@@ -28,6 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="simulator",
         help="what tests/conformance runs against: the simulator or a generation of the real server",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Here for the same reason: with several processes, the one that gathers their reports reads no other conftest.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcomes(config.getoption("--target")), "conformance-outcomes")
 
 
 @pytest.fixture(scope="session")

@@ -150,12 +150,13 @@ class Transport:
         :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
         """
         has_body = method not in _METHODS_WITHOUT_BODY
-        target = "/webhook/" + "/".join(map(_segment, path.split("/"))) + ("" if has_body else encode_query(payload))
+        target = "/webhook/" + "/".join(map(_segment, path.split("/")))
+        query = "" if has_body else encode_query(payload)
         data = to_json(payload).encode() if has_body else None
         request = self._session.prepare_request(
             requests.Request(
                 method,
-                self.config.webhook_base + target,
+                self.config.webhook_base + target + query,
                 headers={"Content-Type": "application/json", **headers} if has_body else dict(headers),
                 data=data,
             )
@@ -163,9 +164,7 @@ class Transport:
 
         def send() -> WebhookAnswer:
             self._drop_stale_connections()
-            return webhooks.read_answer(
-                self._answer(request, f"/webhook{target}", timeout), method, f"/webhook{target}"
-            )
+            return webhooks.read_answer(self._answer(request, target, timeout), method, target)
 
         return self._retrying_webhooks(send)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
-from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.errors import ServiceApiError, ServiceForbiddenError
+from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.waiting import ACTIVE_STATUSES, Outcome, Watch
 
 if TYPE_CHECKING:
@@ -34,8 +34,11 @@ ROUNDS_BEFORE_LISTING_AGAIN = 10
 # From so many ended executions on, they are looked up in lists too.
 ENDED_WORTH_LISTING = 50
 CONNECTION_CHECK_SECONDS = 60.0
-# Waits are woken in groups with a pause between, so that the event loop stays responsive.
-WAKE_TOGETHER = 50
+# Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
+HANDLE_TOGETHER = 50
+
+# Lists that this key or server refuses; reading by id may still work.
+_NO_LISTS = (errors.ServiceForbiddenError, errors.ServiceInvalidRequestError, errors.ServiceNotOfferedError)
 
 
 async def config_for(service_conn_id: str) -> ServiceConfig:
@@ -84,19 +87,23 @@ class Poller:
         self._rounds_since_listing = 0
         self._connections_checked_at = time.monotonic()
 
-    async def wait(self, watch: Watch, service_conn_id: str) -> Outcome | None:
-        """Wait until the execution has ended or can not be observed; None when the connection has changed."""
-        subscription = Subscription(watch, service_conn_id)
-        self._subscriptions.add(subscription)
+    @contextmanager
+    def subscription(self, watch: Watch, service_conn_id: str) -> Iterator[asyncio.Future[Outcome | None]]:
+        """Have an execution watched, and keep the poller alive meanwhile.
+
+        :returns: a future that ends with the outcome, or with None when the connection has changed.
+        """
+        one = Subscription(watch, service_conn_id)
+        self._subscriptions.add(one)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         try:
-            return await subscription.future
+            yield one.future
         finally:
-            self._subscriptions.discard(subscription)
+            self._subscriptions.discard(one)
 
     async def look(self, watch: Watch) -> Outcome | None:
-        """Look once, outside the rounds."""
+        """Look once, outside the rounds; only while a subscription is held."""
         return await self._in_thread(watch.look, self._client)
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from airflow_provider_service import client as client_package
 from airflow_provider_service.client.config import ServiceConfig
@@ -56,6 +57,8 @@ def test_the_version_can_be_given_apart() -> None:
 )
 def test_webhooks_can_have_an_address_of_their_own(webhook_url: str | None, base: str) -> None:
     assert parse(base_url="https://host/p", webhook_url=webhook_url).webhook_base == base
+    direct = ServiceConfig(base_url="https://host/p", api_key=SecretStr(KEY), webhook_url=webhook_url or None)
+    assert direct.webhook_base == base
 
 
 @pytest.mark.parametrize("field", ["base_url", "webhook_url"])

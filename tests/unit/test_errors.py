@@ -104,7 +104,7 @@ def test_a_missing_scope_to_deactivate_is_named_as_the_server_and_the_specificat
 
 
 def test_scopes_are_described() -> None:
-    assert len(SPECIFIED_SCOPES) == 64
+    assert len(SPECIFIED_SCOPES) == 67
     assert describe_scope("tag:read") == "'tag:read'"
     assert describe_scope("workflow:update,workflow:activate") == "'workflow:update' and 'workflow:activate'"
     assert describe_scope("project:manageMembers") == (
@@ -128,13 +128,14 @@ def test_a_key_that_the_server_repeats_is_masked(
     assert "*** is bad: ***" in re.sub(r"</?p>", "", shown)
 
 
-@given(st.integers(0, 5000), st.sampled_from([HTML, PLAIN]))
-def test_no_part_of_a_key_stays_where_a_long_page_is_cut(blanks: int, headers: dict[str, str]) -> None:
-    with requests_mock.Mocker() as server:
-        error = fail(server, 500, "<i>" + " " * blanks + KEY + "x" * 600, headers)
+@pytest.mark.parametrize("headers", [HTML, PLAIN], ids=str)
+def test_no_part_of_a_key_stays_where_a_long_page_is_cut(headers: dict[str, str]) -> None:
+    cut = answers.MAX_MESSAGE_CHARS * 8
+    for place in range(cut - len(KEY) - 3, cut + 1):
+        with requests_mock.Mocker() as server:
+            error = fail(server, 500, "x" + " " * (place - 1) + KEY, headers)
 
-    assert KEY[:6] not in str(error)
-    assert len(error.server_message or "") <= answers.MAX_MESSAGE_CHARS
+        assert error.server_message in ("x", "x *", "x **", "x ***")
 
 
 def test_a_message_is_one_line_without_control_characters(server: requests_mock.Mocker) -> None:

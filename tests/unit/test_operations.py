@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -22,12 +21,9 @@ from airflow_provider_service.client._client import Resources
 from . import samples
 from .calling import Call, Pages
 from .clients import KEY, ROOT, Client
+from .contract import CONTRACT
 from .operation_calls import CALLS
 
-CONTRACT = {
-    fact["operation"]: fact
-    for fact in json.loads(Path(__file__).with_name("contract.json").read_text(encoding="utf-8"))
-}
 OPERATION_COUNT = 92
 
 JSON = {"Content-Type": "application/json; charset=utf-8"}

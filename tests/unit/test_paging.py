@@ -15,6 +15,7 @@ from airflow_provider_service.client.paging import follow_cursor, follow_skip
 
 from .clients import ROOT, Client
 
+MANY = 20
 TAGS = [{"id": f"t{number}", "name": str(number)} for number in range(7)]
 
 
@@ -31,6 +32,7 @@ class Pages:
         self.pages, self.last, self.asked = pages, {"nextCursor": None} if last is None else last, []  # type: ignore[var-annotated]
 
     def __call__(self, paging: dict[str, Any]) -> dict[str, Any]:
+        assert len(self.asked) < MANY, "no end of pages"
         self.asked.append(paging)
         place = int(paging["cursor"] or 0)
         more = {"nextCursor": str(place + 1)} if place + 1 < len(self.pages) else self.last
@@ -88,10 +90,11 @@ def test_an_offset_goes_with_the_first_page_only() -> None:
     assert [asked["offset"] for asked in pages.asked] == [5, None]
 
 
-def test_pages_are_asked_for_when_they_are_needed() -> None:
+@pytest.mark.parametrize("limit", [None, 4])
+def test_pages_are_asked_for_when_they_are_needed(limit: int | None) -> None:
     pages = Pages([0, 1], [2, 3])
 
-    items = follow_cursor(pages, page_size=2, limit=None)
+    items = follow_cursor(pages, page_size=2, limit=limit)
     assert pages.asked == []
     next(items)
     next(items)

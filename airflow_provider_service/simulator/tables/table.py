@@ -66,8 +66,12 @@ class Table:
         }
 
     def rename(self, name: str) -> None:
+        """Give the table another name; the service notes this change without milliseconds."""
         self.name = name
-        self._touch()
+        self.updated_at = self._stamp_of_seconds()
+
+    def _stamp_of_seconds(self) -> str:
+        return f"{self._host.stamp()[:19]}.000Z"
 
     def _touch(self) -> None:
         self.updated_at = self._host.stamp()
@@ -127,8 +131,7 @@ class Table:
         if index is not None:
             self.columns.insert(index, self.columns.pop(position))
         changed = self.columns[position if index is None else index]
-        changed["updatedAt"] = self._host.stamp()
-        self._touch()
+        changed["updatedAt"] = self._stamp_of_seconds()
         return self.column(column_id)
 
     def delete_column(self, column_id: str) -> None:
