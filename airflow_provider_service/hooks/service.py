@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseHook, mask_secret
+from airflow.providers.common.compat.sdk import BaseHook
 
+from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.client._client import Resources, ServiceClient
 from airflow_provider_service.client.errors import (
     ServiceApiError,

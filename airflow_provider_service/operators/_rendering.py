@@ -46,7 +46,7 @@ def revealed(value: Any) -> Any:
 
 def mask_all(value: Any) -> None:
     """Hide every text inside a value from the task's logs."""
-    from airflow.providers.common.compat.sdk import mask_secret
+    from airflow_provider_service._compat import mask_secret
 
     for text in _texts(value):
         mask_secret(text)

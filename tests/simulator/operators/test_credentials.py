@@ -6,9 +6,7 @@ import json
 import logging
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
-from airflow.sdk import DAG
-from airflow.sdk._shared.secrets_masker import redact
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, redact
 from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 
 from airflow_provider_service.client import errors

@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG
+from airflow.providers.common.compat.sdk import DAG
 
 from airflow_provider_service.get_provider_info import get_provider_info
 from airflow_provider_service.links import ServiceLink
