@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LIVE   := $(VENV)/.ready-live
+# Generation of the real server: 2, or 1 for the older one.
+SERVER ?= 2
 UV     := 0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format constraints clean
+.PHONY: help demo test test-live conformance lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,6 +19,14 @@ demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_UR
 
 test: $(READY) ## run all tests but the live ones, with branch coverage
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+	$(BIN)/python -m tests.conformance.table --check simulator
+
+test-live: $(LIVE) ## run the live tests and the conformance suite against a real server (SERVER=1: the older one)
+	$(BIN)/python -m pytest tests/live tests/conformance --target $(SERVER) --durations=5
+	$(BIN)/python -m tests.conformance.table --check $(SERVER) $(if $(filter 2,$(SERVER)),contract)
+
+conformance: $(READY) ## write docs/conformance.md from the latest test, test-live and test-live SERVER=1
+	$(BIN)/python -m tests.conformance.table
 
 lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package
 	$(BIN)/ruff check .
@@ -27,15 +38,19 @@ format: $(READY) ## write the code as ruff wants it
 	$(BIN)/ruff format .
 
 constraints: $(READY) ## pin the newest versions of all that development needs
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --upgrade --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group live --upgrade --python-version 3.11 \
 	  --no-emit-index-url --no-header --no-annotate -o constraints.txt
 
 clean: ## remove the environment and all that was made
-	rm -rf $(VENV) .airflow .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) .airflow .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --editable '.[simulator]' --group dev
+	@touch $@
+
+$(LIVE): $(READY)
+	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group live
 	@touch $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,7 @@ EXAMPLE_DAGS = Path(__file__).resolve().parent.parent / "example_dags"
 AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
 
 choose_home(AIRFLOW_HOME, EXAMPLE_DAGS)
+os.environ["AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY"] = "1"  # nobody waits 5 minutes to see a test fail
 atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
 
 

@@ -112,7 +112,11 @@ Handler = Callable[[Call], Any]
 
 @dataclass(frozen=True)
 class Operation:
-    """One endpoint. ``params`` names the format of path parameters: "identifier", "nanoid", "execution_id"."""
+    """One endpoint.
+
+    ``params`` names the format of path parameters: "identifier", "nanoid", "execution_id". With ``any_scope`` one of
+    the scopes lets a key in, and the handler asks for the one that the call needs.
+    """
 
     name: str
     method: str
@@ -125,6 +129,7 @@ class Operation:
     body: Body | None
     params: Mapping[str, str]
     handler: Handler
+    any_scope: bool = False
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -147,11 +152,12 @@ def operation(
     query: tuple[Param, ...] = (),
     body: Body | None = None,
     params: Mapping[str, str] | None = None,
+    any_scope: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register the decorated handler as an endpoint.
 
     :param path: below ``/api/v1``, with ``{parameters}``
-    :param scope: "a,b" needs both; None: any valid key
+    :param scope: "a,b" needs both, or with ``any_scope`` one of them; None: any valid key
     :param feature: license feature such as "feat:folders"; unlicensed servers answer 403
     :param status: of a success
     """
@@ -160,7 +166,7 @@ def operation(
         if name in OPERATIONS:
             raise ValueError(f"operation {name} is registered twice")
         OPERATIONS[name] = Operation(
-            name, method, path, scope, family, feature, status, query, body, params or {}, handler
+            name, method, path, scope, family, feature, status, query, body, params or {}, handler, any_scope
         )
         return handler
 
@@ -295,7 +301,8 @@ def _authenticate(request: Request, family: Family, state: State) -> ApiKey:
 
 
 def _check_scope(op: Operation, key: ApiKey) -> None:
-    if not all(key.allows(scope) for scope in op.scopes):
+    enough = any if op.any_scope else all
+    if op.scopes and not enough(map(key.allows, op.scopes)):
         raise ApiError(403, "Forbidden")
 
 

@@ -214,7 +214,10 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
     """
     known = {param.name: param for param in params}
     values: dict[str, Any] = {}
-    for pair in filter(None, raw.split("&")):
+    # The service looks for reserved characters in less than the value: without the query's first "?", and up to a "=".
+    for pair, looked_at in zip(raw.split("&"), raw.replace("?", "", 1).split("&"), strict=True):
+        if not pair:
+            continue
         raw_name, _, raw_value = pair.partition("=")
         name = unquote_plus(raw_name)
         param = known.get(name)
@@ -223,7 +226,7 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
                 raise ApiError(400, f"Unknown query parameter '{name}'")
             continue
         if family == "strict" and param.kind != "cursor":
-            _check_raw_value(name, raw_value)
+            _check_raw_value(name, raw_value, looked_at.partition("=")[2].partition("=")[0])
         value = param.read(unquote_plus(raw_value), family)
         if value is not None or param.kind == "json":
             values[name] = value
@@ -233,10 +236,10 @@ def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str,
     return values
 
 
-def _check_raw_value(name: str, raw_value: str) -> None:
+def _check_raw_value(name: str, raw_value: str, looked_at: str) -> None:
     if not raw_value:
         raise ApiError(400, f"Empty value found for query parameter '{name}'")
-    if _RESERVED.search(raw_value):
+    if _RESERVED.search(looked_at):
         text = f"Parameter '{name}' must be url encoded. Its value may not contain reserved characters."
         raise ApiError(400, text)
 

@@ -134,7 +134,7 @@ def test_data_comes_only_when_asked_for(api: Api, workflow: str) -> None:
     assert item["data"] == full["data"]
 
 
-def test_unknown_execution(api: Api) -> None:
+def test_unknown_execution(api: Api, workflow: str) -> None:
     refused(api.get("/executions/99"), 404, "Not Found")
     refused(api.delete("/executions/99"), 404, "Not Found")
     refused(api.get("/executions/99/tags"), 404, "Not Found")

@@ -64,4 +64,5 @@ def _runtime_data(execution: Execution) -> dict[str, Any]:
     if execution.run.initial is not None:
         node = execution.run.initial.node
         found["triggerNode"] = {"name": node["name"], "type": node["type"]}
+    found["redaction"] = {"version": 2, "production": False, "manual": False}
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -60,7 +61,8 @@ def _item(execution: Execution) -> dict[str, Any]:
 
 
 def _stored(execution: Execution) -> dict[str, Any]:
-    return {"storedAt": "db", "jsonSizeBytes": None, "workflowVersionId": execution.version_id}
+    size = len(json.dumps(execution_data(execution)))
+    return {"storedAt": "db", "jsonSizeBytes": size, "workflowVersionId": execution.version_id}
 
 
 def _detail(execution: Execution) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def _detail(execution: Execution) -> dict[str, Any]:
         "deletedAt": None,
         "tracingContext": None,
         "deduplicationKey": None,
-        "binaryDataSizeBytes": None,
+        "binaryDataSizeBytes": 0,
         "usedPrivateCredentials": False,
     }
 
@@ -144,7 +146,8 @@ def _started_within(execution: Execution, after: datetime | None, before: dateti
 def _execution(call: Call, *, missing: str = "Not Found") -> Execution:
     execution = call.state.executions.get(int(call.path["executionId"]))
     if execution is None:
-        raise ApiError(404, missing)
+        # Where there is no workflow at all, the service looks no further.
+        raise ApiError(404, missing if call.state.workflows.all() else "Not Found")
     return execution
 
 
@@ -192,8 +195,14 @@ async def retry_execution(call: Call) -> dict[str, Any]:
     execution = call.state.engine.retry(original, snapshot)
     await call.hold(lambda: not execution.in_progress)
     item = _item(execution)
-    shown = ("id", "mode", "startedAt", "workflowId", "finished", "retryOf", "status", "waitTill")
-    return {**{name: item[name] for name in shown}, "storedAt": "db", "annotation": None, **_contents(execution)}
+    shown = ("id", "mode", "startedAt", "workflowId", "finished", "retryOf", "status")
+    answer = {**{name: item[name] for name in shown}, "storedAt": "db", **_contents(execution)}
+    answer["workflowData"] |= {"active": False, "activeVersionId": None}
+    if execution.wait_till is not None:
+        answer["waitTill"] = item["waitTill"]
+    if original.is_annotated:
+        answer["annotation"] = {"id": original.id, "vote": None, "tags": _tags(call, original)}
+    return answer
 
 
 @operation("stop_execution", "POST", f"{_EXECUTION}/stop", scope="execution:stop", family="lenient")
@@ -276,4 +285,5 @@ def update_execution_tags(call: Call) -> list[dict[str, Any]]:
     if any(tag_id not in call.state.executions.annotation_tags for tag_id in tag_ids):
         raise ApiError(404, "Some tags not found")
     execution.tag_ids = tag_ids
+    execution.is_annotated = True
     return _tags(call, execution)

@@ -48,8 +48,11 @@ _IMPORT = Body(
     scope="project:export,workflow:export",
     family="strict",
     body=_EXPORT,
+    any_scope=True,
 )
 def export_n8n_package(call: Call) -> Reply:
+    if not call.allows("project:export" if call.body.get("projectIds") else "workflow:export"):
+        raise ApiError(403, "Forbidden")
     package = export(call.state, call.body)
     headers = {
         "Content-Disposition": 'attachment; filename="export.n8np"',

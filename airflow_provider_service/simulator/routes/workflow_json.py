@@ -48,14 +48,14 @@ def workflow_item(state: State, workflow: Workflow, *, pinned: bool = True) -> d
         del answer[name]
     for share in answer["shared"]:
         del share["project"]
+    if answer["activeVersion"]:
+        del answer["activeVersion"]["workflowPublishHistory"]
     return answer
 
 
-def published_json(state: State, workflow: Workflow) -> dict[str, Any]:
-    """The workflow as publishing and unpublishing answer it."""
-    answer = workflow_json(state, workflow)
-    del answer["tags"], answer["shared"]
-    return answer
+def workflow_without(state: State, workflow: Workflow, *names: str) -> dict[str, Any]:
+    """The workflow as the answer to a change shows it: each change leaves out other fields."""
+    return {name: value for name, value in workflow_json(state, workflow).items() if name not in names}
 
 
 def _shared(state: State, workflow: Workflow) -> dict[str, Any]:

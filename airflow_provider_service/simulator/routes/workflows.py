@@ -7,11 +7,11 @@ from typing import Any
 from airflow_provider_service.simulator.gateway import Call, Reply, operation
 from airflow_provider_service.simulator.paging import page
 from airflow_provider_service.simulator.routes.workflow_json import (
-    published_json,
     version_json,
     version_summary,
     workflow_item,
     workflow_json,
+    workflow_without,
 )
 from airflow_provider_service.simulator.routes.workflow_rules import (
     CREATE_BODY,
@@ -128,7 +128,7 @@ def update_workflow(call: Call) -> dict[str, Any]:
                 versionId=workflow.version_id,
             )
         call.state.workflows.publish(workflow)
-    return workflow_json(call.state, workflow)
+    return workflow_without(call.state, workflow, "shared")
 
 
 @operation("delete_workflow", "DELETE", _WORKFLOW, scope="workflow:delete", family="lenient")
@@ -136,9 +136,7 @@ def delete_workflow(call: Call) -> dict[str, Any]:
     """Delete a workflow with its executions."""
     workflow = _workflow(call)
     call.state.workflows.delete(workflow)
-    answer = workflow_json(call.state, workflow)
-    del answer["tags"], answer["activeVersion"]
-    return answer
+    return workflow_without(call.state, workflow, "tags", "activeVersion")
 
 
 @operation("archive_workflow", "POST", f"{_WORKFLOW}/archive", scope="workflow:delete", family="lenient")
@@ -146,7 +144,7 @@ def archive_workflow(call: Call) -> dict[str, Any]:
     """Unpublish and archive a workflow."""
     workflow = _workflow(call, missing="Workflow not found")
     call.state.workflows.archive(workflow)
-    return workflow_json(call.state, workflow)
+    return workflow_without(call.state, workflow, "tags")
 
 
 @operation("unarchive_workflow", "POST", f"{_WORKFLOW}/unarchive", scope="workflow:delete", family="lenient")
@@ -154,7 +152,7 @@ def unarchive_workflow(call: Call) -> dict[str, Any]:
     """Take a workflow out of the archive."""
     workflow = _workflow(call, missing="Workflow not found")
     call.state.workflows.unarchive(workflow)
-    return workflow_json(call.state, workflow)
+    return workflow_without(call.state, workflow, "tags")
 
 
 @operation(
@@ -189,7 +187,7 @@ def publish_workflow(call: Call) -> dict[str, Any]:
     call.state.workflows.publish(
         workflow, body.get("versionId"), name=body.get("name"), description=body.get("description")
     )
-    return published_json(call.state, workflow)
+    return workflow_without(call.state, workflow, "tags", "shared")
 
 
 @operation(
@@ -210,7 +208,7 @@ def unpublish_workflow(call: Call) -> dict[str, Any]:
     """Take a workflow out of production."""
     workflow = _workflow(call, missing=_may_not("deactivate"))
     call.state.workflows.unpublish(workflow)
-    return published_json(call.state, workflow)
+    return workflow_without(call.state, workflow, "tags")
 
 
 @operation("deactivate_workflow", "POST", f"{_WORKFLOW}/deactivate", scope="workflow:deactivate", family="lenient")

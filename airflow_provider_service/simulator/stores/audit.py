@@ -111,7 +111,12 @@ class AuditStore:
             if _kind(node) == "webhook" and node.get("parameters", {}).get("authentication", "none") == "none"
         ]
         settings = {
-            "features": {"communityPackagesEnabled": True, "publicApiEnabled": True, "templatesEnabled": False},
+            "features": {
+                "communityPackagesEnabled": True,
+                "publicApiEnabled": True,
+                "templatesEnabled": False,
+                "versionNotificationsEnabled": False,
+            },
             "nodes": {"nodesExclude": "none", "nodesInclude": "none"},
             "telemetry": {"diagnosticsEnabled": False},
         }

@@ -34,6 +34,7 @@ class Execution:
     token: int = 0
     deleted: bool = False
     tag_ids: list[str] = field(default_factory=list)
+    is_annotated: bool = False
     resume_token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
     @property

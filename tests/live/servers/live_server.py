@@ -103,6 +103,12 @@ class LiveServer:
             self._extra_environment = dict(environment)
         self._launch()
 
+    def resume(self) -> None:
+        """Only the second half of :meth:`restart`, and without waiting: see :meth:`wait_until_ready`."""
+        if self._process is not None and self._process.exit_code is None:
+            raise LiveServerError("The server is running.")
+        self._spawn()
+
     def halt(self, *, kill: bool = True) -> None:
         """Only the first half of :meth:`restart`: afterwards connections are refused and the data folder is kept."""
         if self._process is None:
@@ -138,6 +144,10 @@ class LiveServer:
         self.stop()
 
     def _launch(self) -> None:
+        self._spawn()
+        self.wait_until_ready()
+
+    def _spawn(self) -> None:
         self._progress(f"starting server {self.version} at {self.base_url}")
         self._process = GuardedProcess(
             node_command(str(server_script(self._tree)), "start"),
@@ -146,6 +156,12 @@ class LiveServer:
             log=self.log,
             scratch=self.data_folder,
         )
+
+    def wait_until_ready(self) -> None:
+        """Return when the server answers as it should.
+
+        :raises LiveServerError: it ended, or took too long; holds the end of the log.
+        """
         try:
             wait_until(self._ready, seconds=self._ready_seconds, what=f"server {self.version}", interval=0.2)
         except TimeoutError as error:
@@ -157,6 +173,8 @@ class LiveServer:
             "TMPDIR": str(self.data_folder),
             "N8N_USER_FOLDER": str(self.data_folder),
             "N8N_PORT": str(self._port),
+            # Moments without an offset mean this zone, but only once a workflow has run; by default it is not UTC.
+            "GENERIC_TIMEZONE": "UTC",
             "N8N_LISTEN_ADDRESS": "127.0.0.1",
             "N8N_RUNNERS_BROKER_PORT": str(self._broker_port),
             "N8N_DIAGNOSTICS_ENABLED": "false",

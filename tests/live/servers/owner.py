@@ -59,6 +59,10 @@ class Owner:
         """What the server tells its own pages about itself."""
         return dict(self._call("GET", "/rest/settings"))
 
+    def projects(self) -> list[dict[str, Any]]:
+        """Every project, the personal ones of other users too; the public API tells of none without a license."""
+        return list(self._call("GET", "/rest/projects"))
+
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         answer = local_request(method, self._base_url + path, body=body, cookies=self._cookies)
         if not answer.ok:

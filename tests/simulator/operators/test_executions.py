@@ -10,7 +10,6 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.client import errors
 from airflow_provider_service.operators.executions import (
     ServiceDeleteExecutionsOperator,
-    ServiceRetryExecutionOperator,
     ServiceStopExecutionOperator,
     ServiceStopExecutionsOperator,
 )
@@ -29,56 +28,6 @@ def other_workflow_id(simulator) -> str:
 def held(service, **selection) -> set[str]:
     running = {one.id for one in service.executions.list(status="running", **selection)}
     return running | {one.id for one in service.executions.list(**selection)}
-
-
-# ---------------------------------------------------------------- retry
-
-
-def test_a_retry_that_succeeds(execute, service, simulator, link, workflow_id):
-    failed = simulator.start_execution(workflow_id, status="error")
-    done = execute(ServiceRetryExecutionOperator, execution_id=failed)
-    assert (done["status"], done["retry_of"], done["workflow_id"]) == ("success", failed, workflow_id)
-    new = service.executions.get(done["execution_id"])
-    assert (new.retry_of, new.mode) == (failed, "retry")
-    assert link() == f"/workflow/{workflow_id}/executions/{new.id}"
-
-
-def test_a_retry_that_fails_fails_the_task(execute, simulator, link):
-    failing = simulator.create_webhook_workflow("failing", path="failing", behaviour="failing")["id"]
-    failed = simulator.start_execution(failing, status="error")
-    with pytest.raises(AirflowFailException, match=r"ended with status 'error' at node 'Stop': .*It failed"):
-        execute(ServiceRetryExecutionOperator, execution_id=failed)
-    assert link().startswith(f"/workflow/{failing}/executions/")
-
-
-def test_an_execution_that_succeeded_is_not_retried(execute, simulator, workflow_id):
-    succeeded = simulator.start_execution(workflow_id, status="success")
-    with pytest.raises(errors.ServiceConflictError, match="succeeded, so it cannot be retried"):
-        execute(ServiceRetryExecutionOperator, execution_id=succeeded)
-
-
-@pytest.mark.parametrize("fault", [{"kind": "drop"}, {"kind": "status", "status": 502}], ids=["drop", "502"])
-def test_a_lost_answer_never_starts_a_second_retry(execute, service, simulator, workflow_id, fault):
-    failed = simulator.start_execution(workflow_id, status="error")
-    simulator.inject(**fault, path="/retry$", after_processing=True)
-    with pytest.raises(AirflowFailException, match=f"look for an execution with retryOf {failed}"):
-        execute(ServiceRetryExecutionOperator, execution_id=failed)
-    assert [one.retry_of for one in service.executions.list()].count(failed) == 1
-
-
-def test_a_retry_that_takes_longer_than_the_timeout_never_starts_a_second(execute, service, simulator):
-    long = simulator.create_webhook_workflow("long", path="long", behaviour="long", seconds=30)["id"]
-    failed = simulator.start_execution(long, status="error")
-    with pytest.raises(AirflowFailException, match="may have been started and still run"):
-        execute(ServiceRetryExecutionOperator, execution_id=failed, timeout=0.3)
-    assert [one.retry_of for one in service.executions.list(status="running")] == [failed]
-
-
-def test_a_retry_that_goes_to_sleep_has_not_succeeded(execute, simulator):
-    waiting = simulator.create_webhook_workflow("waiting", path="waiting", behaviour="waiting")["id"]
-    failed = simulator.start_execution(waiting, status="error")
-    with pytest.raises(AirflowFailException, match="is 'waiting' and has not ended"):
-        execute(ServiceRetryExecutionOperator, execution_id=failed)
 
 
 # ---------------------------------------------------------------- stop
@@ -100,7 +49,7 @@ def test_stopping_one_that_succeeded_says_so(execute, simulator, workflow_id):
     assert execute(ServiceStopExecutionOperator, execution_id=execution)["status"] == "success"
 
 
-def test_stopping_one_that_does_not_exist(execute):
+def test_stopping_one_that_does_not_exist(execute, workflow_id):
     with pytest.raises(errors.ServiceNotFoundError, match="Failed to find execution to stop"):
         execute(ServiceStopExecutionOperator, execution_id=99)
     ignored = execute(ServiceStopExecutionOperator, execution_id=99, if_missing="ignore")

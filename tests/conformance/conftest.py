@@ -1,0 +1,120 @@
+"""One suite for the simulator and for the real server: what they must have in common, operation by operation.
+
+``pytest tests/conformance [--target simulator|2|1]``. A test says with ``@pytest.mark.covers("create_tag", ...)`` which
+operations it is about, and with ``needs=(...)`` which others it can not do without. Where the target's generation lacks
+one of them, or its edition refuses it, that refusal is checked and the test is not called. Nothing else skips.
+What setting up needs must be in fixtures of function scope: those of a wider scope are made before that check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_service.client.errors import ServiceNotLicensedError, ServiceNotOfferedError
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .expecting import unique
+from .recording import Showing, nothing_lost
+from .refusals import check_refusal
+from .tables import Tables
+from .target import LiveTarget, Progress, SimulatorTarget, Target
+from .workbench import Sleeper, Workbench, fall_asleep
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "covers(*operations, needs=()): the operations that a test is about")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The published contract is that of the generation that the simulator is modelled on."""
+    is_judge = collection_path.name == "test_published_contract.py"
+    return True if is_judge and config.getoption("--target") != "2" else None
+
+
+@pytest.fixture(scope="session")
+def shared_target(request: pytest.FixtureRequest, progress: Progress) -> Iterator[Target]:
+    """The running target; tests take ``service``."""
+    name = request.config.getoption("--target")
+    if name == "simulator":
+        with ServiceSimulator() as simulator:
+            target: Target = SimulatorTarget(simulator)
+            yield target
+            target.close()
+        return
+    from tests.live.servers import LiveServer
+
+    with LiveServer(name, progress=progress) as server:
+        target = LiveTarget(server, progress)
+        yield target
+        target.close()
+        target.kill()  # asked to stop, it would wait for what still runs
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_lose_nothing() -> Iterator[None]:
+    """Every answer in this suite survives the way through its model."""
+    with nothing_lost():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def showing(request: pytest.FixtureRequest, shared_target: Target) -> Iterator[Showing]:
+    """What the test is about; checks the refusal where the target does not have that, and ends the test there."""
+    showing = Showing(request.node)
+    wanted = (*showing.operations, *showing.needs)
+    refused = (
+        ("lacking", ServiceNotOfferedError, [name for name in wanted if not shared_target.offers(name)]),
+        ("gated", ServiceNotLicensedError, [name for name in wanted if shared_target.is_gated(name)]),
+    )
+    for outcome, error, operations in refused:
+        for operation in operations:
+            check_refusal(shared_target, operation, error)
+        if operations:
+            reason = f"{error.__name__} was seen"
+            showing.instead(outcome, operations, reason)
+            pytest.skip(f"{outcome}: {', '.join(operations)}: {reason}")
+    shared_target.showing = showing
+    yield showing
+    shared_target.showing = None
+
+
+@pytest.fixture
+def service(shared_target: Target, showing: Showing) -> Target:
+    """The service under test."""
+    return shared_target
+
+
+@pytest.fixture
+def bench(service: Target) -> Iterator[Workbench]:
+    """Makes workflows and runs, and takes them away after the test."""
+    bench = Workbench(service)
+    yield bench
+    bench.clean()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sleeper(shared_target: Target) -> Iterator[Sleeper]:
+    """A run that sleeps through the other tests, so that nobody has to wait for it."""
+    bench = Workbench(shared_target)
+    yield fall_asleep(bench)
+    bench.clean()
+
+
+@pytest.fixture
+def other_project(service: Target) -> Iterator[str]:
+    """The id of a project that is not the key owner's: the personal one of an invited user."""
+    email = f"{unique()}@example.com"
+    (invitation,) = service.client.users.create([{"email": email}])
+    yield next(project["id"] for project in service.projects() if email in project["name"])
+    service.client.users.delete(str(invitation.user.id))
+
+
+@pytest.fixture
+def tables(service: Target) -> Iterator[Tables]:
+    """Data tables that are gone after the test."""
+    tables = Tables(service)
+    yield tables
+    tables.clean()

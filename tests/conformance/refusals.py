@@ -1,0 +1,44 @@
+"""One well-formed call for each operation, to see it refused: no scope, no license, not in this generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceApiError
+from tests.unit.calling import C, P, T, U, V, W
+from tests.unit.operation_calls import CALLS
+
+from .expecting import NO_ID, NO_UUID
+from .target import Target
+
+_CALLS = {call.operation: call for call in CALLS}
+
+# The ids of the table are there to be encoded; a server that checks their form must let these through.
+_WELL_FORMED = {C: NO_ID, P: NO_ID, T: NO_ID, W: NO_ID, U: NO_UUID, V: NO_UUID}
+# The table shows every argument at once; these are refused before anything else.
+_TOO_MANY = {"export_n8n_package": {"project_ids", "folder_ids"}}
+
+
+def call(client: ServiceClient, operation: str) -> Any:
+    """Call an operation with arguments that are well-formed and name nothing that exists."""
+    row = _CALLS[operation]
+    resource, method = row.calls.split(".")
+    args = [_WELL_FORMED.get(value, value) if isinstance(value, str) else value for value in row.args]
+    options = {name: value for name, value in row.options.items() if name not in _TOO_MANY.get(operation, ())}
+    result = getattr(getattr(client, resource), method)(*args, **options)
+    return list(result) if isinstance(result, Iterator) else result
+
+
+def check_refusal(target: Target, operation: str, error: type[ServiceApiError], key: str = "") -> ServiceApiError:
+    """See an operation refused with exactly this error.
+
+    :param key: key to call it with; the one with all scopes when empty.
+    """
+    with pytest.raises(error) as caught:
+        call(target.client_for(key) if key else target.client, operation)
+    assert type(caught.value) is error
+    return caught.value

@@ -1,0 +1,295 @@
+"""The service that the suite runs against: the simulator, or a real server of one of two generations."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import requests
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.simulator.gateway import OPERATIONS
+from airflow_provider_service.simulator.server import ServiceSimulator
+from tests.unit.contract import CONTRACT
+
+from .differences import GATED, difference
+
+if TYPE_CHECKING:
+    from tests.live.servers import LiveServer
+
+    from .recording import Showing
+
+T = TypeVar("T")
+Progress = Callable[[str], None]
+#: Gets every answer that a client of a target was given; its ``request`` is what was sent.
+Listener = Callable[[requests.Response], None]
+
+KEY_HEADER = "X-N8N-API-KEY"
+_WAIT_SECONDS = 20.0
+
+
+class Target:
+    """A running service. Children say how it is run.
+
+    - ``name``: ``simulator``, ``2`` or ``1``; ``free_edition``: whether gated operations are refused.
+    - ``base_url``, ``api_key`` (all scopes), ``key_header``.
+    - ``listeners``: called with every answer to a client of this target.
+    """
+
+    name: str
+    free_edition: bool
+    key_header = KEY_HEADER
+
+    def __init__(self) -> None:
+        self.listeners: list[Listener] = []
+        self.showing: Showing | None = None
+        self._clients: dict[str, ServiceClient] = {}
+        self._keys_without: dict[str, str] = {}
+        self._session = requests.Session()
+        self._session.trust_env = False
+
+    # ------------------------------------------------------------ what children provide
+
+    @property
+    def base_url(self) -> str:
+        """Address without a path."""
+        raise NotImplementedError
+
+    @property
+    def api_key(self) -> str:
+        """A key with all scopes."""
+        raise NotImplementedError
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """Every scope that a key can hold."""
+        raise NotImplementedError
+
+    def create_key(self, scopes: Iterable[str]) -> str:
+        """Make a key that holds only these scopes."""
+        raise NotImplementedError
+
+    def offers(self, operation: str) -> bool:
+        """Whether this generation has the operation."""
+        raise NotImplementedError
+
+    def own(self, *, concurrency_limit: int | None = None, licensed: bool = False) -> AbstractContextManager[OwnTarget]:
+        """A fresh service of the same kind, that a test may kill and restart.
+
+        :param concurrency_limit: production runs at a time.
+        :param licensed: whether licensed features work, where that can be had.
+        """
+        raise NotImplementedError
+
+    def projects(self) -> list[dict[str, Any]]:
+        """Every project, each with ``id``, ``name`` and ``type``, whether or not the edition shows them."""
+        raise NotImplementedError
+
+    def pass_time(self, seconds: float) -> None:
+        """Let the service's clock go on; a real server's needs that time, so say afterwards what is waited for."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ using it
+
+    @property
+    def client(self) -> ServiceClient:
+        """A client with all scopes."""
+        return self.client_for(self.api_key)
+
+    def client_for(self, key: str) -> ServiceClient:
+        """A client with a key of its own. It gives up at once, so that a failure is seen and not repeated."""
+        if key not in self._clients:
+            self._clients[key] = self.client_of(api_key=key)
+        return self._clients[key]
+
+    def client_of(self, **settings: Any) -> ServiceClient:
+        """The same with other settings of the connection; the caller closes it."""
+        usual = {"base_url": self.base_url, "api_key": self.api_key, "api_key_header": self.key_header}
+        client = ServiceClient(ServiceConfig(**{**usual, "retry_deadline": 0, "timeout": 60, **settings}))
+        client.transport._session.trust_env = False
+        client.transport._session.hooks["response"].append(self._heard)
+        return client
+
+    def key_without(self, scope: str) -> str:
+        """A key that holds every scope but one."""
+        if scope not in self._keys_without:
+            self._keys_without[scope] = self.create_key(self.scopes - {scope})
+        return self._keys_without[scope]
+
+    def _heard(self, response: requests.Response, **_options: Any) -> None:
+        for listener in self.listeners:
+            listener(response)
+
+    def raw(self, method: str, path: str, *, key: str | None = "", **options: Any) -> requests.Response:
+        """Send a request below the API root as it stands, for shapes that the client hides.
+
+        :param path: with the query string, which is sent as it is.
+        :param key: the key to send; the one with all scopes when empty, none when None.
+        """
+        headers = {} if key is None else {self.key_header: key or self.api_key}
+        headers.update(options.pop("headers", {}))
+        return self.outside(method, f"/api/v1{path}", headers=headers, **options)
+
+    def outside(self, method: str, path: str, **options: Any) -> requests.Response:
+        """Send a request below the base URL, without the key: health, webhooks."""
+        return self._session.request(method, self.base_url + path, **{"timeout": 60, **options})
+
+    def differs(self, topic: str) -> bool:
+        """Whether this target is known to differ in a topic; the reason goes into the record of the run."""
+        found = difference(topic, self.name)
+        if found and self.showing:
+            self.showing.differs(found.operation, found.reason)
+        return found is not None
+
+    def is_gated(self, operation: str) -> bool:
+        """Whether the free edition refuses the operation."""
+        return self.free_edition and operation in GATED
+
+    def close(self) -> None:
+        """Close the connections of all clients."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        self._session.close()
+
+
+class OwnTarget(Target):
+    """A target of a test's own."""
+
+    def kill(self) -> None:
+        """End it as a power cut does."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Start it again with its data; returns when it accepts connections, which is before it is ready."""
+        raise NotImplementedError
+
+
+class SimulatorTarget(OwnTarget):
+    """The simulator, in this process, with all features licensed unless it was made otherwise."""
+
+    name = "simulator"
+
+    def __init__(self, simulator: ServiceSimulator) -> None:
+        super().__init__()
+        self.simulator = simulator
+        self.free_edition = not simulator.state.licensed
+
+    @property
+    def base_url(self) -> str:
+        return self.simulator.base_url
+
+    @property
+    def api_key(self) -> str:
+        return self.simulator.api_key
+
+    @cached_property
+    def scopes(self) -> frozenset[str]:
+        return frozenset(scope for operation in OPERATIONS.values() for scope in operation.scopes)
+
+    def create_key(self, scopes: Iterable[str]) -> str:
+        return self.simulator.create_key(scopes)
+
+    def offers(self, operation: str) -> bool:
+        return True
+
+    @contextmanager
+    def own(self, *, concurrency_limit: int | None = None, licensed: bool = True) -> Iterator[OwnTarget]:
+        with ServiceSimulator(concurrency_limit=concurrency_limit, licensed=licensed) as simulator:
+            target = SimulatorTarget(simulator)
+            yield target
+            target.close()
+
+    def projects(self) -> list[dict[str, Any]]:
+        return list(self.simulator.state.projects.all())
+
+    def pass_time(self, seconds: float) -> None:
+        self.simulator.clock.advance(seconds)
+
+    def kill(self) -> None:
+        """It dies and comes back in one step: see :meth:`restart`."""
+
+    def restart(self) -> None:
+        self.simulator.restart(boot_seconds=0.5)
+
+
+class LiveTarget(OwnTarget):
+    """A real server; nothing of it is licensed."""
+
+    free_edition = True
+
+    def __init__(self, server: LiveServer, progress: Progress) -> None:
+        super().__init__()
+        self.server = server
+        self.name = server.generation.name
+        self._progress = progress
+
+    @property
+    def base_url(self) -> str:
+        return self.server.base_url
+
+    @property
+    def api_key(self) -> str:
+        return self.server.api_key
+
+    @cached_property
+    def scopes(self) -> frozenset[str]:
+        return frozenset(self.server.scopes)
+
+    def create_key(self, scopes: Iterable[str]) -> str:
+        return self.server.create_key(scopes)
+
+    def offers(self, operation: str) -> bool:
+        fact = CONTRACT[operation]
+        return (fact["method"], blank(fact["path"])) in self._published
+
+    @cached_property
+    def _published(self) -> frozenset[tuple[str, str]]:
+        paths = self.server.openapi()["paths"]
+        return frozenset((method.upper(), blank(path)) for path, item in paths.items() for method in item)
+
+    @contextmanager
+    def own(self, *, concurrency_limit: int | None = None, licensed: bool = False) -> Iterator[OwnTarget]:
+        from tests.live.servers import LiveServer
+
+        assert not licensed, "a real server has no license here"
+        limit = {} if concurrency_limit is None else {"N8N_CONCURRENCY_PRODUCTION_LIMIT": str(concurrency_limit)}
+        with LiveServer(self.server.generation, environment=limit, progress=self._progress) as server:
+            target = LiveTarget(server, self._progress)
+            yield target
+            target.close()
+            target.kill()  # asked to stop, it would wait for what still runs
+
+    def projects(self) -> list[dict[str, Any]]:
+        return self.server.owner.projects()
+
+    def pass_time(self, seconds: float) -> None:
+        """Its clock is the real one: whoever waits for something polls for it."""
+
+    def kill(self) -> None:
+        self.server.halt(kill=True)
+
+    def restart(self) -> None:
+        self.server.resume()
+
+
+def blank(path: str) -> str:
+    """A path template without the names of its parameters, which the documents write in several ways."""
+    return re.sub(r"{[^}]*}", "{}", path)
+
+
+def until(probe: Callable[[], T | None], *, seconds: float = _WAIT_SECONDS, what: str) -> T:
+    """Call ``probe`` until it answers something true, and return that.
+
+    :param seconds: deadline.
+    :param what: what is waited for, for the failure.
+    """
+    deadline = time.monotonic() + seconds
+    while not (answer := probe()):
+        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
+        time.sleep(0.05)
+    return answer

@@ -1,0 +1,118 @@
+"""Where the data of an execution holds what the provider reads: the run's key, its failure, its output."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+
+import pytest
+
+from airflow_provider_service.client.run_data import failure_of, last_output
+from airflow_provider_service.client.runs import RUN_KEY_HEADER, EarlierRuns, RunKey, find_earlier_runs
+
+from .expecting import unique
+from .target import Target, until
+from .workbench import LONG_WAIT, Workbench, code, done, stop_and_error, wait, webhook
+
+
+def start(bench: Workbench, *nodes: dict[str, object]) -> str:
+    """Start a run; the id of its execution."""
+    return bench.start(bench.publish(webhook(unique()), *nodes))
+
+
+def search(service: Target, workflow_id: str, key: RunKey, since: datetime | None = None) -> EarlierRuns | None:
+    """One search for the runs of a task; None when it has found none and would look again."""
+    stopped = threading.Event()
+    stopped.set()
+    try:
+        return find_earlier_runs(service.client, workflow_id, key, since, stopped)
+    except InterruptedError:
+        return None
+
+
+@pytest.mark.covers("list_executions")
+@pytest.mark.parametrize(
+    ("nodes", "status"),
+    [
+        ([wait(30)], "running"),
+        ([wait(LONG_WAIT * 10)], "waiting"),
+        ([done()], "success"),
+        ([stop_and_error()], "error"),
+    ],
+    ids=["running", "waiting", "success", "error"],
+)
+def test_a_run_is_found_by_its_key(
+    bench: Workbench, service: Target, nodes: list[dict[str, object]], status: str
+) -> None:
+    flow, key = bench.publish(webhook(unique()), *nodes), RunKey(unique("key"), 3)
+    bench.call(flow, headers={RUN_KEY_HEADER: key.header})
+    if status == "waiting" and service.differs("list of waiting executions"):
+        return
+    runs = until(lambda: search(service, flow.id, key), what="the run")
+    ((execution, attempt),) = runs.found
+    assert (attempt, runs.unreadable) == (3, [])
+    started = bench.reaches(execution.id, status).started_at
+    assert started is not None
+    again = search(service, flow.id, key, started - timedelta(minutes=1))
+    assert again is not None
+    assert [(run.execution.id, run.execution.status) for run in again.found] == [(execution.id, status)]
+    assert search(service, flow.id, key, started + timedelta(minutes=1)) is None
+    assert search(service, flow.id, RunKey(unique("other"), 1)) is None
+
+
+@pytest.mark.covers("list_executions", "stop_execution")
+def test_a_canceled_run_is_found_by_its_key(bench: Workbench, service: Target) -> None:
+    flow, key = bench.publish(webhook(unique()), wait(30)), RunKey(unique("key"), 1)
+    bench.call(flow, headers={RUN_KEY_HEADER: key.header})
+    (run,) = until(lambda: search(service, flow.id, key), what="the run").found
+    service.client.executions.stop(run.execution.id)
+    bench.reaches(run.execution.id, "canceled")
+    found = search(service, flow.id, key)
+    assert found is not None
+    assert [one.execution.status for one in found.found] == ["canceled"]
+
+
+@pytest.mark.covers("get_execution")
+def test_the_failure_of_a_node_that_stops(bench: Workbench) -> None:
+    execution = bench.finished(start(bench, done(), stop_and_error("Out of stock")))
+    assert failure_of(execution) == ("Stop", "Out of stock")
+
+
+@pytest.mark.covers("get_execution")
+def test_the_failure_of_a_code_node(bench: Workbench, service: Target) -> None:
+    execution = bench.finished(start(bench, code('throw new Error("broken")')))
+    assert failure_of(execution) == ("Code", "broken [line 1]")
+    data = execution.data
+    assert data is not None
+    # Its error does not name the node.
+    assert ("node" in data["resultData"]["error"]) is service.differs("error of a code node")
+
+
+@pytest.mark.covers("get_execution", "stop_execution")
+def test_the_failure_of_a_stopped_run(bench: Workbench, service: Target) -> None:
+    execution_id = start(bench, wait(30))
+    service.client.executions.stop(execution_id)
+    bench.reaches(execution_id, "canceled")
+    failure = failure_of(service.client.executions.get(execution_id, include_data=True))
+    assert failure.message in (None, "The execution was cancelled manually")
+
+
+@pytest.mark.covers("get_execution")
+def test_the_output_of_the_last_node(bench: Workbench) -> None:
+    flow = bench.publish(webhook(unique()), done())
+    execution = bench.finished(bench.start(flow))
+    (item,) = last_output(execution)
+    assert item["executionMode"] == "production"
+
+
+@pytest.mark.covers("get_execution")
+def test_custom_data_is_there_after_the_run(bench: Workbench) -> None:
+    node = {
+        "name": "Mark",
+        "type": "n8n-nodes-base.executionData",
+        "typeVersion": 1,
+        "position": [400, 0],
+        "parameters": {"operation": "save", "dataToSave": {"values": [{"key": "order", "value": "A-1"}]}},
+    }
+    execution = bench.finished(start(bench, node))
+    assert execution.custom_data == {"order": "A-1"}

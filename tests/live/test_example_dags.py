@@ -1,0 +1,183 @@
+"""The example DAGs, run by Airflow against the real server.
+
+The free edition has no source control: the pull, and nothing else, is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.errors import ServiceConflictError
+from airflow_provider_service.client.lookup import find_data_table, find_workflow
+from airflow_provider_service.client.run_data import last_output
+from scripts.dag_runner import TaskRun, migrate, run_dag
+
+from .servers import LiveServer, wait_until
+
+EXAMPLE_DAGS = Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+# The older generation has no data tables, and nothing that stops executions.
+LACKING = {
+    "1": {
+        "example_service_export_table",
+        "example_service_housekeeping",
+        "example_service_main_job",
+        "example_service_upsert_rows",
+    }
+}
+
+Run = Callable[..., tuple[str, dict[str, set[str]]]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def database() -> None:
+    """Airflow's metadata database."""
+    migrate(Path(os.environ["AIRFLOW_HOME"]))
+
+
+@pytest.fixture(autouse=True)
+def connection(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection that the examples use."""
+    fields = {
+        "conn_type": "service",
+        "host": live_server.base_url,
+        "password": live_server.api_key,
+        "extra": {"api_key_header": live_server.api_key_header},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(fields))
+
+
+@pytest.fixture(autouse=True)
+def client(live_server: LiveServer) -> Iterator[ServiceClient]:
+    """A client that sees what the server holds; all of it is gone after the test."""
+    config = ServiceConfig(
+        base_url=live_server.base_url, api_key=live_server.api_key, api_key_header=live_server.api_key_header
+    )
+    with ServiceClient(config) as client:
+        yield client
+        for workflow in list(client.workflows.list()):
+            client.workflows.deactivate(workflow.id)
+            wait_until(lambda one=workflow.id: deleted(client, one), seconds=10, what="the deletion of a workflow")
+        if live_server.generation.name != "1":
+            for table in list(client.data_tables.list()):
+                client.data_tables.delete(table.id)
+
+
+def deleted(client: ServiceClient, workflow_id: str) -> bool:
+    """Delete a workflow, unless it is still being unpublished."""
+    try:
+        client.workflows.delete(workflow_id)
+    except ServiceConflictError:
+        return False
+    return True
+
+
+@pytest.fixture
+def run(live_server: LiveServer) -> Run:
+    """``run("example_name", **conf)`` runs an example: the state of the run, and of its tasks by their ids."""
+
+    def run_example(name: str, *, pretend: str | None = None, **conf: Any) -> tuple[str, dict[str, set[str]]]:
+        state, runs = run_dag(EXAMPLE_DAGS / f"{name}.py", conf, pretend=pretend)
+        lacking = name in LACKING.get(live_server.generation.name, ())
+        if lacking:
+            assert state == "failed"
+            pytest.skip(f"this generation does not offer what {name} needs, and the DAG failed")
+        assert all(one.tries <= 1 for one in runs), runs
+        return state, by_task(runs)
+
+    return run_example
+
+
+def by_task(runs: list[TaskRun]) -> dict[str, set[str]]:
+    states: dict[str, set[str]] = {}
+    for one in runs:
+        states.setdefault(one.task_id, set()).add(one.state)
+    return states
+
+
+def test_first(run: Run, client: ServiceClient) -> None:
+    hook = {
+        "name": "Webhook",
+        "type": "n8n-nodes-base.webhook",
+        "typeVersion": 2,
+        "position": [0, 0],
+        "webhookId": "7a0e1c5e-6a52-4d0e-9a55-0f1e7a3c2b11",
+        "parameters": {"httpMethod": "POST", "path": "nightly-sync", "options": {}},
+    }
+    workflow = client.workflows.create("Nightly sync", [hook], {}, {})
+    client.workflows.activate(workflow.id)
+    state, tasks = run("example_service_first")
+    assert (state, tasks) == ("success", {"run": {"success"}})
+    assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"]
+
+
+def test_activate_and_wait_twice(run: Run, client: ServiceClient) -> None:
+    for count in (1, 2):
+        state, tasks = run("example_service_activate_and_wait")
+        assert (state, set().union(*tasks.values())) == ("success", {"success"})
+        workflow = find_workflow(client, "Airflow example: activate and wait")
+        assert workflow is not None
+        assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"] * count
+
+
+def test_run_and_wait(run: Run, client: ServiceClient) -> None:
+    state, tasks = run("example_service_run_and_wait")
+    assert (state, set().union(*tasks.values())) == ("success", {"success"})
+    workflow = find_workflow(client, "Airflow example: run and wait")
+    assert workflow is not None
+    (execution,) = client.executions.list(workflow_id=workflow.id, include_data=True)
+    assert last_output(execution) == [{"day": "2026-01-31", "orders": 3}]
+
+
+def test_fan_out(run: Run, client: ServiceClient) -> None:
+    state, tasks = run("example_service_fan_out", parts=3)
+    assert (state, set().union(*tasks.values())) == ("success", {"success"})
+    workflow = find_workflow(client, "Airflow example: fan out")
+    assert workflow is not None
+    assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"] * 3
+
+
+def test_upsert_rows_twice_and_export_them(run: Run, client: ServiceClient, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert run("example_service_upsert_rows")[0] == "success"
+        table = find_data_table(client, "airflow_example_orders")
+        assert table is not None
+        assert len(list(client.data_table_rows.list(table.id))) == 15
+
+    assert run("example_service_export_table", folder=str(tmp_path))[0] == "success"
+    lines = (tmp_path / "airflow_example_orders.csv").read_text().splitlines()
+    assert len(lines) == 16
+
+
+def test_housekeeping(run: Run) -> None:
+    state, tasks = run("example_service_housekeeping")
+    assert (state, set().union(*tasks.values())) == ("success", {"success"})
+
+
+def test_nightly_audit_but_for_the_pull(run: Run) -> None:
+    state, tasks = run("example_service_nightly_audit", pretend="^pull$")
+    assert (state, tasks) == ("success", {"pull": {"success"}, "audit": {"success"}})
+
+
+def test_main_job_without_source_control(run: Run, client: ServiceClient) -> None:
+    state, tasks = run("example_service_main_job", pull=False)
+    assert state == "success", tasks
+    assert tasks.pop("pull_source_control") == {"skipped"}
+    assert set().union(*tasks.values()) == {"success"}
+    table = find_data_table(client, "airflow_example_stock")
+    assert table is not None
+    assert sum(1 for _ in client.data_table_rows.list(table.id)) == 100
+    workflow = find_workflow(client, "Airflow example: main job")
+    assert workflow is not None
+    assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLE_DAGS.glob("example_*.py")), ids=lambda path: path.stem)
+def test_every_example_is_run(path: Path) -> None:
+    assert f'run("{path.stem}"' in Path(__file__).read_text()
