@@ -99,7 +99,7 @@ def _was_sent(error: requests.ConnectionError) -> bool:
 def _root_cause(error: BaseException) -> str:
     """The innermost message, without the URL and object reprs that wrap it."""
     cause = _innermost(error)
-    return re.sub(r"<[^>]*>:?\s*", "", str(cause)) or type(cause).__name__
+    return re.sub(r"<[^>]*>:?\s*|HTTPS?Connection(Pool)?\([^)]*\):\s*", "", str(cause)) or type(cause).__name__
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -141,12 +141,28 @@ def _meaning(
             "this server does not offer the operation",
             "It may be of an older version",
         )
+    if status == HTTPStatus.BAD_REQUEST and (message or "").startswith("Unknown query parameter"):
+        # Also where an older server takes the last part of a path that it lacks for an id.
+        return (
+            errors.ServiceNotOfferedError,
+            "this server does not offer the operation with this parameter",
+            "It may be of an older version",
+        )
+    if status == HTTPStatus.UNAUTHORIZED and "not licensed" in (message or ""):  # so an older server says
+        return _meaning_of_forbidden(message or "", scope)
     if status == HTTPStatus.UNAUTHORIZED:
         return (
             errors.ServiceUnauthorizedError,
             "the key was refused",
             "It may be mistyped, expired or deleted, or sent in the wrong header: see the connection's "
             "password and its extra 'api_key_header' (n8n expects X-N8N-API-KEY)",
+        )
+    if status == HTTPStatus.FORBIDDEN and _body(response).get("reason") == "insufficient_api_key_scope":
+        return (
+            errors.ServiceMissingScopeError,
+            f"the change was saved as a draft, but the key lacks the scope {describe_scope('workflow:activate')} "
+            "to put it live",
+            "Give the key that scope, or update with publish_if_active=False",
         )
     if status == HTTPStatus.FORBIDDEN:
         return _meaning_of_forbidden(message or "", scope)
@@ -177,20 +193,25 @@ def message_of(response: requests.Response, secret: str | None = None) -> str | 
 
 
 def _raw_message(response: requests.Response, secret: str | None) -> str:
-    if _is_json(response):
-        try:
-            body = response.json()
-        except ValueError:
-            body = None
-        if isinstance(body, dict) and isinstance(body.get("message"), str):
-            return _masked(str(body["message"]), secret)
+    message = _body(response).get("message")
+    if isinstance(message, str):
+        return masked(message, secret)
     # Masked before it is cut, lest a part of the key stay.
-    text = _masked(response.text, secret)[: MAX_MESSAGE_CHARS * 8]
+    text = masked(response.text, secret)[: MAX_MESSAGE_CHARS * 8]
     return re.sub(r"<[^>]*>", " ", text) if "html" in _content_type(response) else text
 
 
-def _masked(text: str, secret: str | None) -> str:
+def masked(text: str, secret: str | None) -> str:
+    """The text without the key."""
     return text.replace(secret, "***") if secret else text
+
+
+def _body(response: requests.Response) -> dict[str, Any]:
+    try:
+        body = response.json() if _is_json(response) else None
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {}
 
 
 def _is_json(response: requests.Response) -> bool:

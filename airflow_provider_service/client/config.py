@@ -14,6 +14,8 @@ from airflow_provider_service.client.errors import ServiceConfigError
 DEFAULT_API_KEY_HEADER = "X-SERVICE-API-KEY"
 
 _API_ROOT = re.compile(r"/api/v(?P<version>\d+)$")
+# Labels of at most 63 characters, or an IPv6 address.
+_HOST = re.compile(r"(?!.{254})([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]*:[0-9a-f:.]+")
 _FLAGS = {"true": True, "false": False}
 
 
@@ -74,19 +76,21 @@ class ServiceConfig(BaseModel):
     def _address(cls, value: str | None) -> str | None:
         if value is None:
             return None
+        value = value.strip()
         try:
-            parts = urlsplit(value.strip())
+            parts = urlsplit(value)
             port = f":{parts.port}" if parts.port else ""
         except ValueError:  # its text holds the value
             raise ValueError("is not a valid address; is the port a number up to 65535?") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        name = parts.hostname or ""
+        if parts.scheme not in ("http", "https") or not _HOST.fullmatch(name) or not value.isprintable():
             raise ValueError("must be an address such as https://service.example.com/prefix")
         if parts.username or parts.password:
             raise ValueError("must not hold a user or password; the key belongs in the password field")
         if parts.query or parts.fragment:
             raise ValueError("must not hold a query or fragment")
         path = _API_ROOT.sub("", parts.path.rstrip("/"))
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        host = f"[{name}]" if ":" in name else name
         return f"{parts.scheme}://{host}{port}{path}"
 
     @field_validator("api_key")
@@ -119,10 +123,14 @@ class ServiceConfig(BaseModel):
         return self.webhook_url or self.base_url
 
 
+#: Settings beside the address and the key.
+EXTRAS = ServiceConfig.model_fields.keys() - {"base_url", "api_key"}
+
+
 def _problem(error: Any) -> str:
     field = ".".join(map(str, error["loc"])) or "fields"
     if error["type"] == "extra_forbidden":
-        return f"unknown field '{field}'; known are {', '.join(ServiceConfig.model_fields)}"
+        return f"unknown field '{field}'; known are {', '.join(sorted(EXTRAS))}"
     if error["type"] == "missing":
         return f"field '{field}' is missing"
     return f"field '{field}': {error['msg'].removeprefix('Value error, ')}"

@@ -111,7 +111,7 @@ class ServiceMissingScopeError(ServiceForbiddenError):
 
 
 class ServiceNotLicensedError(ServiceForbiddenError):
-    """403: the plan of the server does not include the feature."""
+    """403, or 401 of an older server: the plan of the server does not include the feature."""
 
 
 class ServiceNotFoundError(ServiceApiError):
@@ -119,7 +119,7 @@ class ServiceNotFoundError(ServiceApiError):
 
 
 class ServiceNotOfferedError(ServiceApiError):
-    """404 or 405 on the route itself: this server's generation does not offer the operation."""
+    """404 or 405 on the route itself, or 400 for a parameter: this server's generation does not offer it."""
 
 
 class ServiceConflictError(ServiceApiError):

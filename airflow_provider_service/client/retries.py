@@ -10,30 +10,35 @@ import threading
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_service.client import errors
-from airflow_provider_service.client.runs import FAILED_STATUSES, list_since
-from airflow_provider_service.client.starting import (
-    SETTLING_SECONDS,
-    ServiceRunNotFoundError,
-    answer_or_found,
-    search_for,
-)
+from airflow_provider_service.client import errors, starting
+from airflow_provider_service.client.runs import FAILED_STATUSES, began_before, list_back
+from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotStartedError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution
 
 
-def find_retries(client: ServiceClient, original: Execution, since: datetime | None) -> list[Execution]:
+def find_earlier_retry(
+    client: ServiceClient, original: Execution, since: datetime | None, stopped: threading.Event
+) -> Execution | None:
+    """Find the newest retry of an execution that began since a moment and has not failed.
+
+    Looks long enough for a call that was on its way when its attempt was killed.
+    """
+    is_older = began_before(since)
+
+    def going_on() -> Execution | None:
+        retries = find_retries(client, original)
+        return next((one for one in retries if one.status not in FAILED_STATUSES and not is_older(one)), None)
+
+    return starting.search_for(going_on, starting.SETTLING_SECONDS, stopped)
+
+
+def find_retries(client: ServiceClient, original: Execution) -> list[Execution]:
     """Find the executions that retry another one, newest first."""
-    workflow_id = original.workflow_id or ""
-    found = [one for one in list_since(client, workflow_id, since) if one.retry_of == original.id]
-    return sorted(found, key=lambda one: int(one.id), reverse=True)
-
-
-def going_on(retries: list[Execution]) -> Execution | None:
-    """The newest retry that has not failed."""
-    return next((one for one in retries if one.status not in FAILED_STATUSES), None)
+    listed = list_back(client, original.workflow_id or "", lambda one: int(one.id) <= int(original.id))
+    return sorted((one for one in listed if one.retry_of == original.id), key=lambda one: int(one.id), reverse=True)
 
 
 class RetryStarter:
@@ -60,32 +65,51 @@ class RetryStarter:
         self._load_workflow = load_workflow
         self._timeout = timeout
         self._stopped = stopped
-        self._known: frozenset[str] = frozenset()
+        self._known = frozenset(one.id for one in find_retries(client, original))
 
     def start(self) -> str:
         """Start the retry and return the id of the new execution. Never calls twice.
 
         :raises ServiceConflictError: the execution is queued, succeeded, or its data was not kept.
-        :raises ServiceRunNotFoundError: the call got no answer and no new execution can be found.
+        :raises ServiceRunNotStartedError: the call got no answer and nothing was started.
+        :raises ServiceRunNotFoundError: the call got no answer, and what it may have started can not be found.
+        :raises InterruptedError: given up early.
         """
-        self._known = frozenset(one.id for one in find_retries(self._client, self._original, None))
         try:
-            answer, found = answer_or_found(self._send, self._search, self._stopped)
+            answer, found = starting.answer_or_found(self._send, self._search, self._stopped)
         except errors.ServiceApiError as error:
             if error.not_processed:
                 raise
-            answer, found = None, search_for(self._search, SETTLING_SECONDS, self._stopped)
+            found = starting.search_for(self._search, starting.SETTLING_SECONDS, self._stopped)
             if found is None:
-                raise ServiceRunNotFoundError(
-                    f"{error}; no retry of execution {self._original.id} can be found, and it was not asked for again"
-                ) from error
-        return found or (answer.id if answer else "")
+                raise self._lost(error) from error
+            return found
+        return answer.id if answer is not None else str(found)
+
+    def find(self, client: ServiceClient) -> str | None:
+        """The execution that this attempt has started, if it can be seen."""
+        retries = find_retries(client, self._original)
+        return next((one.id for one in retries if one.id not in self._known), None)
+
+    def _search(self) -> str | None:
+        return self.find(self._client)
 
     def _send(self) -> Execution:
         return self._client.executions.retry(
             self._original.id, load_workflow=self._load_workflow, timeout=self._timeout
         )
 
-    def _search(self) -> str | None:
-        retries = find_retries(self._client, self._original, None)
-        return next((one.id for one in retries if one.id not in self._known), None)
+    def _lost(self, error: errors.ServiceApiError) -> Exception:
+        if keeps_executions(self._client, self._original):
+            return ServiceRunNotStartedError(f"{error}; no retry of execution {self._original.id} was started")
+        return ServiceRunNotFoundError(
+            f"{error}; a retry of execution {self._original.id} may have been started, which its workflow does not keep"
+        )
+
+
+def keeps_executions(client: ServiceClient, execution: Execution) -> bool:
+    """Whether the workflow of an execution keeps its executions; no when that can not be read."""
+    try:
+        return client.workflows.get(execution.workflow_id or "").keeps_executions
+    except (errors.ServiceApiError, errors.ServiceInputError):
+        return False

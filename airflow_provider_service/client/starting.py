@@ -2,60 +2,86 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TypeVar
 
+from airflow_provider_service.client.errors import ServiceApiError
+
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
-Search = Callable[[], "str | None"]
 
 # An answer is awaited this long before a search runs beside it: some calls are answered when the run has ended.
 PATIENCE_SECONDS = 1.0
 MAX_SEARCH_PAUSE = 5.0
 # A call that got no answer may still be on its way: it is looked for at least this long before it counts as lost.
 SETTLING_SECONDS = 3.0
+# An answered call has its execution; it only has to become visible.
+VISIBLE_WITHIN_SECONDS = 30.0
 
 
 class ServiceRunNotFoundError(Exception):
-    """A start was asked for, but no execution of it can be found. It may have run."""
+    """A start was asked for, but no execution of it can be found. It may have run, so asking again may double it."""
 
 
 class ServiceRunNotStartedError(Exception):
-    """The call did not reach the workflow; no execution was made."""
+    """A start was asked for, and provably no execution was made."""
 
 
-def answer_or_found(send: Callable[[], T], search: Search, stopped: threading.Event) -> tuple[T | None, str | None]:
+def answer_or_found(
+    send: Callable[[], T], search: Callable[[], str | None], stopped: threading.Event
+) -> tuple[T | None, str | None]:
     """Send a call and wait for its answer, or for the search to find what it started, whichever comes first.
 
     :param send: makes the call; what it raises is raised here.
     :param search: returns the id of the started execution, or None.
     :param stopped: set from outside to give up.
     :returns: the answer and None, or None and the id that was found.
-    :raises ServiceRunNotFoundError: given up while neither was there.
+    :raises ServiceRunNotFoundError: the search is refused.
+    :raises InterruptedError: given up; when that was before the call, nothing was sent.
     """
+    if stopped.is_set():
+        raise InterruptedError("the task was killed before it started anything")
     call = _in_background(send)
     pause = PATIENCE_SECONDS
     while not stopped.is_set():
         if wait([call], timeout=pause).done:
             return call.result(), None
-        found = search()
+        found = _tolerant(search)
         if found is not None:
             return None, found
         pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
-    raise ServiceRunNotFoundError("the task was stopped before it was known which execution it had started")
+    raise InterruptedError("the task was killed before it was known which execution it had started")
 
 
-def search_for(search: Search, seconds: float, stopped: threading.Event) -> str | None:
-    """Search again and again for a number of seconds; the id that was found, or None."""
+def search_for(search: Callable[[], T | None], seconds: float, stopped: threading.Event) -> T | None:
+    """Search again and again for a number of seconds, and once more at their end; what was found, or None.
+
+    An execution can slip between the lists that one search reads, so that a single one does not prove a thing.
+    """
     deadline = time.monotonic() + seconds
-    pause = 0.1
+    pause = min(0.1, seconds / 2)
     while True:
+        remaining = deadline - time.monotonic()
         found = search()
-        if found is not None or time.monotonic() >= deadline or stopped.wait(pause):
+        if found is not None or remaining <= 0 or stopped.wait(min(pause, remaining)):
             return found
         pause = min(pause * 2, 1.0)
+
+
+def _tolerant(search: Callable[[], str | None]) -> str | None:
+    """Search while the call is still open: a search that fails is no reason to give up, or to call again."""
+    try:
+        return search()
+    except ServiceApiError as error:
+        if error.not_processed and not error.repeat_may_help:
+            raise ServiceRunNotFoundError(f"a run was asked for, and can not be looked for: {error}") from error
+        log.warning("The started execution could not be looked for: %s", error)
+        return None
 
 
 def _in_background(work: Callable[[], T]) -> Future[T]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -36,7 +39,9 @@ WEBHOOK_LIVE_SECONDS = 15.0
 # Methods whose repetition leaves the server as one call would.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
-_METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
+MAX_ID_CHARS = 300
+# Written by whoever calls, with {} for each id; everything else in it goes out as it stands.
+_PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
 
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
@@ -47,6 +52,10 @@ class _SameOriginSession(requests.Session):
     ``requests`` drops only ``Authorization`` on the way to another host; the key travels in a header of its own.
     """
 
+    def __init__(self, config: ServiceConfig) -> None:
+        super().__init__()
+        self._config = config
+
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         target = super().get_redirect_target(resp)
         if target is None:
@@ -55,10 +64,11 @@ class _SameOriginSession(requests.Session):
         if resp.request.method == "GET" and _origin(absolute) == _origin(resp.url):
             return target
         resp.close()
+        address = answers.masked(absolute.partition("?")[0], self._config.api_key.get_secret_value())
         raise ServiceRedirectError(
-            f"redirected to {absolute.partition('?')[0]}, which was not followed so that the key stays here",
+            f"redirected to {address}; only reads follow a redirect, and only within the same origin",
             method=resp.request.method or "",
-            path=urlsplit(resp.url).path,
+            path=urlsplit(resp.url.removeprefix(self._config.api_root)).path,
             status=resp.status_code,
             hint="Set the connection's host to the final address of the service",
         )
@@ -82,7 +92,7 @@ class Transport:
         self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
         self._retrying_webhooks = _retrying(False, min(config.retry_deadline, WEBHOOK_LIVE_SECONDS), sleep)
         self._last_use = 0.0
-        self._session = _SameOriginSession()
+        self._session = _SameOriginSession(config)
         adapter = HTTPAdapter(pool_connections=4, pool_maxsize=32)
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
@@ -122,7 +132,9 @@ class Transport:
         :raises ServiceConfigError: a file that the extras 'verify' or 'cert' name can not be used.
         :raises ServiceApiError: the child class that names what went wrong.
         """
+        method = method.upper()
         target = fill_path(path, ids)
+        _check_timeout(timeout)
         request = self._prepare(method, target + encode_query(query), body, files)
         repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
 
@@ -149,7 +161,7 @@ class Transport:
         :raises ServiceWebhookRefusedError: wrong authentication, method or body.
         :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
         """
-        has_body = method not in _METHODS_WITHOUT_BODY
+        has_body = method not in webhooks.METHODS_WITHOUT_BODY
         target = "/webhook/" + "/".join(map(_segment, path.split("/")))
         query = "" if has_body else encode_query(payload)
         data = to_json(payload).encode() if has_body else None
@@ -194,7 +206,7 @@ class Transport:
     def _answer(self, request: requests.PreparedRequest, path: str, timeout: float | None) -> requests.Response:
         method = request.method or ""
         try:
-            response = self._exchange(request, timeout or self.config.timeout)
+            response = self._exchange(request, self.config.timeout if timeout is None else timeout)
         except requests.RequestException as error:
             raise answers.failure_to_answer(error, method, path, self.config) from None
         finally:
@@ -243,20 +255,40 @@ def to_json(value: Any) -> str:
     return text
 
 
+def _check_timeout(timeout: float | None) -> None:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+        raise ServiceInputError(f"timeout must be a number of seconds above 0, not {timeout!r}; nothing was sent")
+
+
 def fill_path(path: str, ids: Sequence[str | int]) -> str:
     """Put percent-encoded ids into a path.
 
-    :raises ServiceInputError: an id that is empty, of another type, or would change the path.
+    :raises ServiceInputError: a path that is none below the API root, another number of ids than it has places, or an
+        id that is empty, of another type, or would change the path.
     """
-    return path.format(*map(_segment, ids)) if ids else path
+    parts = _parts_of(path)
+    if len(parts) != len(ids) + 1:
+        raise ServiceInputError(f"{path!r} has {len(parts) - 1} places for ids, not {len(ids)}; nothing was sent")
+    return "".join(chain.from_iterable(zip(parts, (*map(_segment, ids), ""), strict=True)))
+
+
+@lru_cache(maxsize=512)
+def _parts_of(path: str) -> list[str]:
+    segments = path.split("/")
+    if not _PATH.fullmatch(path) or {".", ".."} & set(segments):
+        raise ServiceInputError(
+            f"{path[:MAX_ID_CHARS]!r} is no path below the API root, such as '/workflows/{{}}'; nothing was sent"
+        )
+    return path.split("{}")
 
 
 def _segment(value: str | int) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise ServiceInputError(f"an id must be text or a whole number, not {type(value).__name__}; nothing was sent")
-    text = str(value)
-    if text.strip() in ("", ".", ".."):
-        raise ServiceInputError(f"{text!r} can not be an id; nothing was sent")
+    is_short = isinstance(value, str) or abs(value) < 10**MAX_ID_CHARS
+    text = str(value) if is_short else ""
+    if text.strip() in ("", ".", "..") or len(text) > MAX_ID_CHARS:
+        raise ServiceInputError(f"{text[:MAX_ID_CHARS]!r} can not be an id; nothing was sent")
     return _quote(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 
 WEBHOOK_NODE = "n8n-nodes-base.webhook"
 
+_NOT_REGISTERED = re.compile(r'The requested webhook ".*" is not registered\.')
+_AUTHENTICATION_TEXTS = frozenset({"Authorization data is wrong!", "Authorization is required!"})
+_AUTHENTICATION_STATUSES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+_NO_CREDENTIAL = "No authentication data defined on node!"
+_UNAVAILABLE_STATUSES = frozenset(
+    {
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa1-\xff])?)?")
+
 
 class ServiceWebhookNotLiveError(errors.ServiceApiError):
     """404 of the webhook itself: its workflow is not active, or became so a moment ago. Nothing ran."""
@@ -26,6 +43,13 @@ class ServiceWebhookNotLiveError(errors.ServiceApiError):
 
 class ServiceWebhookRefusedError(errors.ServiceApiError):
     """The webhook refused the call: its own authentication, its method, or the form of the body. Nothing ran."""
+
+
+class ServiceWebhookUncertainError(errors.ServiceApiError):
+    """429 or 502 to 504: a proxy answered, or the workflow itself. Only a look at the executions tells what ran."""
+
+    repeat_may_help = True
+    not_processed = False
 
 
 class WebhookAnswer(NamedTuple):
@@ -42,6 +66,11 @@ class WebhookTrigger(NamedTuple):
     method: str
     path: str
     authentication: str
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the payload travels as a body, and not in the query."""
+        return self.method not in METHODS_WITHOUT_BODY
 
 
 def webhook_of(workflow: Workflow, node: str | None = None) -> WebhookTrigger:
@@ -96,19 +125,57 @@ def authentication_headers(kind: str, user: str, password: str) -> dict[str, str
     return {user: password}
 
 
+def checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
+    """Refuse headers that can not be sent, without showing their values.
+
+    :raises ServiceInputError: a name or value that is not text, or holds what HTTP does not allow.
+    """
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise ServiceInputError(f"{name!r} can not be the name of a header; nothing was started")
+        if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+            raise ServiceInputError(
+                f"the value of header {name!r} must be text without line breaks and outer blanks; nothing was started"
+            )
+    return dict(headers)
+
+
+def checked_payload(trigger: WebhookTrigger, payload: Any) -> Any:
+    """The payload of a call; an empty object when there is none.
+
+    :raises ServiceInputError: a webhook without body takes a mapping of plain values, since they become its query.
+    """
+    if payload is None:
+        return {}
+    if trigger.has_body:
+        return payload
+    if not isinstance(payload, Mapping) or any(isinstance(one, (Mapping, list, tuple)) for one in payload.values()):
+        raise ServiceInputError(
+            f"webhook {trigger.node!r} takes {trigger.method}, so payload must be a mapping of plain values; "
+            "nothing was started"
+        )
+    return payload
+
+
+def is_refusal(error: errors.ServiceApiError) -> bool:
+    """Whether a failed call certainly ran nothing. A workflow may itself answer with any status, 429 and 503 too."""
+    if isinstance(error, (ServiceWebhookNotLiveError, ServiceWebhookRefusedError)):
+        return True
+    return error.status is None and error.not_processed
+
+
 def read_answer(response: requests.Response, method: str, path: str) -> WebhookAnswer:
-    """Tell an answer of the workflow from a refusal of the webhook, after which nothing ran.
+    """Tell an answer of the workflow from a refusal of the service, after which nothing ran.
 
     :raises ServiceWebhookNotLiveError: the webhook is not there, or not yet.
     :raises ServiceWebhookRefusedError: wrong authentication, method or body.
-    :raises ServiceRateLimitedError: too many calls.
-    :raises ServiceUnavailableError: a proxy answered in the service's place.
+    :raises ServiceWebhookUncertainError: a proxy or the workflow answered that the service is not available.
     """
     try:
         body = response.json()
     except ValueError:
         body = response.text
-    failure = _refusal(response, body, method) or _proxy_failure(response)
+    failure = _failure(response, body, method)
     if failure is None:
         return WebhookAnswer(response.status_code, body)
     kind, reason, hint = failure
@@ -123,31 +190,28 @@ def read_answer(response: requests.Response, method: str, path: str) -> WebhookA
     )
 
 
-def _refusal(
+def _failure(
     response: requests.Response, body: Any, method: str
 ) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
+    # Whole texts of the service are compared: a workflow that answers in similar words has run.
     status = response.status_code
     text = body if isinstance(body, str) else ""
-    message = str(body.get("message", "")) if isinstance(body, dict) else ""
-    if status == HTTPStatus.NOT_FOUND and "is not registered for" in message:
+    is_page = "html" in response.headers.get("Content-Type", "")
+    coded = body if isinstance(body, dict) and "code" in body else {}
+    message = str(coded.get("message", ""))
+    if status == HTTPStatus.NOT_FOUND and message.startswith("This webhook is not registered for "):
         return ServiceWebhookRefusedError, f"the webhook does not take {method}", None
-    if status == HTTPStatus.NOT_FOUND and ("is not registered" in message or "Cannot " in text):
+    if status == HTTPStatus.NOT_FOUND and _NOT_REGISTERED.fullmatch(message):
         return ServiceWebhookNotLiveError, "the webhook is not live", "Is the workflow active?"
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) and text:
+    if status == HTTPStatus.NOT_FOUND and is_page and f"Cannot {method} /" in text:
+        return ServiceWebhookNotLiveError, "there is no webhook at this address", "Is the service still starting?"
+    if (status in _AUTHENTICATION_STATUSES and text in _AUTHENTICATION_TEXTS) or message == _NO_CREDENTIAL:
         hint = "Its credentials come from webhook_conn_id or webhook_headers, not from the API key"
         return ServiceWebhookRefusedError, "the webhook's own authentication refused the call", hint
-    if status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY) and _is_the_services(body):
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and message == "Failed to parse request body":
         return ServiceWebhookRefusedError, "the webhook refused the body", None
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return errors.ServiceRateLimitedError, "too many calls", None
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and (is_page or text == "Payload Too Large"):
+        return ServiceWebhookRefusedError, "the body is larger than the server accepts", None
+    if status in _UNAVAILABLE_STATUSES:
+        return ServiceWebhookUncertainError, "the service is not available now, or its workflow says so", None
     return None
-
-
-def _proxy_failure(response: requests.Response) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
-    if response.status_code in (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT):
-        return errors.ServiceUnavailableError, "the service is not available now", None
-    return None
-
-
-def _is_the_services(body: Any) -> bool:
-    return isinstance(body, str) or (isinstance(body, dict) and "code" in body)

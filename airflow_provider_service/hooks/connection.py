@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from airflow.providers.common.compat.connection import get_async_connection
+
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
 
@@ -32,6 +34,14 @@ def config_of(connection: Connection) -> ServiceConfig:
     )
 
 
+async def config_for(service_conn_id: str) -> ServiceConfig:
+    """Read a connection within an event loop.
+
+    :raises ServiceConfigError: a field of the connection is unknown, missing or wrong.
+    """
+    return config_of(await get_async_connection(service_conn_id))
+
+
 def _extra(source: str, text: str | None) -> dict[str, Any]:
     try:
         extra = json.loads(text or "{}")
@@ -49,6 +59,8 @@ def _base_url(source: str, connection: Connection) -> str:
     if "://" not in host:
         host = f"{schema if schema in _PROTOCOLS else 'https'}://{host}"
     try:
+        if not host.isprintable():
+            raise ValueError  # urlsplit drops line breaks without a word
         parts = urlsplit(host)
         port = f":{connection.port}" if connection.port and not parts.port else ""
     except ValueError:

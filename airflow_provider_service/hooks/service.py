@@ -101,7 +101,7 @@ class ServiceHook(Resources, BaseHook):
                 return True, f"Connected to {config.base_url}; {_what_the_key_may(client)}"
             except ServiceStartingError as error:
                 return False, _starting_or_elsewhere(client, error)
-            except ServiceApiError as error:
+            except (ServiceApiError, ServiceConfigError) as error:
                 return False, str(error)
 
 

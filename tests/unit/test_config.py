@@ -138,7 +138,7 @@ def test_all_problems_are_told_at_once() -> None:
     assert "field 'base_url' is missing" in text
     assert "field 'api_key' is missing" in text
     assert "field 'timeout': Input should be greater than 0" in text
-    assert "unknown field 'tiemout'; known are base_url, api_key, api_key_header, api_version, webhook_url" in text
+    assert "unknown field 'tiemout'; known are api_key_header, api_version, cert, connect_timeout" in text
 
 
 def test_absent_values_leave_the_defaults() -> None:

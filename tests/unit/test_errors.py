@@ -52,6 +52,13 @@ def message(text: str) -> str:
         (403, message("Your license does not allow for feat:folders."), JSON, errors.ServiceNotLicensedError, "plan"),
         (403, message("Provisioning is not licensed"), JSON, errors.ServiceNotLicensedError, "plan"),
         (403, message("Evaluations are not available on your plan"), JSON, errors.ServiceNotLicensedError, "plan"),
+        (
+            403,
+            json.dumps({"message": "Your change was saved as a draft.", "reason": "insufficient_api_key_scope"}),
+            JSON,
+            errors.ServiceMissingScopeError,
+            "saved as a draft, but the key lacks the scope 'workflow:activate' to put it live",
+        ),
         (403, message("Not yours"), JSON, errors.ServiceForbiddenError, "not allowed for this key (HTTP 403)"),
         (403, "", PLAIN, errors.ServiceForbiddenError, "not allowed for this key (HTTP 403)"),
         (404, message("Not Found"), JSON, errors.ServiceNotFoundError, "not found, or not visible to this key"),

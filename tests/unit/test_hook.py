@@ -75,6 +75,9 @@ def test_uris(connect: Connect, uri: str, api_root: str) -> None:
         ({}, "host is empty"),
         ({"host": "https://s.example.com", "password": None}, "'api_key' is missing"),
         ({"host": "ftp://s.example.com"}, "'base_url': must be an address"),
+        ({"host": "https://exa mple.com"}, "'base_url': must be an address"),
+        ({"host": f"https://{'x' * 64}.example.com"}, "'base_url': must be an address"),
+        ({"host": "https://s.exa\nmple.com"}, "host is not an address"),
         ({"host": "https://u:p@s.example.com"}, "must not hold a user or password"),
         ({"host": "https://s.example.com?x=1"}, "must not hold a query"),
         ({"host": "https://s.example.com:99999999"}, "'base_url': is not a valid address"),
@@ -141,6 +144,13 @@ def test_connection_with_a_refused_key(connect: Connect) -> None:
     assert not works
     assert "the key was refused" in message
     assert "api_key_header" in message
+
+
+def test_connection_with_a_bundle_that_is_not_there(connect: Connect) -> None:
+    works, message = connect(host="https://s.example.com", extra={"verify": "/no/such.pem"}).test_connection()
+
+    assert not works
+    assert "'verify'" in message
 
 
 def test_connection_to_nothing(connect: Connect) -> None:

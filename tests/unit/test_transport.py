@@ -78,8 +78,56 @@ def test_query_values_of_other_types() -> None:
     assert encode_query({"a": None}) == encode_query({}) == encode_query(None) == ""
 
 
-def test_a_path_without_ids_may_hold_braces() -> None:
-    assert fill_path("/x/{}", []) == "/x/{}"
+@pytest.mark.parametrize(
+    "path",
+    [
+        "x",
+        "",
+        "/",
+        "//x",
+        "/x/",
+        "/../../rest/login",
+        "/x/./y",
+        "/x?y=1",
+        "/x#y",
+        "/x y",
+        "/x\ny",
+        "/{0.__class__}",
+        "/x/{",
+    ],
+)
+def test_a_path_that_leaves_the_api_or_is_none_is_refused(path: str, server: requests_mock.Mocker) -> None:
+    with pytest.raises(errors.ServiceInputError, match=r"no path below the API root.*nothing was sent"):
+        Client().request("GET", path)
+
+    assert server.call_count == 0
+
+
+@pytest.mark.parametrize(("path", "ids"), [("/x/{}", []), ("/x", ["a"]), ("/x/{}/y/{}", ["a"])])
+def test_a_path_needs_as_many_ids_as_it_has_places(path: str, ids: list[str]) -> None:
+    with pytest.raises(errors.ServiceInputError, match=f"places for ids, not {len(ids)}; nothing was sent"):
+        fill_path(path, ids)
+
+
+@pytest.mark.parametrize("value", ["x" * 301, 10**5000, -(10**5000)], ids=["text", "number", "negative"])
+def test_an_id_of_any_length_is_no_id(value: str | int) -> None:
+    with pytest.raises(errors.ServiceInputError, match="can not be an id; nothing was sent"):
+        fill_path("/x/{}", [value])
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "5", True, float("nan")])
+def test_a_timeout_is_a_positive_number(timeout: Any, server: requests_mock.Mocker) -> None:
+    with pytest.raises(errors.ServiceInputError, match="timeout must be a number of seconds above 0"):
+        Client().request("GET", "/x", timeout=timeout)
+
+    assert server.call_count == 0
+
+
+def test_a_method_may_be_written_in_lower_case(server: requests_mock.Mocker) -> None:
+    server.get(f"{ROOT}/tags/t", [{"status_code": 503}, {"content": TAG, "headers": JSON}])
+
+    assert Client().request("get", "/tags/{}", "t")["name"] == "x"
+    assert [one.method for one in server.request_history] == ["GET", "GET"]
 
 
 def test_a_body_is_compact_json_in_utf8(server: requests_mock.Mocker) -> None:

@@ -7,10 +7,7 @@ from typing import Any, Literal
 from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
 
-class Credential(ServiceModel):
-    """A credential; items of a list have ``shared`` and lack the flags, ``usage_scope`` comes with a delete."""
-
-    id: str
+class _CredentialFields(ServiceModel):
     name: str
     type: str
     is_managed: bool | None = None
@@ -18,10 +15,22 @@ class Credential(ServiceModel):
     is_resolvable: bool | None = None
     resolvable_allow_fallback: bool | None = None
     resolver_id: str | None = None
-    usage_scope: str | None = None
     shared: list[dict[str, Any]] | None = None
     created_at: Timestamp | None = None
     updated_at: Timestamp | None = None
+
+
+class Credential(_CredentialFields):
+    """A credential; items of a list have ``shared`` and lack the flags."""
+
+    id: str
+
+
+class DeletedCredential(_CredentialFields):
+    """The answer to a delete, in which an older server leaves out the id."""
+
+    id: str | None = None
+    usage_scope: str | None = None
 
 
 class CredentialTest(ServiceModel):

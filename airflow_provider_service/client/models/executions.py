@@ -20,8 +20,9 @@ class StoppedExecution(ServiceModel):
 
 
 class _ExecutionFields(StoppedExecution):
+    # retry_of is text, but for the answer to a retry on the older generation of the server.
     workflow_id: str | None = None
-    retry_of: str | None = None
+    retry_of: str | int | None = None
     retry_success_id: str | None = None
     wait_till: Timestamp | None = None
     created_at: Timestamp | None = None

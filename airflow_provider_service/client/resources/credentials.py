@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from airflow_provider_service.client.models.credentials import Credential, CredentialTest
+from airflow_provider_service.client.models.credentials import Credential, CredentialTest, DeletedCredential
 from airflow_provider_service.client.resources._base import Resource, given
 
 
@@ -87,14 +87,14 @@ class Credentials(Resource):
             repeatable=True,
         )
 
-    def delete(self, credential_id: str) -> Credential:
+    def delete(self, credential_id: str) -> DeletedCredential:
         """Delete a credential and return it: ``DELETE /credentials/{credentialId}``.
 
         A repeat after a lost answer says not found.
 
         :raises ServiceNotFoundError: no such credential.
         """
-        return self._call(Credential, "DELETE", "/credentials/{}", credential_id, scope="credential:delete")
+        return self._call(DeletedCredential, "DELETE", "/credentials/{}", credential_id, scope="credential:delete")
 
     def get_schema(self, credential_type_name: str) -> dict[str, Any]:
         """Read the JSON schema of a type's data: ``GET /credentials/schema/{credentialTypeName}``. Needs no scope.
