@@ -95,6 +95,11 @@ def timed_out(execution_id: str, timeout: float) -> Outcome:
     )
 
 
+def broken(execution_id: str, error: Exception) -> Outcome:
+    """The outcome of a wait that could not even ask, such as for want of a usable connection."""
+    return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} broke: {error}")
+
+
 def judge(execution: Execution, base_url: str) -> Outcome | None:
     """Decide whether an execution has ended, and how; None while it has not.
 
@@ -154,8 +159,8 @@ class Watch:
             execution = client.executions.get(self.execution_id)
         except errors.ServiceNotFoundError:
             return self._vanished()
-        except errors.ServiceInputError as error:
-            return Outcome(self.execution_id, "unobservable", str(error))
+        except (errors.ServiceInputError, errors.ServiceConfigError) as error:
+            return broken(self.execution_id, error)
         except errors.ServiceApiError as error:
             log.warning("Execution %s could not be read: %s", self.execution_id, error)
             return self.failed_to_look(error)
@@ -163,10 +168,14 @@ class Watch:
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
         """Judge the execution as it was read."""
-        self._failures = 0
+        self.saw_active()
         self.workflow_id = execution.workflow_id
         outcome = judge(execution, client.base_url)
         return _explained(client, outcome) if outcome and outcome.verdict == "failed" else outcome
+
+    def saw_active(self) -> None:
+        """Note that the execution was seen and has not ended."""
+        self._failures = 0
 
     def failed_to_look(self, error: errors.ServiceApiError) -> Outcome | None:
         """Note a failed look; the outcome once it must not be tolerated any longer."""

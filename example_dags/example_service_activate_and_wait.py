@@ -19,6 +19,7 @@ WORKFLOW = {
             "id": "start",
             "name": "Start",
             "type": "n8n-nodes-base.webhook",
+            "webhookId": "8ad7f168-e30b-5570-bd15-c8a4fd53064e",
             "typeVersion": 2,
             "position": [0, 0],
             "parameters": {"httpMethod": "POST", "path": "airflow-example-activate-and-wait", "options": {}},

@@ -23,6 +23,7 @@ WORKFLOW = {
             "id": "start",
             "name": "Start",
             "type": "n8n-nodes-base.webhook",
+            "webhookId": "36f51fdc-99fd-5952-ad8b-9e789617e1ee",
             "typeVersion": 2,
             "position": [0, 0],
             "parameters": {"httpMethod": "POST", "path": "airflow-example-main-job", "options": {}},

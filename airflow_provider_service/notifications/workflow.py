@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client import ServiceConfig
 
+MAX_EXCEPTION_CHARS = 1000
+
 
 class ServiceNotifier(BaseNotifier):
     """Tell a workflow about a task or DAG run, for ``on_failure_callback`` and the like. It is not waited for.
 
     The workflow gets ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
-    "exception", "details"}`` on its production webhook; what the context does not hold is null.
+    "exception", "details"}`` on its production webhook; what the context does not hold is null, and what Airflow knows
+    as a secret is masked in the exception. Where the webhook takes ``GET``, it gets them as its query.
 
     :param workflow_id: the workflow; it must be active.
     :param message: text for people.
@@ -69,15 +72,16 @@ class ServiceNotifier(BaseNotifier):
 
         from airflow.providers.common.compat.connection import get_async_connection
 
-        from airflow_provider_service.hooks.connection import config_of
+        from airflow_provider_service.hooks.connection import config_for
 
-        config = config_of(await get_async_connection(self.service_conn_id))
+        config = await config_for(self.service_conn_id)
         webhook = await get_async_connection(self.webhook_conn_id) if self.webhook_conn_id else None
         await asyncio.to_thread(self._send, config, webhook, self._notice(context))
 
     def _send(self, config: ServiceConfig, webhook: Any, notice: dict[str, Any]) -> None:
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
+        from airflow_provider_service.client.transport import to_json
         from airflow_provider_service.client.webhooks import authentication_headers, webhook_of
 
         with ServiceClient(config) as client:
@@ -85,14 +89,20 @@ class ServiceNotifier(BaseNotifier):
             headers = {}
             if webhook is not None:
                 headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
+            # A query holds no nested values.
+            payload = notice if trigger.has_body else {**notice, "details": to_json(self.details)}
             try:
-                client.transport.call_webhook(
-                    trigger.method, trigger.path, headers=headers, payload=notice, timeout=config.timeout
+                answer = client.transport.call_webhook(
+                    trigger.method, trigger.path, headers=headers, payload=payload, timeout=config.timeout
                 )
             except ServiceTimeoutError:
                 self.log.info("Workflow %s has not answered within %g s; it runs on", self.workflow_id, config.timeout)
+            else:
+                self.log.info("Workflow %s was told, and answered %d", self.workflow_id, answer.status)
 
     def _notice(self, context: Context) -> dict[str, Any]:
+        from airflow.providers.common.compat.sdk import redact
+
         ti = context.get("ti")
         run = context.get("dag_run")
         exception = context.get("exception")
@@ -106,6 +116,6 @@ class ServiceNotifier(BaseNotifier):
             "try_number": getattr(ti, "try_number", None),
             "state": str(state) if state else None,
             "log_url": getattr(ti, "log_url", None),
-            "exception": str(exception)[:1000] if exception else None,
+            "exception": str(redact(str(exception)))[:MAX_EXCEPTION_CHARS] if exception else None,
             "details": self.details,
         }

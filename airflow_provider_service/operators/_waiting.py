@@ -6,19 +6,33 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_service.links import ServiceExecutionLink, execution_url
-from airflow_provider_service.operators._base import ServiceBaseOperator, require
+from airflow_provider_service.operators._attempts import Attempt
+from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.waiting import OnVanished, Outcome
 
 DAY_SECONDS = 86_400.0
+# Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
+KILLED_SEARCH_SECONDS = 1.5
+
+
+class Starter(Protocol):
+    """Starts one execution."""
+
+    def start(self) -> str:
+        """Start it and return its id."""
+
+    def find(self, client: ServiceClient) -> str | None:
+        """The execution that it has started, if it can be seen."""
 
 
 class ServiceWaitingOperator(ServiceBaseOperator):
@@ -56,10 +70,11 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self.on_vanished = on_vanished
         self.fault_tolerance = fault_tolerance
         self._killed = threading.Event()
+        self._starter: Starter | None = None
         self._waiting_for: str | None = None
 
     @abstractmethod
-    def begin(self, context: Context) -> tuple[str, str]:
+    def begin(self, attempt: Attempt) -> tuple[str, str]:
         """Start the execution, or find the one that an earlier attempt started; its id and its workflow's."""
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
@@ -73,8 +88,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
             self.poll_interval > 0, f"poll_interval must be a number of seconds above 0, not {self.poll_interval!r}"
         )
         deadline = time.time() + self.timeout
-        execution_id, workflow_id = self.begin(context)
-        self._waiting_for = execution_id
+        execution_id, workflow_id = self._begin(context)
         url = execution_url(self.hook.config.base_url, workflow_id, execution_id)
         ServiceExecutionLink().push(context, url)
         context["ti"].xcom_push(key="execution_id", value=execution_id)
@@ -82,6 +96,8 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         if not self.wait_for_completion:
             return {"execution_id": execution_id, "workflow_id": workflow_id, "url": url}
         outcome = self._look(execution_id, deadline, once=self.deferrable)
+        if self._killed.is_set():
+            self._interrupt()
         return self._finish(outcome) if outcome else self._defer(execution_id, deadline)
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
@@ -91,12 +107,74 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         return self._finish(Outcome.from_event(event))
 
     def on_kill(self) -> None:
-        """End the wait at once and stop the execution, when that was asked for."""
+        """Stop the execution, also one that was just being started, when that was asked for; and end the wait."""
         from airflow_provider_service.waiting import stop_execution
 
-        self._killed.set()
-        if self.cancel_on_kill and self._waiting_for is not None:
-            stop_execution(self.hook.config, self._waiting_for)
+        try:
+            execution_id = (self._waiting_for or self._just_started()) if self.cancel_on_kill else None
+            if execution_id is not None:
+                stop_execution(self.hook.config, execution_id)
+        finally:
+            self._killed.set()
+
+    def _begin(self, context: Context) -> tuple[str, str]:
+        from airflow_provider_service.client.starting import ServiceRunNotFoundError
+
+        attempt = Attempt(context)
+        try:
+            execution_id, workflow_id = self.begin(attempt)
+        except ServiceRunNotFoundError as error:
+            fail(f"{error}. Another attempt could double it, so there is none; clear the task to start anew")
+        except InterruptedError:
+            # The start may have slipped through while on_kill was looking.
+            self.on_kill()
+            raise
+        self._waiting_for = execution_id
+        if self._killed.is_set():
+            # It could not be stopped before it was known.
+            self.on_kill()
+            self._interrupt()
+        attempt.remember(execution_id)
+        return execution_id, workflow_id
+
+    def _start(self, starter: Starter, attempt: Attempt) -> str:
+        attempt.note_call()
+        self._starter = starter
+        return starter.start()
+
+    def _goes_on(self, execution_id: str) -> bool:
+        """Whether the execution of an earlier attempt has not failed."""
+        from airflow_provider_service.client.errors import ServiceNotFoundError
+        from airflow_provider_service.client.runs import FAILED_STATUSES
+
+        try:
+            if self.hook.executions.get(execution_id).status in FAILED_STATUSES:
+                return False
+        except ServiceNotFoundError:
+            # It may have succeeded: the wait decides what that means.
+            self.log.warning("Execution %s, which an earlier attempt started, can not be found", execution_id)
+        else:
+            self.log.info("Going on with execution %s, which an earlier attempt started", execution_id)
+        return True
+
+    def _just_started(self) -> str | None:
+        from airflow_provider_service.client import ServiceClient
+        from airflow_provider_service.client.errors import ServiceApiError
+        from airflow_provider_service.client.starting import search_for
+
+        starter = self._starter
+        if starter is None:
+            return None
+        brief = {"retry_deadline": 0.0, "connect_timeout": 1.0, "timeout": KILLED_SEARCH_SECONDS}
+        with ServiceClient(self.hook.config.model_copy(update=brief)) as client:
+            try:
+                return search_for(lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event())
+            except ServiceApiError as error:
+                self.log.error("An execution that was being started can not be looked for, it may run: %s", error)
+                return None
+
+    def _interrupt(self) -> NoReturn:
+        raise InterruptedError(f"the task was killed while execution {self._waiting_for} had not ended")
 
     def _look(self, execution_id: str, deadline: float, *, once: bool) -> Outcome | None:
         from airflow_provider_service.client import ServiceClient
@@ -107,7 +185,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
             outcome = watch.look(client)
             while outcome is None and not once and time.time() < deadline:
                 if self._killed.wait(min(self.poll_interval, max(deadline - time.time(), 0.0))):
-                    raise InterruptedError(f"the task was killed while execution {execution_id} had not ended")
+                    return None
                 outcome = watch.look(client)
         if outcome is None and time.time() >= deadline:
             return timed_out(execution_id, self.timeout)

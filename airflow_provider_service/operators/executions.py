@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import islice
@@ -17,16 +18,18 @@ from airflow_provider_service.links import (
 from airflow_provider_service.operators._base import (
     ServiceBaseOperator,
     as_list,
-    fail,
     read_moment,
     require,
     require_choice,
 )
+from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.operators._attempts import Attempt
+    from airflow_provider_service.waiting import Outcome
 
 _ENDED = ("success", "error", "canceled", "crashed")
 _DELETABLE = (*_ENDED, "new", "waiting", "unknown")
@@ -34,16 +37,77 @@ _STOPPABLE = ("queued", "running", "waiting")
 _MAX_IDS_IN_XCOM = 100
 
 
-class ServiceRetryExecutionOperator(ServiceBaseOperator):
-    """Run an execution again and wait for the new one. NOT safe to repeat: each call starts another execution.
+class ServiceRetryExecutionOperator(ServiceWaitingOperator):
+    """Run an execution again, and wait until the new one has ended. Safe to repeat.
 
-    The service answers when the new execution has ended. When that answer does not come the task fails for good,
-    without Airflow's retries, and says how to find what was started.
+    One task run makes one retry. A later attempt goes on with a retry of the same execution that began since the DAG
+    run did, unless it failed. Clearing the task asks for another retry.
 
     :param execution_id: an execution that failed, crashed or was canceled.
     :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-    :param timeout: seconds to wait for the new execution to end.
-    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "retry_of"}``.
+    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "retry_of"}`` of the new
+        execution; without ``wait_for_completion`` only ids and address.
+    """
+
+    template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
+
+    def __init__(self, *, execution_id: str | int, load_workflow: bool | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.execution_id = execution_id
+        self.load_workflow = load_workflow
+
+    def begin(self, attempt: Attempt) -> tuple[str, str]:
+        """Go on with the retry of an earlier attempt, or start one."""
+        original = self.hook.executions.get(self.execution_id)
+        return self._earlier(attempt, original) or self._retry(attempt, original), original.workflow_id or ""
+
+    def output_of(self, outcome: Outcome) -> dict[str, Any]:
+        """The execution that was retried."""
+        return {"retry_of": str(self.execution_id)}
+
+    def _earlier(self, attempt: Attempt, original: Execution) -> str | None:
+        from airflow_provider_service.client.retries import find_earlier_retry, keeps_executions
+        from airflow_provider_service.client.starting import ServiceRunNotFoundError
+
+        kept = attempt.recalled()
+        if kept is not None and self._goes_on(kept):
+            return kept
+        if attempt.is_first:
+            return None
+        earlier = find_earlier_retry(self.hook.client, original, attempt.since, self._killed)
+        if earlier is not None:
+            self.log.info("Going on with execution %s, which retries %s", earlier.id, original.id)
+            return earlier.id
+        if attempt.may_have_started_unseen and not keeps_executions(self.hook.client, original):
+            raise ServiceRunNotFoundError(
+                f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
+                "executions"
+            )
+        return None
+
+    def _retry(self, attempt: Attempt, original: Execution) -> str:
+        from airflow_provider_service.client.retries import RetryStarter
+
+        starter = RetryStarter(
+            self.hook.client,
+            original,
+            load_workflow=self.load_workflow,
+            timeout=self.timeout,
+            stopped=self._killed,
+        )
+        return self._start(starter, attempt)
+
+
+class ServiceStopExecutionOperator(ServiceBaseOperator):
+    """Stop an execution that is queued, running or waiting. Safe to repeat: one that has ended stays as it is.
+
+    :param execution_id: the execution.
+    :param if_missing: what to do when it does not exist: ``"fail"`` or ``"ignore"``.
+    :param wait_for_completion: wait until it has really ended; the service ends it at once, as a rule.
+    :param poll_interval: seconds between two looks; 1 by default.
+    :param timeout: seconds after which the task fails when it has not ended; 60 by default.
+    :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None for a missing one, ``stopped``
+        tells whether this call ended it.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "execution_id")
@@ -53,64 +117,18 @@ class ServiceRetryExecutionOperator(ServiceBaseOperator):
         self,
         *,
         execution_id: str | int,
-        load_workflow: bool | None = None,
-        timeout: float = 3600.0,
+        if_missing: Literal["fail", "ignore"] = "fail",
+        wait_for_completion: bool = True,
+        poll_interval: float = 1.0,
+        timeout: float = 60.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.execution_id = execution_id
-        self.load_workflow = load_workflow
-        self.timeout = timeout
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Start the retry, wait for its end and judge it."""
-        from airflow_provider_service.waiting import Watch, settle
-
-        require(self.timeout > 0, f"timeout must be a number of seconds above 0, not {self.timeout!r}")
-        started = self._retry()
-        if started.workflow_id:
-            self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, started.workflow_id, started.id)
-        self.log.info("Execution %s retries %s: %s", started.id, self.execution_id, started.status)
-        outcome = Watch(started.id).saw(started, self.hook.client)
-        if outcome is None:
-            fail(
-                f"execution {started.id}, the retry of {self.execution_id}, is {started.status!r} and has not ended; "
-                "wait for it with ServiceExecutionSensor"
-            )
-        return {**settle(outcome), "retry_of": str(self.execution_id)}
-
-    def _retry(self) -> Execution:
-        from airflow_provider_service.client.errors import ServiceApiError
-
-        try:
-            return self.hook.executions.retry(self.execution_id, load_workflow=self.load_workflow, timeout=self.timeout)
-        except ServiceApiError as error:
-            if error.not_processed:
-                raise
-            fail(
-                f"{error}. A retry of execution {self.execution_id} may have been started and still run: "
-                f"look for an execution with retryOf {self.execution_id} before clearing this task"
-            )
-
-
-class ServiceStopExecutionOperator(ServiceBaseOperator):
-    """Stop an execution that is queued, running or waiting. Safe to repeat: one that has ended stays as it is.
-
-    :param execution_id: the execution.
-    :param if_missing: what to do when it does not exist: ``"fail"`` or ``"ignore"``.
-    :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None for a missing one, ``stopped``
-        tells whether this call ended it.
-    """
-
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "execution_id")
-    operator_extra_links = (ServiceExecutionLink(),)
-
-    def __init__(
-        self, *, execution_id: str | int, if_missing: Literal["fail", "ignore"] = "fail", **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.execution_id = execution_id
         self.if_missing = if_missing
+        self.wait_for_completion = wait_for_completion
+        self.poll_interval = poll_interval
+        self.timeout = timeout
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Stop the execution and return its state."""
@@ -140,9 +158,22 @@ class ServiceStopExecutionOperator(ServiceBaseOperator):
             if execution.workflow_id
             else None
         )
+        if self.wait_for_completion:
+            execution = self._ended(execution)
         what = "was stopped" if stopped else f"had ended as {execution.status!r}"
         self.log.info("Execution %s %s: %s", execution.id, what, url)
         return {"execution_id": execution.id, "status": execution.status, "stopped": stopped, "url": url}
+
+    def _ended(self, execution: Execution) -> Execution:
+        deadline = time.monotonic() + self.timeout
+        while execution.status not in _ENDED:
+            require(
+                time.monotonic() < deadline,
+                f"execution {execution.id} was stopped, and is still {execution.status!r} after {self.timeout:g} s",
+            )
+            time.sleep(self.poll_interval)
+            execution = self.hook.executions.get(self.execution_id)
+        return execution
 
 
 class _ExecutionsOperator(ServiceBaseOperator):

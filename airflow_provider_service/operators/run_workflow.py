@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._attempts import began, first_attempt, recalled, remember, run_key
-from airflow_provider_service.operators._base import fail, require, require_choice
-from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
+from airflow_provider_service.operators._base import require, require_choice
+from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
-
-    from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.client.models.workflows import Workflow
-    from airflow_provider_service.client.runs import FoundRun, RunKey
+    from airflow_provider_service.operators._attempts import Attempt
     from airflow_provider_service.waiting import Outcome
 
 MAX_OUTPUT_BYTES = 48_000
@@ -27,8 +22,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
     """Run a workflow on its production webhook, and wait until the execution has ended. Safe to repeat.
 
     One task run makes one execution. The call carries a key of the task run; a later attempt looks for the execution
-    of an earlier one and goes on with it, unless that one failed. Clearing the task asks for a new execution. A
-    workflow that does not keep its executions can not be searched: there a killed attempt may be started again.
+    of an earlier one and goes on with it, unless that one failed. Clearing the task asks for a new execution. Where a
+    workflow does not keep its executions, or hides their data, a search proves nothing: then an attempt after one
+    that may have called fails, without Airflow's retries, rather than run the workflow twice.
 
     :param workflow_id: the workflow.
     :param workflow_name: exact name of the workflow, instead of its id.
@@ -82,41 +78,32 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         self.activate = activate
         self.on_retry = on_retry
         self.wanted_output = output  # Airflow keeps the name output for itself
-        self._calling: tuple[str, RunKey] | None = None
 
-    def begin(self, context: Context) -> tuple[str, str]:
+    def begin(self, attempt: Attempt) -> tuple[str, str]:
         """Go on with the execution of an earlier attempt, or start one."""
         require_choice("on_retry", self.on_retry, ("new", "retry_execution"))
         require_choice("output", self.wanted_output, ("none", "last_node"))
         require(bool(self.workflow_id) != bool(self.workflow_name), "give either workflow_id or workflow_name")
         workflow = self._workflow()
-        key = run_key(context)
-        execution_id = self._earlier(context, workflow, key) or self._start(context, workflow, key)
-        remember(context, execution_id, key.key)
-        return execution_id, workflow.id
+        return self._earlier(attempt, workflow) or self._run(attempt, workflow), workflow.id
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
         """What the last node put out, when that was asked for and is small enough for XCom."""
-        if self.wanted_output == "none" or outcome.status is None:
+        if self.wanted_output == "none":
             return {}
+        if outcome.status is None:
+            return {"output": None}
+        from airflow_provider_service.client.redaction import redacted
         from airflow_provider_service.client.run_data import last_output
 
         items = last_output(self.hook.executions.get(outcome.execution_id, include_data=True))
+        # A workflow that passes its input on puts out the headers of the call.
+        items = redacted(items, self._secrets())
         size = len(json.dumps(items))
         if size > MAX_OUTPUT_BYTES:
             self.log.warning("The output has %d bytes, more than %d, and was left out", size, MAX_OUTPUT_BYTES)
             return {"output": None}
         return {"output": items}
-
-    def on_kill(self) -> None:
-        """Stop the execution, also one that was just being started."""
-        if self._waiting_for is None and self._calling is not None and self.cancel_on_kill:
-            from airflow_provider_service.client.runs import find_runs
-
-            workflow_id, key = self._calling
-            runs = find_runs(self.hook.client, workflow_id, key.key, None)
-            self._waiting_for = next((run.execution.id for run in runs if run.attempt == key.attempt), None)
-        super().on_kill()
 
     def _workflow(self) -> Workflow:
         from airflow_provider_service.client.lookup import existing, find_workflow
@@ -127,88 +114,91 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         # A list's item is not the whole workflow.
         return self.hook.workflows.get(existing(found, f"workflow named {self.workflow_name!r}").id)
 
-    def _earlier(self, context: Context, workflow: Workflow, key: RunKey) -> str | None:
+    def _earlier(self, attempt: Attempt, workflow: Workflow) -> str | None:
         """The execution that this attempt is to go on with instead of starting one."""
-        from airflow_provider_service.client.runs import FAILED_STATUSES, adoptable
+        from airflow_provider_service.client.runs import find_earlier_runs
 
-        kept = recalled(context, key.key)
-        if kept is None and key.attempt <= first_attempt(context):
-            return None
-        if kept is not None and self._status_of(kept) not in FAILED_STATUSES:
-            self.log.info("Going on with execution %s, which an earlier attempt started", kept)
+        kept = attempt.recalled()
+        if kept is not None and self._goes_on(kept):
             return kept
-        runs = self._runs_of_earlier_attempts(context, workflow, key)
-        run = adoptable(runs, key.attempt)
+        if attempt.is_first:
+            return None
+        runs = find_earlier_runs(self.hook.client, workflow.id, attempt.key, attempt.since, self._killed)
+        run = runs.adoptable(attempt.key.attempt)
         if run is not None:
             self.log.info("Going on with execution %s, which attempt %d started", run.execution.id, run.attempt)
             return run.execution.id
-        if runs and self.on_retry == "retry_execution":
-            return self._retried(context, runs[0].execution)
-        return None
+        if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
+            self._refuse_doubt(workflow, runs.unreadable)
+        failed = runs.found[0].execution.id if runs.found else kept
+        return self._retried(attempt, failed) if failed and self.on_retry == "retry_execution" else None
 
-    def _status_of(self, execution_id: str) -> str | None:
-        from airflow_provider_service.client.errors import ServiceNotFoundError
+    def _refuse_doubt(self, workflow: Workflow, unreadable: list[str]) -> None:
+        from airflow_provider_service.client.starting import ServiceRunNotFoundError
 
-        try:
-            return self.hook.executions.get(execution_id).status
-        except ServiceNotFoundError:
-            return None
+        about = f"an earlier attempt may have run workflow {workflow.id} ({workflow.name})"
+        if unreadable:
+            raise ServiceRunNotFoundError(
+                f"{about}: executions {', '.join(unreadable[:5])} do not show what started them, one may be its own"
+            )
+        if not workflow.keeps_executions:
+            raise ServiceRunNotFoundError(f"{about}, which does not keep all its executions")
 
-    def _runs_of_earlier_attempts(self, context: Context, workflow: Workflow, key: RunKey) -> list[FoundRun]:
-        from airflow_provider_service.client.runs import find_runs
-        from airflow_provider_service.client.starting import SETTLING_SECONDS
+    def _retried(self, attempt: Attempt, failed_id: str) -> str:
+        from airflow_provider_service.client.retries import RetryStarter, find_earlier_retry
 
-        since = began(context)
-        runs = find_runs(self.hook.client, workflow.id, key.key, since)
-        if any(run.attempt >= key.attempt - 1 for run in runs):
-            return runs
-        # The attempt before may have been killed with its call still on the way.
-        time.sleep(SETTLING_SECONDS)
-        return find_runs(self.hook.client, workflow.id, key.key, since)
-
-    def _retried(self, context: Context, failed: Execution) -> str:
-        from airflow_provider_service.client.retries import RetryStarter, find_retries, going_on
-
-        earlier = going_on(find_retries(self.hook.client, failed, began(context)))
+        failed = self.hook.executions.get(failed_id)
+        earlier = find_earlier_retry(self.hook.client, failed, attempt.since, self._killed)
         if earlier is not None:
+            self.log.info("Going on with execution %s, which retries %s", earlier.id, failed.id)
             return earlier.id
         self.log.info("Letting the service retry execution %s", failed.id)
         starter = RetryStarter(self.hook.client, failed, load_workflow=None, timeout=self.timeout, stopped=self._killed)
-        return starter.start()
+        return self._start(starter, attempt)
 
-    def _start(self, context: Context, workflow: Workflow, key: RunKey) -> str:
+    def _run(self, attempt: Attempt, workflow: Workflow) -> str:
         from airflow_provider_service.client.runs import RunCall, RunStarter
-        from airflow_provider_service.client.webhooks import webhook_of
+        from airflow_provider_service.client.webhooks import checked_headers, checked_payload, webhook_of
 
         trigger = webhook_of(workflow, self.webhook_node)
-        self._make_active(workflow)
-        headers = self._headers(trigger.authentication)
         call = RunCall(
             workflow_id=workflow.id,
             trigger=trigger,
-            key=key,
-            payload=self.payload if self.payload is not None else {},
-            headers=headers,
-            since=began(context),
+            key=attempt.key,
+            payload=checked_payload(trigger, self.payload),
+            headers=checked_headers(self._headers(trigger.authentication)),
             timeout=self.timeout,
             is_kept=workflow.keeps_executions,
         )
-        self._calling = (workflow.id, key)
-        return RunStarter(self.hook.client, call, self._killed).start()
+        self._make_active(workflow)
+        return self._start(RunStarter(self.hook.client, call, self._killed), attempt)
 
     def _make_active(self, workflow: Workflow) -> None:
+        about = f"workflow {workflow.id} ({workflow.name})"
+        require(not workflow.is_archived, f"{about} is archived; nothing was started")
         if workflow.active:
             return
-        if not self.activate:
-            fail(f"workflow {workflow.id} ({workflow.name}) is not active, and activate=False; nothing was started")
-        self.log.info("Activating workflow %s (%s)", workflow.id, workflow.name)
+        require(self.activate, f"{about} is not active, and activate=False; nothing was started")
+        self.log.info("Activating %s", about)
         self.hook.workflows.activate(workflow.id)
 
     def _headers(self, authentication: str) -> dict[str, str]:
         from airflow_provider_service.client.webhooks import authentication_headers
 
-        headers = dict(revealed(self.webhook_headers) or {})
-        if self.webhook_conn_id is not None:
-            connection = self.hook.get_connection(self.webhook_conn_id)
-            headers |= authentication_headers(authentication, connection.login or "", connection.password or "")
-        return headers
+        headers = revealed(self.webhook_headers) or {}
+        require(isinstance(headers, Mapping), "webhook_headers must be a mapping of names to values")
+        if self.webhook_conn_id is None:
+            return dict(headers)
+        connection = self.hook.get_connection(self.webhook_conn_id)
+        own = authentication_headers(authentication, connection.login or "", connection.password or "")
+        mask_all(own)
+        return {**headers, **own}
+
+    def _secrets(self) -> dict[str, list[str]]:
+        """What the call carried that must not be shown, by name of the header."""
+        from airflow_provider_service.client.runs import RUN_KEY_HEADER
+
+        sent = {**self._headers("basicAuth"), **self._headers("headerAuth")}
+        # Also without the scheme before it, as in "Bearer x".
+        secrets = {name: [value, value.rpartition(" ")[2]] for name, value in sent.items()}
+        return {**secrets, RUN_KEY_HEADER: []}

@@ -58,6 +58,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
         self.fault_tolerance = fault_tolerance
         self.deferrable = deferrable
         self.service_conn_id = service_conn_id
+        self._is_linked = False
 
     def execute(self, context: Context) -> Any:
         """Wait in the mode that was asked for."""
@@ -82,8 +83,11 @@ class ServiceExecutionSensor(BaseSensorOperator):
         """End the task as the trigger's event says."""
         from airflow_provider_service.waiting import Outcome
 
+        outcome = Outcome.from_event(event)
+        if outcome.url:
+            ServiceExecutionLink().push(context, outcome.url)
         try:
-            return self._settle(Outcome.from_event(event))
+            return self._settle(outcome)
         finally:
             # _settle has decided; the base class would replace the message with one that says nothing.
             self.soft_fail = self.never_fail = False
@@ -106,13 +110,18 @@ class ServiceExecutionSensor(BaseSensorOperator):
         """Look, and look again while looking fails; None when the execution has not ended and there is time left."""
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.waiting import timed_out
+        from airflow_provider_service.waiting import broken, timed_out
 
         watch = self._watch()
-        config = ServiceHook(self.service_conn_id).config.model_copy(update={"retry_deadline": 0.0})
-        with ServiceClient(config) as client:
+        try:
+            config = ServiceHook(self.service_conn_id).config
+        except Exception as error:
+            self.log.exception("Connection '%s' can not be used", self.service_conn_id)
+            return broken(watch.execution_id, error)
+        with ServiceClient(config.model_copy(update={"retry_deadline": 0.0})) as client:
             outcome = watch.look(client)
-            while outcome is None and watch.in_trouble and time.time() < self._deadline:
+            # The triggerer tolerates faults by itself, without holding a worker.
+            while outcome is None and watch.in_trouble and not self.deferrable and time.time() < self._deadline:
                 time.sleep(min(self.poke_interval, FAULT_PAUSE_SECONDS))
                 outcome = watch.look(client)
             self._link(context, client, watch)
@@ -121,10 +130,11 @@ class ServiceExecutionSensor(BaseSensorOperator):
         return outcome
 
     def _link(self, context: Context, client: ServiceClient, watch: Watch) -> None:
-        if watch.workflow_id:
+        if watch.workflow_id and not self._is_linked:
             url = execution_url(client.base_url, watch.workflow_id, watch.execution_id)
             ServiceExecutionLink().push(context, url)
             self.log.info("Waiting for execution %s: %s", watch.execution_id, url)
+            self._is_linked = True
 
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
         from airflow_provider_service.waiting import settle

@@ -6,27 +6,40 @@ ids that were active, and every look reads again what began since the look befor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceNotFoundError
-from airflow_provider_service.waiting import ACTIVE_STATUSES, ENDED_STATUSES
+from airflow_provider_service.waiting import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.models.executions import Execution, ExecutionStatus
+
+# Read in the order in which executions move on, so that one that moves between two lists is in the second.
+_ACTIVE_IN_ORDER: tuple[ExecutionStatus, ...] = ("waiting", "new", "running")
 
 
-class Snapshot(NamedTuple):
-    """What one look saw: the active executions and those that have ended, oldest first."""
+@dataclass(frozen=True)
+class Snapshot:
+    """What one look saw.
 
+    :param base_url: address of the service.
+    :param since: of the executions up to this id, only those that the cursor had open are in ``ended``.
+    :param active: the active executions.
+    :param ended: executions that have ended, oldest first.
+    """
+
+    base_url: str
+    since: int
     active: list[Execution]
     ended: list[Execution]
 
     def of_workflow(self, workflow_id: str) -> Snapshot:
         """The part of one workflow."""
-        return Snapshot(*([one for one in part if one.workflow_id == workflow_id] for part in self))
+        active, ended = ([one for one in part if one.workflow_id == workflow_id] for part in (self.active, self.ended))
+        return Snapshot(self.base_url, self.since, active, ended)
 
 
 @dataclass
@@ -46,10 +59,10 @@ class Cursor:
 
     @classmethod
     def beginning(cls, snapshot: Snapshot) -> Cursor:
-        """Begin now: what has ended is not told, what is active will be."""
-        highest = max(map(number, (*snapshot.active, *snapshot.ended)), default=0)
-        ended = set(map(number, snapshot.ended))
-        return cls(highest, highest, open=set(map(number, snapshot.active)) - ended)
+        """Begin now: what has ended counts as told."""
+        cursor = cls(snapshot.since, snapshot.since, told=set(map(number, snapshot.ended)))
+        cursor._see(snapshot)
+        return cursor
 
     def untold(self, snapshot: Snapshot) -> list[Execution]:
         """The executions of a snapshot whose end has not been told."""
@@ -65,10 +78,13 @@ class Cursor:
 
     def advance(self, snapshot: Snapshot) -> None:
         """Move on to the next look, after all of a snapshot has been told."""
-        seen = set(map(number, (*snapshot.active, *snapshot.ended)))
-        self.floor, self.ceiling = self.ceiling, max({self.ceiling, *seen})
-        self.open = set(map(number, snapshot.active)) - self.told
+        self.floor = self.ceiling
+        self._see(snapshot)
         self.told = {one for one in self.told if one > self.floor}
+
+    def _see(self, snapshot: Snapshot) -> None:
+        self.ceiling = max((self.ceiling, *map(number, snapshot.active), *map(number, snapshot.ended)))
+        self.open = set(map(number, snapshot.active)) - self.told
 
     def to_json(self) -> dict[str, Any]:
         """The cursor as it is kept between restarts."""
@@ -94,33 +110,37 @@ def number(execution: Execution) -> int:
 
 
 def look(client: ServiceClient, cursor: Cursor | None, workflow_id: str | None = None) -> Snapshot:
-    """Read what is active, and what has ended since a cursor; without one, only the newest that has ended.
+    """Read what is active, and what has ended since a cursor; without one, nothing that has ended.
 
     :param workflow_id: look at one workflow only.
     """
-    active = [
-        one for status in ACTIVE_STATUSES for one in client.executions.list(status=status, workflow_id=workflow_id)
-    ]
-    ended = list(_ended_since(client, cursor, workflow_id))
-    known = set(map(number, (*active, *ended)))
-    ended += _ended_of(client, (cursor.open - known) if cursor else ())
-    return Snapshot(active, sorted(ended, key=number))
+    # Before all else: what starts while the lists are read gets a higher id, and ends after the beginning.
+    since = cursor.floor if cursor else max(map(number, client.executions.list(limit=1)), default=0)
+    seen = list(_active(client, workflow_id))
+    if cursor:
+        seen += _since(client, cursor, workflow_id)
+        known = set(map(number, seen))
+        seen += _read(client, sorted(cursor.open - known))
+    ended = {number(one): one for one in seen if one.status in ENDED_STATUSES}
+    active = {number(one): one for one in seen if one.status not in ENDED_STATUSES and number(one) not in ended}
+    return Snapshot(client.base_url, since, list(active.values()), [ended[id_] for id_ in sorted(ended)])
 
 
-def _ended_since(client: ServiceClient, cursor: Cursor | None, workflow_id: str | None) -> Iterable[Execution]:
-    listed = client.executions.list(workflow_id=workflow_id, limit=None if cursor else 1)
-    for execution in listed:
-        if cursor and number(execution) <= cursor.floor:
+def _active(client: ServiceClient, workflow_id: str | None) -> Iterator[Execution]:
+    for status in _ACTIVE_IN_ORDER:
+        yield from client.executions.list(status=status, workflow_id=workflow_id)
+
+
+def _since(client: ServiceClient, cursor: Cursor, workflow_id: str | None) -> Iterator[Execution]:
+    for execution in client.executions.list(workflow_id=workflow_id):
+        if number(execution) <= cursor.floor:
             return
-        if execution.status in ENDED_STATUSES:
-            yield execution
+        yield execution
 
 
-def _ended_of(client: ServiceClient, ids: Iterable[int]) -> Iterable[Execution]:
+def _read(client: ServiceClient, ids: Iterable[int]) -> Iterator[Execution]:
     for execution_id in ids:
         try:
-            execution = client.executions.get(execution_id)
+            yield client.executions.get(execution_id)
         except ServiceNotFoundError:
             continue  # it was not kept, so how it ended is not known
-        if execution.status in ENDED_STATUSES:
-            yield execution

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.errors import ServiceApiError
 from airflow_provider_service.links import execution_url
 from airflow_provider_service.triggers.endings import Cursor, Snapshot, look
-from airflow_provider_service.triggers.polling import config_for
 from airflow_provider_service.waiting import ENDED_STATUSES
 
 if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.client.models.executions import Execution
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class ServiceExecutionEventTrigger(BaseEventTrigger):
     """Fires whenever an execution of a workflow has ended; for an ``AssetWatcher``.
 
     The watch begins with its first look: what ended before is not told. On Airflow 3.3 and newer a restart goes on
-    where it was, and watchers of the same connection and interval share one poll; before, it begins anew. An event is
-    told once, unless the triggerer dies in the moment between an event and the note of it.
+    where it was, and watchers of the same connection and interval share one poll; before, it begins anew. So it does
+    where several assets have the same watcher, since Airflow keeps no state for those. An event is told once, unless
+    the triggerer dies in the moment between an event and the note of it.
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``.
 
@@ -81,77 +83,105 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         """Look at the executions of all workflows, again and again."""
         cursor = None
         while True:
-            try:
-                snapshot = await _look(kwargs["service_conn_id"], cursor)
-            except ServiceApiError as error:
-                # A watcher has no end that it could fail with; it says what is wrong until that is mended.
-                log.error("Executions could not be read, trying again in %g s: %s", kwargs["poll_interval"], error)
+            snapshot = await _until_it_works(partial(_look, kwargs["service_conn_id"], cursor), kwargs["poll_interval"])
+            yield snapshot
+            if cursor is None:
+                cursor = Cursor.beginning(snapshot)
             else:
-                yield snapshot
-                if cursor is None:
-                    cursor = Cursor.beginning(snapshot)
-                else:
-                    for execution in snapshot.ended:
-                        cursor.tell(execution)
-                    cursor.advance(snapshot)
+                for execution in snapshot.ended:
+                    cursor.tell(execution)
+                cursor.advance(snapshot)
             await asyncio.sleep(kwargs["poll_interval"])
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot]) -> AsyncIterator[TriggerEvent]:
         """Tell the endings of this trigger's workflow."""
-        cursor, is_caught_up = await self._kept_cursor(), False
+        store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key, self.poll_interval)
+        cursor, is_caught_up = await store.read(), False
         async for everything in shared_stream:
             snapshot = everything.of_workflow(self.workflow_id)
             if cursor is None:
                 cursor = Cursor.beginning(snapshot)
             elif not is_caught_up:
                 # The shared poll began with its own first subscriber, which may be later than the kept cursor.
-                snapshot = await self._caught_up(cursor)
+                own_look = partial(_look, self.service_conn_id, cursor, self.workflow_id)
+                snapshot = await _until_it_works(own_look, self.poll_interval)
             is_caught_up = True
             for execution in cursor.untold(snapshot):
-                if execution.status in self.statuses:
-                    yield TriggerEvent(await self._payload(execution))
+                is_wanted = execution.status in self.statuses
+                if is_wanted:
+                    yield TriggerEvent(_payload(execution, snapshot))
                 cursor.tell(execution)
-                await self._keep(cursor)
+                if is_wanted:
+                    await store.write(cursor)
             cursor.advance(snapshot)
-            await self._keep(cursor)
-
-    async def _kept_cursor(self) -> Cursor | None:
-        store = getattr(self, "asset_state_store", None)
-        return Cursor.from_json(await store.aget(self._cursor_key)) if store is not None else None
-
-    async def _keep(self, cursor: Cursor) -> None:
-        store = getattr(self, "asset_state_store", None)
-        if store is not None:
-            await store.aset(self._cursor_key, cursor.to_json())
+            await store.write(cursor)
 
     @property
     def _cursor_key(self) -> str:
         # Several watchers of one asset keep their cursors apart.
         return f"service_executions:{self.service_conn_id}:{self.workflow_id}:{','.join(self.statuses)}"
 
-    async def _caught_up(self, cursor: Cursor) -> Snapshot:
-        while True:
-            try:
-                return await _look(self.service_conn_id, cursor, self.workflow_id)
-            except ServiceApiError as error:
-                log.error("Executions could not be read, trying again in %g s: %s", self.poll_interval, error)
-                await asyncio.sleep(self.poll_interval)
 
-    async def _payload(self, execution: Execution) -> dict[str, Any]:
-        config = await config_for(self.service_conn_id)
-        wire = execution.to_wire()
-        return {
-            "execution_id": execution.id,
-            "workflow_id": execution.workflow_id,
-            "status": execution.status,
-            "started_at": wire.get("startedAt"),
-            "stopped_at": wire.get("stoppedAt"),
-            "url": execution_url(config.base_url, self.workflow_id, execution.id),
-        }
+class _CursorStore:
+    """Keeps a cursor where Airflow keeps the state of an asset, if it does."""
+
+    def __init__(self, store: Any, key: str, pause: float) -> None:
+        self._store, self._key, self._pause = store, key, pause
+        self._kept: Any = None
+
+    async def read(self) -> Cursor | None:
+        """The cursor that was written last, also by an earlier triggerer."""
+        self._kept = await _until_it_works(self._read, self._pause)
+        return Cursor.from_json(self._kept)
+
+    async def write(self, cursor: Cursor) -> None:
+        """Write a cursor, unless it is what is there."""
+        state = cursor.to_json()
+        if self._store is not None and state != self._kept:
+            await _until_it_works(partial(self._store.aset, self._key, state), self._pause)
+            self._kept = state
+
+    async def _read(self) -> Any:
+        try:
+            return await self._store.aget(self._key) if self._store is not None else None
+        except ValueError as error:  # several assets have this watcher
+            log.warning("Airflow keeps no state for this watcher, so a restart begins anew: %s", error)
+            self._store = None
+
+
+async def _until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:
+    """Do something again and again: a watcher has no end that it could fail with, it says what is wrong instead."""
+    while True:
+        try:
+            return await action()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may be mended
+            log.error("The watch of executions is interrupted, trying again in %g s: %s", pause, error)
+            await asyncio.sleep(pause)
 
 
 async def _look(service_conn_id: str, cursor: Cursor | None, workflow_id: str | None = None) -> Snapshot:
+    from airflow_provider_service.hooks.connection import config_for
+
     # The connection is read anew each time, so that a changed key is picked up.
     config = await config_for(service_conn_id)
+    return await asyncio.to_thread(_look_with, config, cursor, workflow_id)
+
+
+def _look_with(config: ServiceConfig, cursor: Cursor | None, workflow_id: str | None) -> Snapshot:
+    # Loaded here since DAG files import this module, and in a thread since that would stall the event loop.
+    from airflow_provider_service.client import ServiceClient
+
     with ServiceClient(config.model_copy(update={"retry_deadline": 0.0})) as client:
-        return await asyncio.to_thread(look, client, cursor, workflow_id)
+        return look(client, cursor, workflow_id)
+
+
+def _payload(execution: Execution, snapshot: Snapshot) -> dict[str, Any]:
+    wire = execution.to_wire()
+    return {
+        "execution_id": execution.id,
+        "workflow_id": execution.workflow_id,
+        "status": execution.status,
+        "started_at": wire.get("startedAt"),
+        "stopped_at": wire.get("stoppedAt"),
+        "url": execution_url(snapshot.base_url, execution.workflow_id or "", execution.id),
+    }

@@ -9,8 +9,9 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service.triggers.polling import config_for, poller_for
-from airflow_provider_service.waiting import OnVanished, Outcome, Watch, stop_execution, timed_out
+from airflow_provider_service.hooks.connection import config_for
+from airflow_provider_service.triggers.polling import poller_for
+from airflow_provider_service.waiting import OnVanished, Outcome, Watch, broken, stop_execution, timed_out
 
 
 class ServiceExecutionTrigger(BaseTrigger):
@@ -71,8 +72,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         except Exception as error:
             # A trigger that dies gives the task an unreadable failure; this one says what happened.
             self.log.exception("The wait for execution %s broke", self.execution_id)
-            reason = f"the wait for execution {self.execution_id} broke: {error}"
-            outcome = Outcome(self.execution_id, "unobservable", reason)
+            outcome = broken(self.execution_id, error)
         yield TriggerEvent(outcome.to_event())
 
     async def on_kill(self) -> None:
@@ -83,13 +83,13 @@ class ServiceExecutionTrigger(BaseTrigger):
             await asyncio.to_thread(stop_execution, config, self.execution_id)
 
     async def _outcome(self) -> Outcome:
-        watch = Watch(self.execution_id, on_vanished=self.on_vanished, fault_tolerance=self.fault_tolerance)
         while True:
+            watch = Watch(self.execution_id, on_vanished=self.on_vanished, fault_tolerance=self.fault_tolerance)
             poller = poller_for(await config_for(self.service_conn_id), self.poll_interval)
-            try:
-                remaining = self.deadline - time.time()
-                outcome = await asyncio.wait_for(poller.wait(watch, self.service_conn_id), max(remaining, 0.0))
-            except asyncio.TimeoutError:
-                return await poller.look(watch) or timed_out(self.execution_id, self.timeout)
+            with poller.subscription(watch, self.service_conn_id) as found:
+                try:
+                    outcome = await asyncio.wait_for(found, max(self.deadline - time.time(), 0.0))
+                except asyncio.TimeoutError:
+                    return await poller.look(watch) or timed_out(self.execution_id, self.timeout)
             if outcome is not None:
                 return outcome

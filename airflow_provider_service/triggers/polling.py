@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+
+# Loaded with the trigger's class: at its first use it would stall the event loop for 100 ms.
+from airflow_provider_service.client.resources import executions as _executions  # noqa: F401
+from airflow_provider_service.hooks.connection import config_for
 from airflow_provider_service.waiting import ACTIVE_STATUSES, Outcome, Watch
 
 if TYPE_CHECKING:
@@ -32,22 +36,18 @@ GATHERING_SECONDS = 0.2
 # Single reads were fewer requests than lists; after so many rounds lists are tried again, they may have become short.
 ROUNDS_BEFORE_LISTING_AGAIN = 10
 # From so many ended executions on, they are looked up in lists too.
-ENDED_WORTH_LISTING = 50
+ENDED_WORTH_LISTING = 5
 CONNECTION_CHECK_SECONDS = 60.0
 # Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
 HANDLE_TOGETHER = 50
 
-# Lists that this key or server refuses; reading by id may still work.
-_NO_LISTS = (errors.ServiceForbiddenError, errors.ServiceInvalidRequestError, errors.ServiceNotOfferedError)
-
-
-async def config_for(service_conn_id: str) -> ServiceConfig:
-    """Read a connection within an event loop."""
-    from airflow.providers.common.compat.connection import get_async_connection
-
-    from airflow_provider_service.hooks.connection import config_of
-
-    return config_of(await get_async_connection(service_conn_id))
+# Lists that this key or server refuses; reading by id works, or says for each wait what is wrong.
+_NO_LISTS = (
+    errors.ServiceForbiddenError,
+    errors.ServiceInvalidRequestError,
+    errors.ServiceNotOfferedError,
+    errors.ServiceConfigError,
+)
 
 
 @dataclass(eq=False)
@@ -86,6 +86,7 @@ class Poller:
         self._may_list = True
         self._rounds_since_listing = 0
         self._connections_checked_at = time.monotonic()
+        self._moved: dict[str, bool] = {}
 
     @contextmanager
     def subscription(self, watch: Watch, service_conn_id: str) -> Iterator[asyncio.Future[Outcome | None]]:
@@ -122,6 +123,7 @@ class Poller:
             self._client.close()
 
     async def _guarded_round(self) -> None:
+        self._moved.clear()
         try:
             if time.monotonic() - self._connections_checked_at >= CONNECTION_CHECK_SECONDS:
                 await self._follow_connections()
@@ -134,11 +136,14 @@ class Poller:
         if self._lists_are_worth_it(len(subscriptions)):
             try:
                 subscriptions = await self._without_active(subscriptions)
-                subscriptions = await self._without_listed_as_ended(subscriptions)
-            except ServiceForbiddenError as error:
+                subscriptions = await self._without_succeeded(subscriptions)
+            except _NO_LISTS as error:
                 log.info("Executions can not be listed, so each is read by id: %s", error)
                 self._may_list = False
-            except ServiceApiError as error:
+            except errors.ServiceUnexpectedResponseError as error:
+                # One odd execution spoils a list for all; by id it spoils only its own wait.
+                log.warning("A list of executions can not be read, so each is read by id: %s", error)
+            except errors.ServiceApiError as error:
                 log.warning("Executions could not be listed: %s", error)
                 await self._deliver((one, one.watch.failed_to_look(error)) for one in subscriptions)
                 return
@@ -146,46 +151,57 @@ class Poller:
 
     def _lists_are_worth_it(self, waits: int) -> bool:
         self._rounds_since_listing += 1
-        stale = self._rounds_since_listing > ROUNDS_BEFORE_LISTING_AGAIN
-        wanted = waits > (len(ACTIVE_STATUSES) if stale else self._list_requests)
-        if wanted and self._may_list:
+        is_stale = self._rounds_since_listing > ROUNDS_BEFORE_LISTING_AGAIN
+        is_wanted = waits > (len(ACTIVE_STATUSES) if is_stale else self._list_requests)
+        if is_wanted and self._may_list:
             self._rounds_since_listing = 0
             return True
         return False
 
     async def _without_active(self, subscriptions: list[Subscription]) -> list[Subscription]:
+        # Lists longer than this cost more than reading each wait's execution by id.
+        limit = self.config.page_size * len(subscriptions)
         oldest = min(one.number for one in subscriptions)
-        lists = await asyncio.gather(*(self._in_thread(self._list, status, oldest) for status in ACTIVE_STATUSES))
-        self._list_requests = sum(1 + len(found) // self.config.page_size for found in lists)
-        active = {execution.id: execution for found in lists for execution in found}
+        lists = await asyncio.gather(
+            *(self._in_thread(self._active_ids, status, oldest, limit) for status in ACTIVE_STATUSES)
+        )
+        self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
+        active = {id_ for ids in lists for id_ in ids}
         rest = []
         for one in subscriptions:
             if one.watch.execution_id in active:
-                one.watch.saw(active[one.watch.execution_id], self._client)
+                one.watch.saw_active()
             else:
                 rest.append(one)
         return rest
 
-    async def _without_listed_as_ended(self, subscriptions: list[Subscription]) -> list[Subscription]:
+    async def _without_succeeded(self, subscriptions: list[Subscription]) -> list[Subscription]:
         if len(subscriptions) < ENDED_WORTH_LISTING:
             return subscriptions
         oldest = min(one.number for one in subscriptions)
-        found = await self._in_thread(self._list, None, oldest, 10 * len(subscriptions))
-        succeeded = {execution.id: execution for execution in found if execution.status == "success"}
+        wanted = {one.watch.execution_id for one in subscriptions}
+        found = await self._in_thread(self._succeeded, oldest, 10 * len(subscriptions), wanted)
         await self._deliver(
-            (one, one.watch.saw(succeeded[one.watch.execution_id], self._client))
+            (one, one.watch.saw(execution, self._client))
             for one in subscriptions
-            if one.watch.execution_id in succeeded
+            if (execution := found.get(one.watch.execution_id)) is not None
         )
-        return [one for one in subscriptions if one.watch.execution_id not in succeeded]
+        return [one for one in subscriptions if one.watch.execution_id not in found]
 
-    def _list(self, status: ExecutionStatus | None, oldest: int, limit: int | None = None) -> list[Execution]:
-        found = []
+    def _active_ids(self, status: ExecutionStatus, oldest: int, limit: int) -> list[str]:
+        # Ids alone: thousands of objects that live through a round would set off the garbage collector, which
+        # stops the event loop.
+        return [execution.id for execution in self._list(status, oldest, limit)]
+
+    def _succeeded(self, oldest: int, limit: int, wanted: set[str]) -> dict[str, Execution]:
+        return {execution.id: execution for execution in self._list("success", oldest, limit) if execution.id in wanted}
+
+    def _list(self, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
         for execution in self._client.executions.list(status=status, limit=limit):
-            if int(execution.id) < oldest:
-                break
-            found.append(execution)
-        return found
+            if execution.id.isdecimal() and int(execution.id) < oldest:
+                return
+            if execution.status == status:
+                yield execution
 
     async def _look_at_each(self, subscriptions: list[Subscription]) -> None:
         queue = iter(subscriptions)
@@ -200,25 +216,28 @@ class Poller:
     async def _deliver(self, outcomes: Iterable[tuple[Subscription, Outcome | None]]) -> None:
         for count, (one, outcome) in enumerate(outcomes, 1):
             if outcome is not None:
-                moved = outcome.verdict == "unobservable" and await self._connection_changed(one.service_conn_id)
-                one.end(None if moved else outcome)
-            if count % WAKE_TOGETHER == 0:
+                is_stale = outcome.verdict == "unobservable" and await self._has_moved(one.service_conn_id)
+                one.end(None if is_stale else outcome)
+            if count % HANDLE_TOGETHER == 0:
                 await asyncio.sleep(0)
 
     async def _follow_connections(self) -> None:
         self._connections_checked_at = time.monotonic()
         for service_conn_id in {one.service_conn_id for one in self._subscriptions}:
-            if await self._connection_changed(service_conn_id):
+            if await self._has_moved(service_conn_id):
                 log.info("Connection '%s' has changed; its waits move to the new settings", service_conn_id)
                 for one in [one for one in self._subscriptions if one.service_conn_id == service_conn_id]:
                     one.end(None)
 
-    async def _connection_changed(self, service_conn_id: str) -> bool:
-        try:
-            return await config_for(service_conn_id) != self.config
-        except Exception:
-            log.warning("Connection '%s' could not be read again; its waits go on", service_conn_id, exc_info=True)
-            return False
+    async def _has_moved(self, service_conn_id: str) -> bool:
+        """Whether a connection has changed, read once a round."""
+        if service_conn_id not in self._moved:
+            try:
+                self._moved[service_conn_id] = await config_for(service_conn_id) != self.config
+            except Exception:
+                log.warning("Connection '%s' could not be read again; its waits go on", service_conn_id, exc_info=True)
+                self._moved[service_conn_id] = False
+        return self._moved[service_conn_id]
 
 
 _pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Poller]] = WeakKeyDictionary()

@@ -1,0 +1,84 @@
+"""The simulated service in a process of its own, so that its work does not count as the client's."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any
+
+from airflow_provider_service.simulator import ServiceSimulator
+
+# What the active executions of a busy service are doing, in hundredths.
+_MIX = {"running": 80, "waiting": 15, "new": 5}
+
+
+class Service:
+    """A service with slow answers that another process asks; what it holds is set from here.
+
+    :param latency: seconds that each answer takes longer.
+    """
+
+    def __init__(self, latency: float) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, far_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(far_end, latency), daemon=True)
+
+    def __enter__(self) -> Service:
+        self._process.start()
+        self.connection: str = self._pipe.recv()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pipe.send(("stop",))
+        self._process.join(10)
+
+    def start_executions(self, count: int) -> list[str]:
+        """Put up active executions and return their ids."""
+        return self._ask("start_executions", count)
+
+    def count_requests(self) -> int:
+        """Requests since this was last asked."""
+        return self._ask("count_requests")
+
+    def end_executions(self, ids: Sequence[str], seconds: float) -> dict[str, float]:
+        """End executions at random moments within some seconds, and return the moment of each."""
+        return self._ask("end_executions", list(ids), seconds)
+
+    def _ask(self, *question: Any) -> Any:
+        self._pipe.send(question)
+        return self._pipe.recv()
+
+
+def _serve(pipe: Connection, latency: float) -> None:
+    with ServiceSimulator() as simulator:
+        workflow = simulator.create_webhook_workflow(path="bench")
+        simulator.inject("latency", times=None, seconds=latency)
+        pipe.send(simulator.connection_json())
+
+        def start_executions(count: int) -> list[str]:
+            statuses = random.choices(list(_MIX), list(_MIX.values()), k=count)
+            return [simulator.start_execution(workflow["id"], status=status) for status in statuses]
+
+        def count_requests() -> int:
+            count = len(simulator.requests)
+            simulator.clear_requests()
+            return count
+
+        def end_executions(ids: list[str], seconds: float) -> dict[str, float]:
+            begin = time.time()
+            ended = {}
+            for execution_id, offset in zip(ids, sorted(random.random() * seconds for _ in ids), strict=True):
+                time.sleep(max(0.0, begin + offset - time.time()))
+                simulator.finish_execution(execution_id)
+                ended[execution_id] = time.time()
+            return ended
+
+        answers = {answer.__name__: answer for answer in (start_executions, count_requests, end_executions)}
+        while (question := pipe.recv())[0] != "stop":
+            pipe.send(answers[question[0]](*question[1:]))

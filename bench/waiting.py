@@ -1,0 +1,219 @@
+"""What it costs to wait for many executions in one event loop: shared waits, and beside them one read a wait.
+
+``python -m bench.waiting`` prints a table for docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+from typing import TYPE_CHECKING
+
+from bench.service import Service
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+
+INTERVAL = 10.0
+LATENCY = 0.020
+WINDOWS = 3
+ENDINGS = 100
+NAIVE_THREADS = 32
+HEARTBEAT = 0.01
+DAY = 86_400.0
+
+
+@dataclass
+class Sample:
+    """What was measured: one value a window or an ending."""
+
+    requests: list[float] = field(default_factory=list)
+    cpu_percent: list[float] = field(default_factory=list)
+    stall_ms: list[float] = field(default_factory=list)
+    delay_s: list[float] = field(default_factory=list)
+
+    def add(self, other: Sample) -> None:
+        """Take in another run."""
+        for name, values in vars(self).items():
+            values.extend(getattr(other, name))
+
+
+class SharedWaits:
+    """The provider's own trigger, one a wait."""
+
+    name = "shared"
+
+    async def wait(self, execution_id: str) -> None:
+        """Return when the execution has ended."""
+        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+        trigger = ServiceExecutionTrigger(
+            service_conn_id="service_default",
+            execution_id=execution_id,
+            poll_interval=INTERVAL,
+            deadline=time.time() + DAY,
+            timeout=DAY,
+            on_vanished="fail",
+            fault_tolerance=300.0,
+        )
+        async for event in trigger.run():
+            if event.payload["verdict"] != "succeeded":
+                raise RuntimeError(event.payload["message"])
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+class SingleReads:
+    """One read of one execution, again and again, in a pool of threads."""
+
+    name = "one read a wait"
+
+    def __init__(self) -> None:
+        from airflow_provider_service.client import ServiceClient, ServiceConfig
+
+        connection = json.loads(os.environ["AIRFLOW_CONN_SERVICE_DEFAULT"])
+        config = ServiceConfig(base_url=connection["host"], api_key=connection["password"])
+        self._client: ServiceClient = ServiceClient(config)
+        self._threads = ThreadPoolExecutor(NAIVE_THREADS)
+
+    async def wait(self, execution_id: str) -> None:
+        """Return when the execution has ended."""
+        loop = asyncio.get_running_loop()
+        while True:
+            begin = time.monotonic()
+            execution = await loop.run_in_executor(self._threads, self._client.executions.get, execution_id)
+            if execution.status == "success":
+                return
+            await asyncio.sleep(max(0.0, begin + INTERVAL - time.monotonic()))
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(cancel_futures=True)
+        self._client.close()
+
+
+class Heartbeat:
+    """A task that wants to wake every 10 ms, and notes by how much it is late."""
+
+    def __init__(self) -> None:
+        self._latest = 0.0
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            due = time.perf_counter() + HEARTBEAT
+            await asyncio.sleep(HEARTBEAT)
+            self._latest = max(self._latest, time.perf_counter() - due)
+
+    def largest_ms(self) -> float:
+        """The largest stall since this was last asked, in milliseconds."""
+        latest, self._latest = self._latest * 1000, 0.0
+        return latest
+
+
+async def measure(wait: Callable[[str], Awaitable[None]], service: Service, count: int) -> Sample:
+    """Wait for some executions at once, first while none ends and then while some do."""
+    # A triggerer has long loaded what reads connections.
+    from airflow_provider_service.hooks.connection import config_for
+
+    await config_for("service_default")
+    ids = await asyncio.to_thread(service.start_executions, count)
+    sample, seen, heartbeat = Sample(), dict[str, float](), Heartbeat()
+
+    async def noted(execution_id: str) -> None:
+        await wait(execution_id)
+        seen[execution_id] = time.time()
+
+    tasks = [asyncio.create_task(heartbeat.run())]
+    for execution_id in ids:
+        tasks.append(asyncio.create_task(noted(execution_id)))
+        await asyncio.sleep(0)  # as the triggerer does
+    await asyncio.sleep(1.5 * INTERVAL)
+    await asyncio.to_thread(service.count_requests)
+    heartbeat.largest_ms()  # thousands of new objects set off the garbage collector, whoever makes them
+    for _ in range(WINDOWS):
+        cpu, begin = time.process_time(), time.perf_counter()
+        await asyncio.sleep(INTERVAL)
+        share = (time.process_time() - cpu) / (time.perf_counter() - begin)
+        sample.cpu_percent.append(100 * share)
+        sample.requests.append(await asyncio.to_thread(service.count_requests))
+        sample.stall_ms.append(heartbeat.largest_ms())
+    ended = await asyncio.to_thread(service.end_executions, random.sample(ids, min(ENDINGS, count)), INTERVAL)
+    give_up = time.monotonic() + 6 * INTERVAL
+    while not ended.keys() <= seen.keys() and time.monotonic() < give_up:
+        await asyncio.sleep(0.1)
+    sample.stall_ms.append(heartbeat.largest_ms())
+    sample.delay_s += [seen[execution_id] - moment for execution_id, moment in ended.items()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return sample
+
+
+def run_once(way: type[SharedWaits] | type[SingleReads], count: int) -> Sample:
+    """Measure one way of waiting against a service of its own."""
+    with Service(LATENCY) as service:
+        os.environ["AIRFLOW_CONN_SERVICE_DEFAULT"] = service.connection
+        waits = way()
+        try:
+            return asyncio.run(measure(waits.wait, service, count))
+        finally:
+            waits.close()
+
+
+def row(count: int, name: str, sample: Sample) -> str:
+    """A line of the table."""
+    p95 = quantiles(sample.delay_s, n=20)[-1]
+    return (
+        f"| {count:,} | {name} | {_spread(sample.requests, '.0f')} | {_spread(sample.cpu_percent, '.1f')} "
+        f"| {max(sample.stall_ms):.0f} | {median(sample.delay_s):.1f} | {p95:.1f} |"
+    )
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    return f"{median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
+
+
+def ratios(count: int, shared: Sample, single: Sample) -> str:
+    """How many times less the shared waits need."""
+    requests = median(single.requests) / median(shared.requests)
+    cpu = median(single.cpu_percent) / median(shared.cpu_percent)
+    delay = median(single.delay_s) / median(shared.delay_s)
+    return f"{count:,} waits: {requests:.0f}x fewer requests, {cpu:.1f}x less CPU, delay x{1 / delay:.2f}"
+
+
+def run(sizes: Iterable[int], repeats: int) -> None:
+    """Measure all sizes both ways in turns, and print the table."""
+    lines, notes = [], []
+    for count in sizes:
+        found = {way: Sample() for way in (SharedWaits, SingleReads)}
+        for _ in range(repeats):
+            for way, sample in found.items():
+                sample.add(run_once(way, count))
+                print(f"measured {count:,} waits, {way.name}", flush=True)
+        lines += [row(count, way.name, sample) for way, sample in found.items()]
+        notes.append(ratios(count, found[SharedWaits], found[SingleReads]))
+    print("\n| waits | way | requests an interval | % of a core | largest stall, ms | delay, s | 95 % of delays, s |")
+    print("|---|---|---|---|---|---|---|", *lines, "", *notes, sep="\n")
+
+
+def main() -> None:
+    """Read the options and run."""
+    parser = argparse.ArgumentParser(prog="python -m bench.waiting", description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000, 5000], help="numbers of waits")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each size and way (default: %(default)s)")
+    options = parser.parse_args()
+    run(options.sizes, options.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Run a workflow once for each of 100 parts, all at the same time, without holding a worker."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, literal, task
+
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.operators.workflows import (
+    ServiceActivateWorkflowOperator,
+    ServiceCreateOrUpdateWorkflowOperator,
+)
+
+# As the service exports it. Answering with the id of the execution saves each run a search for it. Its expressions look
+# like templates of Airflow, so it is handed over as a literal.
+WORKFLOW = {
+    "name": "Airflow example: fan out",
+    "nodes": [
+        {
+            "id": "start",
+            "name": "Start",
+            "type": "n8n-nodes-base.webhook",
+            "webhookId": "0a516069-00e2-59bc-9054-651c86c2ef36",
+            "typeVersion": 2,
+            "position": [0, 0],
+            "parameters": {
+                "httpMethod": "POST",
+                "path": "airflow-example-fan-out",
+                "options": {"responseData": '={{ {"executionId": $execution.id} }}'},
+            },
+        },
+        {
+            "id": "work",
+            "name": "Work",
+            "type": "n8n-nodes-base.wait",
+            "typeVersion": 1.1,
+            "position": [200, 0],
+            "parameters": {"resume": "timeInterval", "amount": 1, "unit": "seconds"},
+        },
+    ],
+    "connections": {"Start": {"main": [[{"node": "Work", "type": "main", "index": 0}]]}},
+    "settings": {},
+}
+
+with DAG(
+    "example_service_fan_out", schedule=None, catchup=False, params={"parts": 100}, tags=["service", "example"]
+) as dag:
+    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=literal(WORKFLOW))
+    # Once, before 100 tasks would each do so.
+    activate = ServiceActivateWorkflowOperator(
+        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['id'] }}"
+    )
+
+    @task
+    def parts(params: dict[str, int]) -> list[dict[str, int]]:
+        """The payload of each run."""
+        return [{"part": number} for number in range(params["parts"])]
+
+    # All waits of a triggerer share their requests.
+    run = ServiceRunWorkflowOperator.partial(
+        task_id="run",
+        workflow_id="{{ ti.xcom_pull(task_ids='activate')['id'] }}",
+        deferrable=True,
+        poll_interval=2,
+        timeout=600,
+        retries=2,
+    ).expand(payload=parts())
+
+    @task
+    def gather(results: list[dict[str, str]]) -> int:
+        """Count what succeeded."""
+        return sum(result["status"] == "success" for result in results)
+
+    put_in_place >> activate >> run
+    gather(run.output)

@@ -1,0 +1,97 @@
+"""The example DAGs that run workflows, and what Airflow shows of such a task meanwhile and afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.lookup import find_workflow
+from airflow_provider_service.simulator import ServiceSimulator
+from scripts.dag_runner import TaskRun
+from tests.running.workflows import FAIL, put, put_behind_prefix, statuses, wait, webhook
+
+Run = Callable[..., tuple[str, list[TaskRun]]]
+
+# Airflow runs the mapped tasks of a test one after the other, 2.6 s each: four minutes for the 100 of the example.
+PARTS = 4
+
+
+def ask(query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Ask Airflow's database."""
+    with sqlite3.connect(Path(os.environ["AIRFLOW_HOME"]) / "airflow.db", timeout=10) as database:
+        rows = database.execute(query, values).fetchall()
+    database.close()
+    return rows
+
+
+def pushed(dag_id: str) -> dict[str, Any]:
+    """What the tasks called "run" of a DAG have pushed."""
+    rows = ask("SELECT key, value FROM xcom WHERE dag_id = ? AND task_id = 'run'", dag_id)
+    return {key: json.loads(value) for key, value in rows}
+
+
+def test_run_and_wait(run: Run, client: ServiceClient) -> None:
+    state, runs = run("example_service_run_and_wait")
+
+    assert state == "success", runs
+    workflow = find_workflow(client, "Airflow example: run and wait")
+    assert workflow is not None
+    [execution] = client.executions.list(workflow_id=workflow.id)
+    result = pushed("example_service_run_and_wait")["return_value"]
+    assert (result["execution_id"], result["status"]) == (execution.id, "success")
+    assert result["output"] == [{"day": "2026-01-31", "orders": 3}]
+    [used] = ask("SELECT value FROM xcom WHERE dag_id = 'example_service_run_and_wait' AND task_id = 'use'")
+    assert json.loads(used[0]) == "3 orders on 2026-01-31"
+
+
+def test_fan_out(run: Run, client: ServiceClient) -> None:
+    state, runs = run("example_service_fan_out", parts=PARTS)
+
+    assert state == "success", runs
+    assert sorted(one.map_index for one in runs if one.task_id == "run") == list(range(PARTS))
+    workflow = find_workflow(client, "Airflow example: fan out")
+    assert workflow is not None
+    executions = list(client.executions.list(workflow_id=workflow.id, include_data=True))
+    assert [one.status for one in executions] == ["success"] * PARTS
+    [gathered] = ask("SELECT value FROM xcom WHERE dag_id = 'example_service_fan_out' AND task_id = 'gather'")
+    assert int(gathered[0]) == PARTS
+
+
+def test_the_link_shows_while_deferred_and_after_failure_below_a_path_prefix(
+    run: Run, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.5), FAIL, name="Nightly sync")
+    put_behind_prefix(simulator, "/automation")
+    fields = json.loads(simulator.connection_json())
+    address = f"{simulator.base_url}/automation"
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**fields, "host": address}))
+    seen: list[dict[str, Any]] = []
+
+    def watch() -> None:
+        deadline = time.monotonic() + 60
+        deferred = "SELECT 1 FROM task_instance WHERE dag_id = 'example_service_first' AND state = 'deferred'"
+        while not seen and time.monotonic() < deadline:
+            if ask(deferred):
+                seen.append(pushed("example_service_first"))
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    state, runs = run("example_service_first")
+    watcher.join()
+
+    assert (state, [one.state for one in runs]) == ("failed", ["failed"])
+    assert statuses(simulator, workflow_id) == ["error"]
+    page = f"{address}/workflow/{workflow_id}/executions/1"
+    for held in (seen[0], pushed("example_service_first")):
+        assert held["_link_ServiceExecutionLink"] == page
+        assert held["execution_id"] == "1"

@@ -1,0 +1,126 @@
+"""A task run as Airflow would drive it: attempt after attempt, in this process, deferred or not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from airflow.providers.common.compat.sdk import TaskDeferred
+
+Serialized = tuple[str, dict[str, Any]]
+
+
+class StateStore:
+    """Airflow's ``task_state_store``, in a file: it outlives a process that is killed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._read().get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        draft = self.path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps({**self._read(), key: value}))
+        draft.replace(self.path)
+
+    def _read(self) -> dict[str, Any]:
+        return dict(json.loads(self.path.read_text())) if self.path.exists() else {}
+
+
+@dataclass
+class TaskRun:
+    """One task run.
+
+    :param store: None as before Airflow 3.3.
+    :param max_tries: as Airflow counts it: the retries of the task, and more after it was cleared.
+    :param on_push: is told what the task pushes, by key and value.
+    """
+
+    operator: type[Any]
+    arguments: dict[str, Any]
+    store: StateStore | None = None
+    retries: int = 2
+    max_tries: int = 2
+    map_index: int = -1
+    began: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    pushed: dict[str, Any] = field(default_factory=dict)
+    on_push: Callable[[str, Any], None] | None = None
+    task: Any = None
+
+    def attempt(self, number: int, **changes: Any) -> Any:
+        """Execute an attempt in the worker.
+
+        :param number: of the attempt, from 1.
+        :param changes: of the arguments.
+        :raises TaskDeferred: it waits in the triggerer.
+        """
+        context = self.prepare(number, **changes)
+        return self.task.execute(context)
+
+    def whole_attempt(self, number: int, **changes: Any) -> Any:
+        """Execute an attempt, with its wait in a triggerer if it defers."""
+        try:
+            return self.attempt(number, **changes)
+        except TaskDeferred as deferred:
+            return self.resume(number, deferred, asyncio.run(first_event(*as_stored(deferred.trigger))), **changes)
+
+    def resume(self, number: int, deferred: TaskDeferred, event: Any, **changes: Any) -> Any:
+        """Go on after the event of a trigger, in a process that knows nothing of the one that deferred."""
+        context = self.prepare(number, **changes)
+        return getattr(self.task, deferred.method_name)(context, event=event)
+
+    def prepare(self, number: int, **changes: Any) -> Any:
+        """Make the task and the context of an attempt, and render the task's fields."""
+        self.close()
+        self.task = self.operator(task_id="task", retries=self.retries, **{**self.arguments, **changes})
+        context: dict[str, Any] = {
+            "ti": SimpleNamespace(
+                dag_id="dag",
+                run_id="manual__1",
+                task_id="task",
+                map_index=self.map_index,
+                try_number=number,
+                max_tries=self.max_tries,
+                xcom_push=self._push,
+            ),
+            "task": self.task,
+            "dag_run": SimpleNamespace(start_date=self.began),
+        }
+        if self.store is not None:
+            context["task_state_store"] = self.store
+        self.task.render_template_fields(context)
+        return context
+
+    def close(self) -> None:
+        """Close the connections of the last attempt."""
+        if self.task is not None:
+            self.task.hook.close()
+
+    def _push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+        if self.on_push is not None:
+            self.on_push(key, value)
+
+
+def as_stored(trigger: Any) -> Serialized:
+    """A trigger as the database holds it."""
+    path, arguments = trigger.serialize()
+    return path, json.loads(json.dumps(arguments))
+
+
+async def first_event(path: str, arguments: dict[str, Any]) -> Any:
+    """Make a trigger of what the database holds, and run it to its first event."""
+    module, _, name = path.rpartition(".")
+    trigger = getattr(import_module(module), name)(**arguments)
+    async for event in trigger.run():
+        return event.payload
+    raise AssertionError("the trigger has ended without an event")

@@ -1,0 +1,161 @@
+"""A task that a user ends in the worker: nothing is left running, whenever that happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import TaskDeferred
+
+from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .conftest import MakeRun
+from .task_run import TaskRun
+from .workflows import DONE, calls, held, put, statuses, wait, webhook
+
+
+def eventually(holds: Callable[[], Any], seconds: float = 5.0) -> Any:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < deadline, "it never came to hold"
+        time.sleep(0.01)
+    return value
+
+
+@pytest.fixture
+def killed() -> Iterator[Callable[..., float]]:
+    """``killed(run, when)`` executes the first attempt, and ends it as Airflow does as soon as ``when`` holds.
+
+    As in Airflow, the handler of the signal runs in the thread of the task, and then lets it go on. Answers the
+    seconds from the signal to the end of the task.
+    """
+    handlers = []
+
+    def execute(run: TaskRun, when: Callable[[], Any]) -> float:
+        context = run.prepare(1)
+        times = []
+
+        def handle(number: int, frame: Any) -> None:
+            times.append(time.monotonic())
+            run.task.on_kill()
+
+        def watch() -> None:
+            eventually(when)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        handlers.append(signal.signal(signal.SIGUSR1, handle))
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        with pytest.raises(InterruptedError, match="the task was killed"):
+            run.task.execute(context)
+        watcher.join()
+        return time.monotonic() - times[0]
+
+    yield execute
+    for handler in handlers[:1]:
+        signal.signal(signal.SIGUSR1, handler)
+
+
+Killed = Callable[[TaskRun, Callable[[], Any]], float]
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
+def test_while_it_waits(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator, mode: str) -> None:
+    workflow_id = put(simulator, webhook(mode=mode), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, poll_interval=20)
+    assert killed(run, lambda: "execution_id" in run.pushed) < 2
+    assert statuses(simulator, workflow_id) == ["canceled"]
+
+
+def test_not_when_that_was_not_asked_for(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, poll_interval=20, cancel_on_kill=False)
+    assert killed(run, lambda: "execution_id" in run.pushed) < 2
+    assert statuses(simulator, workflow_id) == ["running"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("deferrable", [False, True])
+@pytest.mark.parametrize("seconds", [0.8, 2.0])
+def test_while_the_call_is_on_its_way(
+    task_run: MakeRun, killed: Killed, simulator: ServiceSimulator, after: bool, deferrable: bool, seconds: float
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    simulator.inject("latency", seconds=seconds, path="^/webhook/", after_processing=after)
+    assert killed(task_run(workflow_id=workflow_id, deferrable=deferrable), lambda: calls(simulator)) < 4.5
+    assert statuses(simulator, workflow_id) == ["canceled"]
+
+
+def test_before_the_call(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    simulator.inject("latency", seconds=0.3, path="/workflows/")
+    killed(task_run(workflow_id=workflow_id), lambda: simulator.requests)
+    assert (calls(simulator), held(simulator, workflow_id)) == (0, [])
+
+
+@pytest.mark.parametrize("wait_for_completion", [True, False])
+def test_while_it_learns_the_id(
+    task_run: MakeRun, killed: Killed, simulator: ServiceSimulator, wait_for_completion: bool
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    simulator.inject("latency", seconds=0.3, path="/executions$", after_processing=True)
+    run = task_run(workflow_id=workflow_id, wait_for_completion=wait_for_completion)
+    killed(run, lambda: any(request.path.endswith("/executions") for request in simulator.requests))
+    assert statuses(simulator, workflow_id) == ["canceled"]
+
+
+def test_while_a_retry_is_being_started(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    original = simulator.start_execution(workflow_id, status="error")
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original)
+    killed(run, lambda: len(held(simulator, workflow_id)) == 2)
+    assert statuses(simulator, workflow_id) == ["error", "canceled"]
+
+
+def test_while_an_attempt_looks_for_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    run = task_run(workflow_id=put(simulator, webhook(), DONE))
+    context = run.prepare(2)
+    run.task.on_kill()
+    with pytest.raises(InterruptedError, match="looked for executions of earlier attempts"):
+        run.task.execute(context)
+    assert calls(simulator) == 0
+
+
+def test_a_service_that_is_slow_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+    task_run: MakeRun,
+    killed: Killed,
+    simulator: ServiceSimulator,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
+    simulator.inject("latency", seconds=2, path="/executions$", times=None)
+    assert killed(task_run(workflow_id=workflow_id), lambda: calls(simulator)) < 5
+    assert "can not be looked for, it may run" in caplog.text
+
+
+def test_nothing_was_begun(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    run = task_run(workflow_id="w")
+    run.prepare(1)
+    run.task.on_kill()
+    assert not simulator.requests
+
+
+def test_an_open_call_does_not_keep_the_process_of_a_deferred_task_alive(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
+    with pytest.raises(TaskDeferred):
+        task_run(workflow_id=workflow_id, deferrable=True).attempt(1)
+    [call] = [thread for thread in threading.enumerate() if thread.name == "service-start"]
+    assert call.daemon
+    assert statuses(simulator, workflow_id) == ["running"]

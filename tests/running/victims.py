@@ -1,0 +1,53 @@
+"""What runs in processes that are killed. Imported once by the server that forks them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import multiprocessing
+import os
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_service.client import starting
+
+from .task_run import Serialized, TaskRun, first_event
+
+#: Forks from a process that has imported all this and has no other threads.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        __name__,
+        "airflow_provider_service.client.models.workflows",
+        "airflow_provider_service.hooks.service",
+        "airflow_provider_service.operators.run_workflow",
+        "airflow_provider_service.triggers.execution",
+    ]
+)
+
+QUICK = {"PATIENCE_SECONDS": 0.05, "SETTLING_SECONDS": 0.1, "VISIBLE_WITHIN_SECONDS": 0.5}
+
+
+def attempt(environment: dict[str, str], run: TaskRun, number: int) -> None:
+    """Execute an attempt as a worker does."""
+    _set_up(environment)
+    for name, seconds in QUICK.items():
+        setattr(starting, name, seconds)
+    run.attempt(number)
+
+
+def wait_for_event(environment: dict[str, str], trigger: Serialized, events: Path) -> None:
+    """Run a trigger as a triggerer does, and write down its event."""
+    _set_up(environment)
+    event: Any = asyncio.run(first_event(*trigger))
+    with events.open("a") as file:
+        file.write(json.dumps(event) + "\n")
+
+
+def _set_up(environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    logging.disable()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)

@@ -1,0 +1,99 @@
+"""Workflows with webhooks of all kinds, put into a simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator.samples import chain, node
+from airflow_provider_service.simulator.stores.executions import Execution
+
+WITH_ID = '={{ {"executionId": $execution.id} }}'
+
+
+def webhook(path: str = "w", *, name: str = "Webhook", mode: str = "onReceived", **parameters: Any) -> dict[str, Any]:
+    """A webhook node."""
+    fixed = {"httpMethod": "POST", "path": path, "responseMode": mode, "options": {}}
+    return node(name, "webhook", 2, {**fixed, **parameters}, 0)
+
+
+def wait(seconds: float) -> dict[str, Any]:
+    """A node that waits."""
+    return node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 1)
+
+
+def respond(status: int = 200, **parameters: Any) -> dict[str, Any]:
+    """A node that answers the webhook's call."""
+    headers = parameters.pop("headers", {})
+    entries = [{"name": name, "value": value} for name, value in headers.items()]
+    options = {"responseCode": status, "responseHeaders": {"entries": entries}}
+    return node("Respond", "respondToWebhook", 1.1, {**parameters, "options": options}, 2)
+
+
+def puts_out(expression: str) -> dict[str, Any]:
+    """A node that puts out what an expression gives."""
+    return node("Output", "set", 3.4, {"mode": "raw", "jsonOutput": expression}, 3)
+
+
+FAIL = node("Fail", "stopAndError", 1, {"errorMessage": "It failed"}, 3)
+DONE = node("Done", "noOp", 1, {}, 4)
+
+
+def put(
+    simulator: ServiceSimulator, *nodes: dict[str, Any], active: bool = True, name: str = "Workflow", **settings: Any
+) -> str:
+    """Create a workflow of a chain of nodes, live when this returns unless it is not to be; its id."""
+
+    def create() -> str:
+        workflow = simulator.state.workflows.create({**chain(name, list(nodes)), "settings": settings})
+        if active:
+            simulator.state.workflows.publish(workflow, delay=0)
+            simulator.state.settle()
+        return str(workflow.id)
+
+    return simulator._in_loop(create)
+
+
+def held(simulator: ServiceSimulator, workflow_id: str) -> list[Execution]:
+    """The executions that the service holds of a workflow, oldest first."""
+
+    def look() -> list[Execution]:
+        simulator.state.settle()
+        return simulator.state.executions.of_workflow(workflow_id)
+
+    return simulator._in_loop(look)
+
+
+def started_with(execution: Execution) -> dict[str, Any]:
+    """The item that started an execution: headers, query and body of the call."""
+    assert execution.run.initial is not None
+    return dict(execution.run.initial.items[0]["json"])
+
+
+def statuses(simulator: ServiceSimulator, workflow_id: str) -> list[str]:
+    """The statuses of the executions that the service holds of a workflow, oldest first."""
+    return [execution.status for execution in held(simulator, workflow_id)]
+
+
+def calls(simulator: ServiceSimulator) -> int:
+    """How often a webhook has been called."""
+    return sum("/webhook/" in request.path for request in simulator.requests)
+
+
+def answers_as(simulator: ServiceSimulator, workflow_id: str, live: dict[str, Any]) -> None:
+    """Let another webhook node answer than the one that the API shows."""
+    version = simulator.state.workflows.get(workflow_id).active_version
+    assert version is not None
+    simulator._in_loop(lambda: simulator.state.workflows.webhooks.register(workflow_id, version.version_id, [live]))
+
+
+def put_behind_prefix(simulator: ServiceSimulator, prefix: str) -> None:
+    """Let a running simulator answer below a path prefix only, as a service behind a proxy does."""
+    inner = simulator._recording.app
+
+    async def stripped(scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path"]
+        shorter = path[len(prefix) :] if path.startswith(f"{prefix}/") else "/elsewhere"
+        await inner({**scope, "path": shorter, "raw_path": scope["raw_path"][len(prefix) :]}, receive, send)
+
+    simulator._in_loop(lambda: setattr(simulator._recording, "app", stripped))

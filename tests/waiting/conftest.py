@@ -1,0 +1,36 @@
+"""Waits against a simulator, as Airflow drives them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+from airflow_provider_service.simulator import ServiceSimulator
+
+
+@pytest.fixture(scope="session")
+def running_simulator() -> Iterator[ServiceSimulator]:
+    with ServiceSimulator() as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> ServiceSimulator:
+    """An empty service behind the default connection."""
+    running_simulator.reset()
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", running_simulator.connection_json())
+    # Airflow's own logger writes where no fixture sees it.
+    for kind in (ServiceBaseOperator, ServiceExecutionSensor):
+        monkeypatch.setattr(kind, "log", logging.getLogger("airflow_provider_service.task"))
+    return running_simulator
+
+
+@pytest.fixture
+def workflow_id(simulator: ServiceSimulator) -> str:
+    """A workflow that runs for a minute."""
+    workflow = simulator.create_webhook_workflow(path="w", behaviour="long", seconds=60, respond_with_id=True)
+    return str(workflow["id"])

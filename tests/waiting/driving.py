@@ -1,0 +1,237 @@
+"""Tasks that wait, driven as Airflow drives them: in the worker, rescheduled, or deferred to a triggerer."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any
+
+from airflow.jobs.triggerer_job_runner import TriggerRunner
+from airflow.providers.common.compat.sdk import TaskDeferred, timezone
+from airflow.sdk.exceptions import AirflowRescheduleException
+from airflow.sdk.serde import deserialize, serialize
+from airflow.triggers.base import BaseEventTrigger, BaseTrigger
+
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+LONGEST_SECONDS = 15.0
+
+
+class TaskInstance:
+    """Keeps what a task pushes, and when it was first rescheduled."""
+
+    def __init__(self) -> None:
+        self.dag_id, self.run_id, self.task_id, self.map_index = "dag", "run", "wait", -1
+        self.try_number, self.max_tries = 1, 0
+        self.pushed: dict[str, Any] = {}
+        self.first_reschedule: Any = None
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def get_first_reschedule_date(self, context: Any) -> Any:
+        return self.first_reschedule
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a task ended: with a value, or with an exception of a class."""
+
+    kind: str
+    message: str
+    value: Any = None
+    pushed: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+def revived(trigger: BaseTrigger) -> Any:
+    """The trigger as the triggerer makes it: from its class path and the arguments that were stored."""
+    path, arguments = trigger.serialize()
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)(**deserialize(serialize(arguments)))
+
+
+async def first_event(trigger: BaseTrigger) -> Any:
+    """The payload of a trigger's first event, as it arrives at the task."""
+    async for event in trigger.run():
+        return deserialize(serialize(event.payload))
+    raise AssertionError("the trigger ended without an event")
+
+
+def run_to_end(make: Callable[[], Any]) -> Ending:
+    """Execute a task until it ends, with a new instance after each pause, as Airflow does.
+
+    :param make: makes the task.
+    """
+    ti = TaskInstance()
+    try:
+        value = _execute(make, ti)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is how the task ended
+        return Ending(type(error).__name__, str(error), pushed=ti.pushed)
+    return Ending("returned", "", value, pushed=ti.pushed)
+
+
+def _execute(make: Callable[[], Any], ti: TaskInstance) -> Any:
+    end = time.monotonic() + LONGEST_SECONDS
+    while time.monotonic() < end:
+        task = make()
+        context: Any = {"ti": ti, "task": task, "dag_run": SimpleNamespace(start_date=None)}
+        task.render_template_fields(context)
+        try:
+            return task.execute(context)
+        except AirflowRescheduleException as pause:
+            ti.first_reschedule = ti.first_reschedule or timezone.utcnow()
+            time.sleep(max(0.0, (pause.reschedule_date - timezone.utcnow()).total_seconds()))
+        except TaskDeferred as deferred:
+            event = asyncio.run(asyncio.wait_for(first_event(revived(deferred.trigger)), LONGEST_SECONDS))
+            resumed = make()
+            return resumed.resume_execution(
+                deferred.method_name, {**(deferred.kwargs or {}), "event": event}, {**context, "task": resumed}
+            )
+    raise AssertionError("the task does not end")
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to wait: which task, and how it waits."""
+
+    name: str
+    starts: bool
+    arguments: dict[str, Any] = field(hash=False)
+
+    def task(self, target: str, *, interval: float, **options: Any) -> Any:
+        """A task that waits for an execution, or starts one of a workflow and waits for it."""
+        if self.starts:
+            return ServiceRunWorkflowOperator(
+                task_id="wait", workflow_id=target, poll_interval=interval, **self.arguments, **options
+            )
+        return ServiceExecutionSensor(
+            task_id="wait", execution_id=target, poke_interval=interval, **self.arguments, **options
+        )
+
+
+SENSOR_MODES = (
+    Mode("poke", False, {"mode": "poke", "deferrable": False}),
+    Mode("reschedule", False, {"mode": "reschedule", "deferrable": False}),
+    Mode("deferrable", False, {"deferrable": True}),
+)
+OPERATOR_MODES = (
+    Mode("operator in worker", True, {"deferrable": False}),
+    Mode("operator deferred", True, {"deferrable": True}),
+)
+MODES = (*SENSOR_MODES, *OPERATOR_MODES)
+
+
+def looks_at(simulator: ServiceSimulator, execution_id: str) -> int:
+    """How often an execution was read by id."""
+    return sum(one.path.endswith(f"/executions/{execution_id}") for one in list(simulator.requests))
+
+
+class Meanwhile:
+    """Does something to the service once a wait has looked at its execution."""
+
+    def __init__(self, simulator: ServiceSimulator, act: Callable[[str], None], *, looks: int = 1) -> None:
+        self._simulator, self._act, self._looks = simulator, act, looks
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.execution_id: str | None = None
+
+    def __enter__(self) -> Meanwhile:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._done.wait(0.005):
+            newest = max((one.id for one in list(self._simulator.state.executions)), default=None)
+            if newest is not None and looks_at(self._simulator, str(newest)) >= self._looks:
+                self.execution_id = str(newest)
+                self._act(self.execution_id)
+                return
+
+
+def in_event_loop(test: Callable[..., Any]) -> Callable[..., None]:
+    """Let a test be a coroutine, in an event loop of its own."""
+
+    @wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*arguments, **named), LONGEST_SECONDS))
+
+    return run
+
+
+def execution_trigger(execution_id: str, **changes: Any) -> ServiceExecutionTrigger:
+    """A trigger as a task defers it, revived."""
+    arguments: dict[str, Any] = {
+        "service_conn_id": "service_default",
+        "execution_id": execution_id,
+        "poll_interval": 0.05,
+        "deadline": time.time() + 60,
+        "timeout": 60.0,
+        "on_vanished": "fail",
+        "fault_tolerance": 0.3,
+        **changes,
+    }
+    trigger = revived(ServiceExecutionTrigger(**arguments))
+    assert isinstance(trigger, ServiceExecutionTrigger)
+    return trigger
+
+
+def waits_for(execution_ids: list[str], **changes: Any) -> list[asyncio.Task[Any]]:
+    """One wait for each execution, in the running event loop."""
+    return [asyncio.create_task(first_event(execution_trigger(one, **changes))) for one in execution_ids]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once a condition holds."""
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+class Triggerer:
+    """Airflow's own runner of triggers, without the supervisor that feeds it."""
+
+    def __init__(self) -> None:
+        self._runner = TriggerRunner()
+
+    def start(self, trigger: BaseTrigger) -> int:
+        """Run a trigger; returns its number."""
+        number = len(self._runner.triggers) + 1
+        details: Any = {"name": f"trigger {number}", "events": 0, "is_watcher": isinstance(trigger, BaseEventTrigger)}
+        self._runner.triggers[number] = details
+        details["task"] = asyncio.create_task(self._runner.run_trigger(number, trigger))
+        return number
+
+    def events(self, number: int) -> list[Any]:
+        """The payloads that a trigger has fired."""
+        return [one.event.payload for one in self._runner.events if one.trigger_id == number]
+
+    def broken(self) -> list[BaseException]:
+        """What triggers have died of."""
+        tasks = [details["task"] for details in self._runner.triggers.values()]
+        return [error for task in tasks if task.done() and not task.cancelled() and (error := task.exception())]
+
+    async def kill(self, number: int) -> None:
+        """End a trigger as a user does who ends or clears its task."""
+        self._runner.to_cancel.append(number)
+        await self._runner.cancel_triggers()
+        await asyncio.wait([self._runner.triggers[number]["task"]])
+
+    async def shut_down(self) -> None:
+        """End all triggers as a triggerer does that stops."""
+        tasks = [details["task"] for details in self._runner.triggers.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._runner._shared_streams.stop_all()

@@ -1,0 +1,208 @@
+"""Whatever happens between the requests of the looks, each end is told once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_service.client import ServiceConfig
+from airflow_provider_service.client._client import Resources
+from airflow_provider_service.client.transport import Transport
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.triggers.endings import Cursor, Snapshot, look
+
+ACTIVE = ("new", "running", "waiting")
+ENDED = ("success", "error", "canceled", "crashed")
+
+
+class InterruptedTransport(Transport):
+    """Lets something happen before each request."""
+
+    between: Callable[[], None] = staticmethod(lambda: None)
+
+    def call(self, *arguments: Any, **options: Any) -> Any:
+        self.between()
+        return super().call(*arguments, **options)
+
+
+class InterruptedClient(Resources):
+    """A client whose lists have few items a page, so that a look takes many requests."""
+
+    def __init__(self, simulator: ServiceSimulator) -> None:
+        self._config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key, page_size=3)
+        self._transport = InterruptedTransport(self._config)
+
+    @property
+    def transport(self) -> InterruptedTransport:
+        return self._transport
+
+    @property
+    def base_url(self) -> str:
+        return self._config.base_url
+
+
+class Story:
+    """Executions of two workflows that start, move on, end and vanish, and who must be told."""
+
+    def __init__(self, simulator: ServiceSimulator, data: st.DataObject) -> None:
+        self.simulator, self.data = simulator, data
+        self.workflows = [simulator.create_webhook_workflow(path=path)["id"] for path in ("a", "b")]
+        self.active: set[str] = set()
+        self.moved: set[str] = set()
+        self.ends: list[str] = []
+
+    def anything(self) -> None:
+        """Let up to two things happen."""
+        for _ in range(self.data.draw(st.integers(0, 2))):
+            kinds = ["start", "start ended", *(["move", "end", "end", "vanish"] if self.active else [])]
+            getattr(self, self.data.draw(st.sampled_from(kinds)).replace(" ", "_"))()
+
+    def start(self) -> None:
+        workflow = self.data.draw(st.sampled_from(self.workflows))
+        status = self.data.draw(st.sampled_from(ACTIVE))
+        self.active.add(self.simulator.start_execution(workflow, status=status))
+
+    def start_ended(self) -> None:
+        status = self.data.draw(st.sampled_from(ENDED))
+        workflow = self.data.draw(st.sampled_from(self.workflows))
+        self.ends.append(self.simulator.start_execution(workflow, status=status))
+
+    def move(self) -> None:
+        """From the queue or from sleep to running, or to sleep; a sleep is longer than a look."""
+        execution = self.simulator.state.executions.get(int(self.one()))
+        assert execution is not None
+        if str(execution.id) not in self.moved:
+            self.simulator.state.executions.move(execution, "waiting" if execution.status == "running" else "running")
+            self.moved.add(str(execution.id))
+
+    def end(self) -> None:
+        one = self.one()
+        self.simulator.finish_execution(one, self.data.draw(st.sampled_from(ENDED)))
+        self.ends.append(one)
+        self.active.remove(one)
+
+    def vanish(self) -> None:
+        one = self.one()
+        self.simulator.forget_execution(one)
+        self.active.remove(one)
+
+    def one(self) -> str:
+        return self.data.draw(st.sampled_from(sorted(self.active)))
+
+
+class Listener:
+    """Follows snapshots from its first one on, and notes what is told and what must be."""
+
+    def __init__(self, first: Snapshot, story: Story, ends_before: int) -> None:
+        self.cursor = Cursor.beginning(first)
+        self.told: list[str] = []
+        self._may_tell = set(story.ends[ends_before:])
+        self._must_tell_from = len(story.ends)
+
+    def hear(self, snapshot: Snapshot) -> None:
+        for execution in self.cursor.untold(snapshot):
+            self.told.append(execution.id)
+            self.cursor.tell(execution)
+        self.cursor.advance(snapshot)
+
+    def restart(self) -> None:
+        kept = Cursor.from_json(json.loads(json.dumps(self.cursor.to_json())))
+        assert kept == self.cursor
+        self.cursor = kept
+
+    def check(self, ends: list[str], workflows: set[str], simulator: ServiceSimulator) -> None:
+        executions = {one: simulator.state.executions.get(int(one)) for one in ends[self._must_tell_from :]}
+        must = {one for one, execution in executions.items() if execution and execution.workflow_id in workflows}
+        assert len(self.told) == len(set(self.told)), "told twice"
+        assert must <= set(self.told), "missed"
+        assert set(self.told) <= must | self._may_tell, "had ended before the beginning"
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_each_end_is_told_once(simulator: ServiceSimulator, data: st.DataObject) -> None:
+    simulator.reset()
+    story = Story(simulator, data)
+    client = InterruptedClient(simulator)
+    poll: Listener | None = None
+    listeners: list[Listener] = []
+
+    def look_again() -> None:
+        nonlocal poll
+        story.moved.clear()
+        ends_before = len(story.ends)
+        snapshot = look(client, poll.cursor if poll else None)  # type: ignore[arg-type]
+        own = snapshot.of_workflow(story.workflows[0])
+        for listener in listeners:
+            listener.hear(own)
+        if poll is None:
+            poll = Listener(snapshot, story, ends_before)
+        else:
+            poll.hear(snapshot)
+        if data.draw(st.booleans()):
+            poll.restart()
+            listeners.append(Listener(own, story, ends_before))
+
+    client.transport.between = story.anything
+    for _ in range(data.draw(st.integers(2, 5))):
+        look_again()
+    client.transport.between = lambda: None
+    for _ in range(2):
+        look_again()
+    client.transport.close()
+
+    assert poll is not None
+    poll.check(story.ends, set(story.workflows), simulator)
+    for listener in listeners:
+        listener.check(story.ends, {story.workflows[0]}, simulator)
+
+
+@pytest.mark.parametrize("moment", range(1, 7))
+@pytest.mark.parametrize(("before", "after"), [("running", "waiting"), ("waiting", "running"), ("new", "running")])
+def test_an_execution_that_moves_on_during_a_look_is_not_lost(
+    simulator: ServiceSimulator, workflow_id: str, before: str, after: str, moment: int
+) -> None:
+    one = simulator.start_execution(workflow_id, status=before)
+    client = InterruptedClient(simulator)
+    cursor = Cursor.beginning(look(client, None))  # type: ignore[arg-type]
+    for _ in range(3):  # until it is older than what every look reads again
+        simulator.start_execution(workflow_id, status="success")
+        told = advance(client, cursor)
+    requests = 0
+
+    def move_on() -> None:
+        nonlocal requests
+        requests += 1
+        if requests == moment:
+            execution = simulator.state.executions.get(int(one))
+            assert execution is not None
+            simulator.state.executions.move(execution, after)
+
+    client.transport.between = move_on
+    told = advance(client, cursor)
+    client.transport.between = lambda: None
+    simulator.finish_execution(one)
+    told += advance(client, cursor)
+    client.transport.close()
+
+    assert told == [one]
+
+
+def advance(client: InterruptedClient, cursor: Cursor) -> list[str]:
+    """Look once, and return what is told."""
+    snapshot = look(client, cursor)  # type: ignore[arg-type]
+    told = cursor.untold(snapshot)
+    for execution in told:
+        cursor.tell(execution)
+    cursor.advance(snapshot)
+    return [execution.id for execution in told]
+
+
+@pytest.mark.parametrize("kept", [None, [], {}, 7, {"floor": 1, "ceiling": 2, "told": 3, "open": []}])
+def test_what_is_no_cursor(kept: Any) -> None:
+    assert Cursor.from_json(kept) is None

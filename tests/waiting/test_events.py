@@ -1,0 +1,430 @@
+"""Endings of executions as events: each told once, whatever happens between two looks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+
+from .driving import Triggerer, in_event_loop, revived, until
+
+INTERVAL = 0.05
+
+
+class AssetState:
+    """Where Airflow keeps the state of one asset."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+        self.writes = 0
+        self.faults = 0
+
+    async def aget(self, key: str, default: Any = None) -> Any:
+        self._fail_maybe()
+        return json.loads(self.kept[key]) if key in self.kept else default
+
+    async def aset(self, key: str, value: Any) -> None:
+        self._fail_maybe()
+        self.kept[key] = json.dumps(value)
+        self.writes += 1
+
+    def _fail_maybe(self) -> None:
+        if self.faults:
+            self.faults -= 1
+            raise RuntimeError("the state can not be reached")
+
+
+class StateOfManyAssets(AssetState):
+    """What Airflow gives to a trigger that several assets share."""
+
+    async def aget(self, key: str, default: Any = None) -> Any:
+        raise ValueError("Task has 2 concrete inlets and outlets")
+
+
+def watcher(workflow_id: str, state: AssetState | None = None, **changes: Any) -> ServiceExecutionEventTrigger:
+    trigger = revived(ServiceExecutionEventTrigger(workflow_id=workflow_id, poll_interval=INTERVAL, **changes))
+    assert isinstance(trigger, ServiceExecutionEventTrigger)
+    trigger.asset_state_store = state  # type: ignore[assignment]
+    return trigger
+
+
+def looks(simulator: ServiceSimulator) -> int:
+    """How many looks have been completed: the list of running executions is read once in each, before the last list."""
+    return sum("status=running" in one.query for one in list(simulator.requests))
+
+
+async def looked(simulator: ServiceSimulator, times: int = 2) -> None:
+    """Return when a look has begun and ended since now."""
+    seen = looks(simulator)
+    await until(lambda: looks(simulator) >= seen + times)
+    await asyncio.sleep(INTERVAL / 2)
+
+
+def ids(events: list[Any]) -> list[str]:
+    return [event["execution_id"] for event in events]
+
+
+@in_event_loop
+async def test_each_end_is_told_once_in_any_order(simulator: ServiceSimulator, workflow_id: str) -> None:
+    old = simulator.start_execution(workflow_id, status="success")
+    first, second, third = (simulator.start_execution(workflow_id) for _ in range(3))
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+    assert triggerer.events(number) == [], f"{old} ended before the beginning"
+
+    for one, status in ((third, "error"), (first, "success"), (second, "canceled")):
+        simulator.finish_execution(one, status)
+        await looked(simulator)
+
+    assert [(event["execution_id"], event["status"]) for event in triggerer.events(number)] == [
+        (third, "error"),
+        (first, "success"),
+        (second, "canceled"),
+    ]
+    await looked(simulator, 4)
+    assert len(triggerer.events(number)) == 3
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_an_event_says_what_ended(simulator: ServiceSimulator, workflow_id: str) -> None:
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+    one = simulator.start_execution(workflow_id, status="success")
+    await until(lambda: len(triggerer.events(number)) == 1)
+
+    [event] = triggerer.events(number)
+    assert event.pop("started_at") <= event.pop("stopped_at")
+    assert event == {
+        "execution_id": one,
+        "workflow_id": workflow_id,
+        "status": "success",
+        "url": f"{simulator.base_url}/workflow/{workflow_id}/executions/{one}",
+    }
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_executions_that_start_and_end_between_two_looks(simulator: ServiceSimulator, workflow_id: str) -> None:
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+
+    short = [simulator.start_execution(workflow_id, status="success") for _ in range(5)]
+
+    await until(lambda: len(triggerer.events(number)) == 5)
+    await looked(simulator, 3)
+    assert ids(triggerer.events(number)) == short
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_only_wanted_ends_of_the_workflow_are_told(simulator: ServiceSimulator, workflow_id: str) -> None:
+    other = simulator.create_webhook_workflow(path="other")["id"]
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id, statuses=["error", "crashed"]))
+    await looked(simulator)
+
+    statuses = ("success", "error", "canceled", "crashed")
+    started = [simulator.start_execution(workflow_id, status=status) for status in statuses]
+    simulator.start_execution(other, status="error")
+    await looked(simulator, 4)
+
+    assert ids(triggerer.events(number)) == [started[1], started[3]]
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_one_that_runs_for_long_and_one_that_sleeps(simulator: ServiceSimulator, workflow_id: str) -> None:
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+    running, waiting, queued = (
+        simulator.start_execution(workflow_id, status=status) for status in ("running", "waiting", "new")
+    )
+    for _ in range(4):
+        simulator.start_execution(workflow_id, status="success")
+        await looked(simulator)
+    assert len(triggerer.events(number)) == 4
+
+    for one in (waiting, queued, running):
+        simulator.finish_execution(one)
+        await looked(simulator)
+
+    assert ids(triggerer.events(number))[4:] == [waiting, queued, running]
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_what_was_not_kept_is_dropped(simulator: ServiceSimulator, workflow_id: str) -> None:
+    gone, kept = (simulator.start_execution(workflow_id) for _ in range(2))
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+    for _ in range(3):  # so that both are older than what every look reads again
+        simulator.start_execution(workflow_id, status="success")
+        await looked(simulator)
+
+    simulator.forget_execution(gone)
+    await looked(simulator)
+    simulator.finish_execution(kept)
+    await until(lambda: kept in ids(triggerer.events(number)))
+
+    assert gone not in ids(triggerer.events(number))
+    reads = [one for one in simulator.requests if one.path.endswith(f"/executions/{gone}")]
+    assert [one.status for one in reads] == [404]
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id: str) -> None:
+    other = simulator.create_webhook_workflow(path="other")["id"]
+    triggerer = Triggerer()
+    first = triggerer.start(watcher(workflow_id))
+    second = triggerer.start(watcher(other))
+    only_errors = triggerer.start(watcher(other, statuses=["error"]))
+    await looked(simulator)
+    simulator.start_execution(other, status="success")
+    late = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+    begin, seen = asyncio.get_running_loop().time(), looks(simulator)
+
+    mine = simulator.start_execution(workflow_id, status="success")
+    theirs = simulator.start_execution(other, status="error")
+    await looked(simulator, 4)
+
+    assert ids(triggerer.events(first)) == ids(triggerer.events(late)) == [mine]
+    assert ids(triggerer.events(second))[1:] == ids(triggerer.events(only_errors)) == [theirs]
+    passed = asyncio.get_running_loop().time() - begin
+    assert looks(simulator) - seen <= passed / INTERVAL + 1
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
+    state = AssetState()
+    running, waiting = (simulator.start_execution(workflow_id, status=status) for status in ("running", "waiting"))
+    told: list[str] = []
+    expected: list[str] = []
+    for life in range(3):
+        triggerer = Triggerer()
+        number = triggerer.start(watcher(workflow_id, state))
+        await looked(simulator)
+        expected.append(simulator.start_execution(workflow_id, status="success"))
+        await looked(simulator)
+        await triggerer.shut_down()
+        told += ids(triggerer.events(number))
+        # Meanwhile nobody looks.
+        expected.append(simulator.start_execution(workflow_id, status="error"))
+        if life == 1:
+            simulator.finish_execution(waiting)
+            expected.insert(3, waiting)
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id, state))
+    await until(lambda: len(told) + len(triggerer.events(number)) == 7)
+    simulator.finish_execution(running)
+    expected.append(running)
+    await looked(simulator, 3)
+    told += ids(triggerer.events(number))
+    await triggerer.shut_down()
+
+    assert told == expected
+
+
+@in_event_loop
+async def test_a_watcher_that_joins_a_shared_poll_goes_on_where_it_was(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    state = AssetState()
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id, state))
+    await looked(simulator)
+    await triggerer.kill(number)
+    missed = simulator.start_execution(workflow_id, status="success")
+    other = triggerer.start(watcher("another"))
+    await looked(simulator)
+
+    number = triggerer.start(watcher(workflow_id, state))
+    await looked(simulator, 3)
+
+    assert ids(triggerer.events(number)) == [missed]
+    assert triggerer.events(other) == []
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_an_event_that_was_not_noted_is_told_again(simulator: ServiceSimulator, workflow_id: str) -> None:
+    state = AssetState()
+    stream = watcher(workflow_id, state).run()
+    before = asyncio.ensure_future(anext(stream))
+    await looked(simulator)
+    one, two = (simulator.start_execution(workflow_id, status="success") for _ in range(2))
+    assert (await before).payload["execution_id"] == one
+    await stream.aclose()  # the triggerer dies between the event and its note
+
+    stream = watcher(workflow_id, state).run()
+    again = [(await anext(stream)).payload["execution_id"] for _ in range(2)]
+    await stream.aclose()
+
+    assert again == [one, two]
+
+
+@in_event_loop
+async def test_the_cursor_is_written_only_when_it_has_moved(simulator: ServiceSimulator, workflow_id: str) -> None:
+    state = AssetState()
+    triggerer = Triggerer()
+    triggerer.start(watcher(workflow_id, state))
+    await looked(simulator, 3)
+    writes = state.writes
+    await looked(simulator, 5)
+
+    assert state.writes == writes >= 1
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_watchers_of_one_asset_keep_their_cursors_apart(simulator: ServiceSimulator, workflow_id: str) -> None:
+    state = AssetState()
+    triggerer = Triggerer()
+    for statuses in (["error"], ["success"], ["success", "error"]):
+        triggerer.start(watcher(workflow_id, state, statuses=statuses))
+    await looked(simulator)
+
+    assert len(state.kept) == 3
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_a_watcher_of_several_assets_works_without_a_state(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id, StateOfManyAssets()))
+    await looked(simulator)
+    one = simulator.start_execution(workflow_id, status="success")
+    await looked(simulator, 3)
+
+    assert ids(triggerer.events(number)) == [one]
+    assert "a restart begins anew" in caplog.text
+    assert triggerer.broken() == []
+    await triggerer.shut_down()
+
+
+@pytest.mark.parametrize("kept", ["[]", '{"floor": "x"}', "7", '{"floor": 1}'])
+@in_event_loop
+async def test_a_kept_value_that_is_no_cursor_begins_anew(
+    simulator: ServiceSimulator, workflow_id: str, kept: str
+) -> None:
+    simulator.start_execution(workflow_id, status="success")
+    state = AssetState()
+    trigger = watcher(workflow_id, state)
+    state.kept[trigger._cursor_key] = kept
+    triggerer = Triggerer()
+    number = triggerer.start(trigger)
+    await looked(simulator)
+    one = simulator.start_execution(workflow_id, status="success")
+    await looked(simulator, 3)
+
+    assert ids(triggerer.events(number)) == [one]
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_faults_are_said_and_survived(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = AssetState()
+    state.faults = 2
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id, state))
+    await looked(simulator)
+    told: list[str] = []
+
+    async def still_tells() -> None:
+        told.append(simulator.start_execution(workflow_id, status="success"))
+        await until(lambda: ids(triggerer.events(number)) == told)
+
+    await still_tells()
+    simulator.inject("status", times=4, status=500)
+    simulator.inject("drop", times=3)
+    await still_tells()
+    simulator.restart(boot_seconds=0.2)
+    await still_tells()
+    state.faults = 3
+    await still_tells()
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    await until(lambda: "isn't defined" in caplog.text)
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+    await still_tells()
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({"conn_type": "service", "host": "https://x"}))
+    await until(lambda: "field 'api_key' is missing" in caplog.text)
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+    await still_tells()
+
+    for text in ("the state can not be reached", "HTTP 500", "HTTP 404"):
+        assert text in caplog.text
+    assert simulator.api_key not in caplog.text
+    assert triggerer.broken() == []
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_a_rotated_key_is_picked_up(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triggerer = Triggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+    new = simulator.create_key()
+    simulator.revoke_key(simulator.api_key)
+    await until(lambda: any(one.status == 401 for one in simulator.requests))
+    one = simulator.start_execution(workflow_id, status="success")
+    connection = {**json.loads(simulator.connection_json()), "password": new}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
+
+    await until(lambda: ids(triggerer.events(number)) == [one])
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_alone_where_airflow_shares_no_streams(simulator: ServiceSimulator, workflow_id: str) -> None:
+    async def payloads(stream: AsyncIterator[Any]) -> str:
+        async for event in stream:
+            return str(event.payload["execution_id"])
+        raise AssertionError("the stream has ended")
+
+    told = asyncio.ensure_future(payloads(watcher(workflow_id).run()))
+    await looked(simulator)
+    one = simulator.start_execution(workflow_id, status="success")
+
+    assert await told == one
+
+
+@pytest.mark.parametrize("statuses", [[], ["fine"], "success", ["success", "running"]])
+def test_what_is_no_list_of_ends(statuses: Any) -> None:
+    with pytest.raises(ValueError, match="statuses must be a list of canceled, crashed, error, success"):
+        ServiceExecutionEventTrigger(workflow_id="w", statuses=statuses)
+
+
+def test_arguments_and_sharing_depend_on_what_matters() -> None:
+    one, same, other = (
+        ServiceExecutionEventTrigger(workflow_id=workflow, statuses=statuses, service_conn_id=connection)
+        for workflow, statuses, connection in (
+            ("w", ["success", "error"], "a"),
+            ("w", ("error", "success"), "a"),
+            ("v", ["error"], "b"),
+        )
+    )
+
+    # Airflow keeps one trigger for watchers of the same arguments.
+    assert one.serialize() == same.serialize() == revived(one).serialize()
+    assert one.shared_stream_key() == same.shared_stream_key() != other.shared_stream_key()
+    json.dumps(one.serialize())

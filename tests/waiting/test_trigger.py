@@ -1,0 +1,180 @@
+"""The trigger of a deferred wait: what it stores, what survives a restart, and what a user's kill does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.waiting import Outcome
+
+from .driving import (
+    OPERATOR_MODES,
+    SENSOR_MODES,
+    TaskInstance,
+    Triggerer,
+    execution_trigger,
+    first_event,
+    in_event_loop,
+    looks_at,
+    revived,
+    until,
+)
+
+GOOD = Outcome("1", "succeeded", "it ended", "success").to_event()
+ODD_EVENTS = [
+    None,
+    "succeeded",
+    [],
+    {},
+    {"verdict": "succeeded"},
+    {**GOOD, "more": 1},
+    {**GOOD, "verdict": "fine"},
+    {**GOOD, "verdict": ["succeeded"]},
+    {"status": "success", "execution_id": "1"},
+]
+
+
+@in_event_loop
+async def test_arguments_and_events_hold_no_secret(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    trigger = execution_trigger(simulator.start_execution(workflow_id, status="error"))
+    event = await first_event(trigger)
+    simulator.revoke_key(simulator.api_key)
+    refused = await first_event(execution_trigger(simulator.start_execution(workflow_id)))
+
+    assert refused["verdict"] == "unobservable"
+    for text in (json.dumps(trigger.serialize()), repr(trigger), json.dumps([event, refused]), caplog.text):
+        assert text
+        assert simulator.api_key not in text
+
+
+@in_event_loop
+async def test_a_revived_trigger_is_the_same(simulator: ServiceSimulator, workflow_id: str) -> None:
+    trigger = execution_trigger("7", cancel_on_kill=True, on_vanished="succeed")
+
+    assert revived(trigger).serialize() == trigger.serialize()
+    assert trigger.serialize()[1]["cancel_on_kill"] is True
+
+
+def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    begin = time.time()
+    trigger = execution_trigger(one, deadline=begin + 0.8, timeout=0.8)
+
+    async def first_life() -> None:
+        triggerer = Triggerer()
+        triggerer.start(trigger)
+        await until(lambda: looks_at(simulator, one) >= 2)
+        await triggerer.shut_down()
+
+    asyncio.run(first_life())
+    event = asyncio.run(first_event(revived(trigger)))
+
+    assert event["verdict"] == "timed_out"
+    assert event["message"] == f"execution {one} had not ended 0.8 s after the wait began"
+    assert 0.7 < time.time() - begin < 2
+
+
+@pytest.mark.parametrize("cancel_on_kill", [True, False])
+@in_event_loop
+async def test_a_users_kill_stops_the_execution(
+    simulator: ServiceSimulator, workflow_id: str, cancel_on_kill: bool
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=cancel_on_kill))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.kill(number)
+
+    assert status_of(simulator, one) == ("canceled" if cancel_on_kill else "running")
+    assert triggerer.events(number) == []
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_a_restart_of_the_triggerer_stops_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.shut_down()
+
+    assert status_of(simulator, one) == "running"
+    assert not [request for request in simulator.requests if request.method == "POST"]
+
+
+@in_event_loop
+async def test_a_kill_of_an_ended_execution_is_harmless(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id, status="success")
+
+    await execution_trigger(one, cancel_on_kill=True).on_kill()
+
+    assert [request.status for request in simulator.requests if request.method == "POST"] == [409]
+
+
+@in_event_loop
+async def test_a_kill_that_can_not_be_carried_out_says_so(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.inject("status", path="/stop$", status=503)
+
+    await execution_trigger(one, cancel_on_kill=True).on_kill()
+
+    assert f"Execution {one} could not be stopped and may still be running" in caplog.text
+
+
+@in_event_loop
+async def test_a_wait_without_a_connection_ends_readably(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({"conn_type": "service", "host": "https://x"}))
+
+    event = await first_event(execution_trigger("7"))
+
+    assert event["verdict"] == "unobservable"
+    assert event["message"] == (
+        "the wait for execution 7 broke: connection 'service_default': field 'api_key' is missing"
+    )
+
+
+@in_event_loop
+async def test_a_wait_whose_certificate_is_gone_ends_readably(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = json.loads(os.environ["AIRFLOW_CONN_SERVICE_DEFAULT"])
+    address = fields["host"].replace("http://", "https://")
+    connection = {**fields, "host": address, "extra": {"verify": "/not/there.pem"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
+
+    events = await asyncio.gather(*(first_event(execution_trigger(str(number))) for number in range(1, 6)))
+
+    assert {event["verdict"] for event in events} == {"unobservable"}
+    assert events[0]["message"].startswith("the wait for execution 1 broke: the extras 'verify' and 'cert' can not")
+
+
+@pytest.mark.parametrize("event", ODD_EVENTS, ids=repr)
+@pytest.mark.parametrize("mode", [SENSOR_MODES[2], OPERATOR_MODES[1]], ids=["sensor", "operator"])
+def test_an_event_of_another_shape_is_no_success(mode: Any, event: Any, simulator: ServiceSimulator) -> None:
+    task = mode.task("1", interval=1)
+    context = {"ti": TaskInstance(), "task": task}
+
+    with pytest.raises(Exception, match="the trigger sent an event of an unknown shape"):
+        task.resume_execution("execute_complete", {"event": event}, context)
+
+
+def status_of(simulator: ServiceSimulator, execution_id: str) -> str:
+    execution = simulator.state.executions.get(int(execution_id))
+    assert execution is not None
+    return execution.status
