@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+VENV2  := .venv-airflow-2
 READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.ready-live
 # Generation of the real server: 2, or 1 for the older one.
@@ -9,7 +10,7 @@ SERVER ?= 2
 UV     := 0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-live conformance lint format constraints clean
+.PHONY: help demo test test-airflow-2 test-live conformance bench-imports bench-waiting lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,12 +22,26 @@ test: $(READY) ## run all tests but the live ones, with branch coverage
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
 	$(BIN)/python -m tests.conformance.table --check simulator
 
+test-airflow-2: ## test client, hook and operators on Airflow 2.11, in an environment of their own
+	test -x $(VENV2)/bin/python || $(PYTHON) -m venv $(VENV2)
+	$(VENV2)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
+	$(VENV2)/bin/uv pip install --quiet --python $(VENV2) apache-airflow==2.11.2 --editable '.[simulator]' \
+	  pytest requests-mock hypothesis jsonschema
+	$(VENV2)/bin/python -m pytest -q -o addopts= -o filterwarnings= tests/unit tests/simulator/operators \
+	  --ignore tests/unit/test_imports.py --ignore tests/simulator/operators/test_credentials.py
+
 test-live: $(LIVE) ## run the live tests and the conformance suite against a real server (SERVER=1: the older one)
 	$(BIN)/python -m pytest tests/live tests/conformance --target $(SERVER) --durations=5
 	$(BIN)/python -m tests.conformance.table --check $(SERVER) $(if $(filter 2,$(SERVER)),contract)
 
 conformance: $(READY) ## write docs/conformance.md from the latest test, test-live and test-live SERVER=1
 	$(BIN)/python -m tests.conformance.table
+
+bench-imports: $(READY) ## measure what importing operators and sensors costs a DAG file
+	$(BIN)/python -m bench.imports
+
+bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 15 minutes
+	$(BIN)/python -m bench.waiting
 
 lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package
 	$(BIN)/ruff check .
@@ -42,7 +57,7 @@ constraints: $(READY) ## pin the newest versions of all that development needs
 	  --no-emit-index-url --no-header --no-annotate -o constraints.txt
 
 clean: ## remove the environment and all that was made
-	rm -rf $(VENV) .airflow .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(VENV2) .airflow .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"

@@ -164,6 +164,10 @@ class Watch:
         except errors.ServiceApiError as error:
             log.warning("Execution %s could not be read: %s", self.execution_id, error)
             return self.failed_to_look(error)
+        except Exception as error:
+            # An answer that nobody has thought of must not fail other waits, nor this one at once.
+            log.exception("Execution %s could not be read", self.execution_id)
+            return self.failed_to_look(error)
         return self.saw(execution, client)
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
@@ -177,7 +181,7 @@ class Watch:
         """Note that the execution was seen and has not ended."""
         self._failures = 0
 
-    def failed_to_look(self, error: errors.ServiceApiError) -> Outcome | None:
+    def failed_to_look(self, error: Exception) -> Outcome | None:
         """Note a failed look; the outcome once it must not be tolerated any longer."""
         now = time.monotonic()
         if not self._failures:

@@ -40,15 +40,17 @@ class Service:
 
     def start_executions(self, count: int) -> list[str]:
         """Put up active executions and return their ids."""
-        return self._ask("start_executions", count)
+        ids: list[str] = self._ask("start_executions", count)
+        return ids
 
     def count_requests(self) -> int:
         """Requests since this was last asked."""
-        return self._ask("count_requests")
+        return int(self._ask("count_requests"))
 
     def end_executions(self, ids: Sequence[str], seconds: float) -> dict[str, float]:
         """End executions at random moments within some seconds, and return the moment of each."""
-        return self._ask("end_executions", list(ids), seconds)
+        ended: dict[str, float] = self._ask("end_executions", list(ids), seconds)
+        return ended
 
     def _ask(self, *question: Any) -> Any:
         self._pipe.send(question)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, literal, task
+from airflow.sdk import DAG, task
 
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.operators.workflows import (
@@ -10,8 +10,7 @@ from airflow_provider_service.operators.workflows import (
     ServiceCreateOrUpdateWorkflowOperator,
 )
 
-# As the service exports it. Answering with the id of the execution saves each run a search for it. Its expressions look
-# like templates of Airflow, so it is handed over as a literal.
+# As the service exports it. Answering with the id of the execution saves each run a search for it.
 WORKFLOW = {
     "name": "Airflow example: fan out",
     "nodes": [
@@ -44,7 +43,7 @@ WORKFLOW = {
 with DAG(
     "example_service_fan_out", schedule=None, catchup=False, params={"parts": 100}, tags=["service", "example"]
 ) as dag:
-    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=literal(WORKFLOW))
+    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
     # Once, before 100 tasks would each do so.
     activate = ServiceActivateWorkflowOperator(
         task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['id'] }}"

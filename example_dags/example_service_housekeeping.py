@@ -24,7 +24,11 @@ with DAG(
 
     # dry_run=True only tells what would go.
     delete_failed = ServiceDeleteExecutionsOperator(
-        task_id="delete_failed", status=["error", "crashed"], older_than=timedelta(days=30), max_deletions=5_000
+        task_id="delete_failed",
+        all_workflows=True,
+        status=["error", "crashed"],
+        older_than=timedelta(days=30),
+        max_deletions=5_000,
     )
 
     stop_hanging >> delete_failed

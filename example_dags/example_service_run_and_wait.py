@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, literal, task
+from airflow.sdk import DAG, task
 
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
 
-# As the service exports it: a webhook starts it, it rests for a second, and puts out a sum. Its expressions look like
-# templates of Airflow, so it is handed over as a literal.
+# As the service exports it: a webhook starts it, it rests for a second, and puts out a sum.
 WORKFLOW = {
     "name": "Airflow example: run and wait",
     "nodes": [
@@ -46,7 +45,7 @@ WORKFLOW = {
 }
 
 with DAG("example_service_run_and_wait", schedule=None, catchup=False, tags=["service", "example"]) as dag:
-    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=literal(WORKFLOW))
+    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
 
     # Activates the workflow when it is not. A retry goes on with a run that was started, and repeats one that failed.
     run = ServiceRunWorkflowOperator(

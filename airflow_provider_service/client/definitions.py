@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,8 +22,11 @@ def read_definition(definition: Any) -> dict[str, Any]:
 
     Static data is left out: it is where a running workflow keeps its state.
 
+    :param definition: a mapping, or its JSON text.
     :raises ServiceInputError: not a mapping, or without name, nodes or connections.
     """
+    if isinstance(definition, str):
+        definition = _from_json(definition)
     if not isinstance(definition, Mapping):
         raise ServiceInputError(f"definition must be a mapping, not {type(definition).__name__}; nothing was sent")
     missing = [name for name in _REQUIRED if name not in definition]
@@ -32,6 +36,13 @@ def read_definition(definition: Any) -> dict[str, Any]:
     wanted.pop("staticData", None)
     wanted["settings"] = wanted.get("settings") or {}
     return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ServiceInputError(f"definition is text that is no JSON: {error}; nothing was sent") from None
 
 
 def is_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:

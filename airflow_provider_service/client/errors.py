@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+MAX_SHOWN_CHARS = 100
+
+
+def shown(value: object) -> str:
+    """A refused value as a message can show it: short, and whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write numbers of thousands of digits
+        return "a number of too many digits"
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
+
 
 class ServiceConfigError(ValueError):
     """The connection's fields do not describe a reachable API root; nothing was sent."""

@@ -12,7 +12,7 @@ _datetime = TypeAdapter(datetime)
 
 
 def parse_moment(text: str) -> datetime:
-    """Read a date or moment in ISO 8601; without time zone it means UTC, as it does to the service.
+    """Read a date or moment in ISO 8601; without time zone it means UTC, whatever the service would make of it.
 
     :raises ValueError: another form.
     """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, shown
 
 Fetch = Callable[[dict[str, Any]], Any]
 
@@ -62,6 +63,6 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
 def _first(items: Iterator[dict[str, Any]], limit: int | None) -> Iterator[dict[str, Any]]:
     if limit is None:
         return items
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise ServiceInputError(f"limit must be a whole number from 0, not {limit!r}; nothing was sent")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= sys.maxsize:
+        raise ServiceInputError(f"limit must be a whole number from 0, not {shown(limit)}; nothing was sent")
     return islice(items, limit)

@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -248,11 +249,18 @@ def to_json(value: Any) -> str:
     :raises ServiceInputError: a value that JSON can not hold.
     """
     try:
-        text = json.dumps(value, default=to_jsonable_python, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         text.encode()
     except (TypeError, ValueError) as error:
         raise ServiceInputError(f"an argument can not be written as JSON: {error}; nothing was sent") from None
     return text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is None:
+        # The service reads it in whatever time zone it has at the moment.
+        raise ValueError(f"{value.isoformat()} has no time zone")
+    return to_jsonable_python(value)
 
 
 def _check_timeout(timeout: float | None) -> None:

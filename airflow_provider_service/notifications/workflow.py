@@ -114,7 +114,7 @@ class ServiceNotifier(BaseNotifier):
             "task_id": getattr(ti, "task_id", None),
             "map_index": getattr(ti, "map_index", None),
             "try_number": getattr(ti, "try_number", None),
-            "state": str(state) if state else None,
+            "state": str(getattr(state, "value", state)) if state else None,
             "log_url": getattr(ti, "log_url", None),
             "exception": str(redact(str(exception)))[:MAX_EXCEPTION_CHARS] if exception else None,
             "details": self.details,

@@ -1,4 +1,4 @@
-"""Secrets in template fields: rendered for the task, never shown."""
+"""Template fields that are not as others: secrets, which are never shown, and texts that are left as they are."""
 
 from __future__ import annotations
 
@@ -37,6 +37,33 @@ class SealedFieldsMixin:
             if value is not None and not isinstance(value, Sealed):
                 mask_all(value)
                 setattr(parent, name, Sealed(value))
+
+
+class VerbatimFieldsMixin:
+    """For operators with template fields whose texts have braces of their own.
+
+    Another task's output in such a field is resolved; texts are not rendered.
+    """
+
+    #: Template fields whose texts are left as they are.
+    verbatim_fields: Sequence[str] = ()
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        for name in self.verbatim_fields:
+            setattr(parent, name, _with_literal_texts(getattr(parent, name)))
+        super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
+
+
+def _with_literal_texts(value: Any) -> Any:
+    from airflow.providers.common.compat.sdk import literal
+
+    if isinstance(value, str):
+        return literal(value)
+    if isinstance(value, dict):
+        return {name: _with_literal_texts(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_literal_texts(inner) for inner in value]
+    return value
 
 
 def revealed(value: Any) -> Any:

@@ -23,6 +23,7 @@ def write_rows(path: str, columns: Sequence[str], rows: Iterable[Row]) -> int:
     :param columns: columns in their order.
     :raises AirflowFailException: another ending, or no such directory.
     """
+    require(isinstance(path, str), f"path must be text, not {type(path).__name__}")
     target = Path(path)
     require(target.suffix in _WRITERS, f"path must end in {' or '.join(_WRITERS)}, not {path!r}")
     require(target.parent.is_dir(), f"the directory of path {path!r} does not exist")

@@ -12,7 +12,13 @@ from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_service.links import ServiceExecutionLink, execution_url
 from airflow_provider_service.operators._attempts import Attempt
-from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require
+from airflow_provider_service.operators._base import (
+    ServiceBaseOperator,
+    fail,
+    read_seconds,
+    require_choice,
+    require_flag,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -81,12 +87,9 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         """What the task returns beyond the outcome."""
         return {}
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Start the execution and wait for it as asked."""
-        require(self.timeout > 0, f"timeout must be a number of seconds above 0, not {self.timeout!r}")
-        require(
-            self.poll_interval > 0, f"poll_interval must be a number of seconds above 0, not {self.poll_interval!r}"
-        )
+        self._check_how_to_wait()
         deadline = time.time() + self.timeout
         execution_id, workflow_id = self._begin(context)
         url = execution_url(self.hook.config.base_url, workflow_id, execution_id)
@@ -116,6 +119,13 @@ class ServiceWaitingOperator(ServiceBaseOperator):
                 stop_execution(self.hook.config, execution_id)
         finally:
             self._killed.set()
+
+    def _check_how_to_wait(self) -> None:
+        self.timeout = read_seconds("timeout", self.timeout)
+        self.poll_interval = read_seconds("poll_interval", self.poll_interval)
+        require_choice("on_vanished", self.on_vanished, ("fail", "succeed"))
+        for name in ("wait_for_completion", "deferrable", "cancel_on_kill"):
+            require_flag(name, getattr(self, name))
 
     def _begin(self, context: Context) -> tuple[str, str]:
         from airflow_provider_service.client.starting import ServiceRunNotFoundError

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, as_list, fail, require, require_choice
+from airflow_provider_service.operators._base import (
+    ServiceBaseOperator,
+    as_list,
+    fail,
+    read_count,
+    read_seconds,
+    require,
+    require_choice,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -51,15 +59,18 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         self.fail_on = fail_on
         self.timeout = timeout
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Generate the report, log it and judge it."""
+        timeout = read_seconds("timeout", self.timeout)
+        days = self.days_abandoned_workflow
+        if days is not None:
+            days = read_count("days_abandoned_workflow", days)
         categories = None if self.categories is None else _known("categories", self.categories)
+        require(categories != [], "categories must not be an empty list; None looks at all")
         fail_on = _known("fail_on", self.fail_on)
         _require_audited(fail_on, categories)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        reports = self.hook.audit.generate(
-            categories=categories, days_abandoned_workflow=self._days(), timeout=self.timeout
-        )
+        reports = self.hook.audit.generate(categories=categories, days_abandoned_workflow=days, timeout=timeout)
         for title, report in reports.items():
             self.log.info("%s\n%s", title, "\n".join(_lines(report)))
         found = {
@@ -75,13 +86,6 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
             "by_category": {category: _summary(sections) for category, sections in found.items()},
             "url": url,
         }
-
-    def _days(self) -> int | None:
-        days = self.days_abandoned_workflow
-        if days is None:
-            return None
-        require(str(days).isdecimal(), f"days_abandoned_workflow must be a whole number, not {days!r}")
-        return int(days)
 
 
 def _known(name: str, categories: object) -> list[Any]:

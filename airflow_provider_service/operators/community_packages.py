@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.links import COMMUNITY_PACKAGES_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._base import ServiceBaseOperator, read_seconds, require_flag
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -45,8 +45,10 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         self.verify = verify
         self.timeout = timeout
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Install, update or leave the package."""
+        require_flag("verify", self.verify, optional=True)
+        self.timeout = read_seconds("timeout", self.timeout)
         url = self.link_to(context, ServicePageLink(), COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages
         held = next((one for one in packages.list() if one.package_name == self.name), None)

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require, require_choice, required
+from airflow_provider_service.operators._base import (
+    ServiceBaseOperator,
+    fail,
+    require,
+    require_choice,
+    require_flag,
+    require_mapping,
+    required,
+)
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 
 if TYPE_CHECKING:
@@ -54,7 +62,10 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
     def secret_data(self) -> dict[str, Any] | None:
         """The data as given, with what comes from the Airflow connection; None when neither is given."""
         data = revealed(self.data)
-        require(data is None or isinstance(data, Mapping), f"data must be a mapping, not {type(data).__name__}")
+        if data is not None:
+            require_mapping("data", data)
+        if self.data_conn_fields is not None:
+            require_mapping("data_conn_fields", self.data_conn_fields)
         require(
             bool(self.data_conn_id) == bool(self.data_conn_fields),
             "data_conn_id and data_conn_fields go together: "
@@ -73,7 +84,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         return {name: self._field(connection, field) for name, field in self.data_conn_fields.items()}
 
     def _field(self, connection: Any, field: str) -> Any:
-        if field.startswith(_EXTRA_PREFIX):
+        if isinstance(field, str) and field.startswith(_EXTRA_PREFIX):
             value = connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX))
         else:
             require_choice("a field in data_conn_fields", field, (*_CONNECTION_FIELDS, f"{_EXTRA_PREFIX}<name>"))
@@ -123,7 +134,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         super().__init__(**kwargs)
         self.if_exists = if_exists
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Create the credential, or treat the existing one as asked."""
         require_choice("if_exists", self.if_exists, ("skip", "update", "fail"))
         name, credential_type = required("name", self.name), required("credential_type", self.credential_type)
@@ -162,8 +173,9 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         self.credential_id = credential_id
         self.merge_data = merge_data
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Find the credential and change it."""
+        require_flag("merge_data", self.merge_data)
         data = self.secret_data()
         new_name = self.name if self.credential_id else None
         require(data is not None or new_name, "nothing to change: give data, data_conn_id, or an id and a new name")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._base import fail, require, require_choice
+from airflow_provider_service.operators._base import as_list, fail, require, require_choice
 from airflow_provider_service.operators._table import TableLinkedOperator
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         self.project_id = project_id
         self.if_exists = if_exists
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Create the table, or complete the existing one."""
         require_choice("if_exists", self.if_exists, ("skip", "fail"))
         wanted = _types_by_name(self.columns)
@@ -99,10 +99,14 @@ def _types_by_name(columns: Any) -> dict[str, str]:
     pairs = (
         list(columns.items())
         if isinstance(columns, Mapping)
-        else [(column.get("name"), column.get("type")) for column in columns if isinstance(column, Mapping)]
+        else [(one.get("name"), one.get("type")) for one in as_list("columns", columns) if isinstance(one, Mapping)]
     )
-    types = dict(pairs)
-    require(len(types) == len(columns), "columns must map names to types, or list {'name', 'type'}, each name once")
-    for name, kind in types.items():
+    # The service tells no columns apart whose names differ in case alone.
+    names = {name.lower() for name, _ in pairs if isinstance(name, str)}
+    require(
+        len(names) == len(columns),
+        "columns must map names to types, or list {'name', 'type'}, each name once, whatever its case",
+    )
+    for name, kind in pairs:
         require_choice(f"the type of column {name!r}", kind, _TYPES)
-    return types
+    return dict(pairs)

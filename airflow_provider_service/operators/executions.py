@@ -18,9 +18,14 @@ from airflow_provider_service.links import (
 from airflow_provider_service.operators._base import (
     ServiceBaseOperator,
     as_list,
+    fail,
+    read_count,
     read_moment,
+    read_seconds,
+    refuse,
     require,
     require_choice,
+    require_flag,
 )
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
@@ -130,11 +135,14 @@ class ServiceStopExecutionOperator(ServiceBaseOperator):
         self.poll_interval = poll_interval
         self.timeout = timeout
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Stop the execution and return its state."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
 
         require_choice("if_missing", self.if_missing, ("fail", "ignore"))
+        require_flag("wait_for_completion", self.wait_for_completion)
+        self.poll_interval = read_seconds("poll_interval", self.poll_interval)
+        self.timeout = read_seconds("timeout", self.timeout)
         try:
             return self._stop(context)
         except ServiceNotFoundError:
@@ -191,6 +199,7 @@ class _ExecutionsOperator(ServiceBaseOperator):
         self,
         *,
         workflow_id: str | None = None,
+        all_workflows: bool = False,
         status: str | Sequence[str] | None = None,
         started_before: datetime | str | None = None,
         older_than: timedelta | None = None,
@@ -198,6 +207,7 @@ class _ExecutionsOperator(ServiceBaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.workflow_id = workflow_id
+        self.all_workflows = all_workflows
         self.status = status
         self.started_before = started_before
         self.older_than = older_than
@@ -206,6 +216,14 @@ class _ExecutionsOperator(ServiceBaseOperator):
         if self.workflow_id:
             return self.link_to(context, ServicePageLink(), WORKFLOW_EXECUTIONS_PAGE, self.workflow_id)
         return self.link_to(context, ServicePageLink(), EXECUTIONS_PAGE)
+
+    def require_workflow(self) -> None:
+        """Refuse to act on every workflow, unless that is said."""
+        require_flag("all_workflows", self.all_workflows)
+        require(
+            (self.workflow_id is not None) != self.all_workflows,
+            "give either workflow_id, or all_workflows=True for the executions of every workflow",
+        )
 
     def statuses(self, default: Sequence[str], allowed: Sequence[str]) -> list[Any]:
         if self.status is None:
@@ -218,38 +236,36 @@ class _ExecutionsOperator(ServiceBaseOperator):
 
     def latest_start(self) -> datetime | None:
         require(self.started_before is None or self.older_than is None, "give either started_before or older_than")
-        if self.older_than is not None:
+        if self.older_than is None:
+            return read_moment("started_before", self.started_before)
+        if not isinstance(self.older_than, timedelta):
+            refuse("older_than", "a timedelta", self.older_than)
+        try:
             return datetime.now(timezone.utc) - self.older_than
-        return read_moment("started_before", self.started_before)
+        except OverflowError:
+            fail(f"older_than={self.older_than} leads to no date")
 
 
 class ServiceStopExecutionsOperator(_ExecutionsOperator):
     """Stop all executions of a kind. Safe to repeat, but a repeat also stops those that started in between.
 
     :param workflow_id: only executions of this workflow.
-    :param all_workflows: must be True to stop those of every workflow, when ``workflow_id`` is None.
+    :param all_workflows: True to stop those of every workflow, when ``workflow_id`` is None.
     :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
     :param started_before: only those that started before this moment (text, or a datetime with time zone).
     :param older_than: only those that started longer ago than this.
     :returns: ``{"stopped", "url"}``; ``stopped`` is their number.
     """
 
-    def __init__(self, *, all_workflows: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.all_workflows = all_workflows
-
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Stop the executions and return their number."""
-        require(
-            bool(self.workflow_id) != self.all_workflows,
-            "give either workflow_id, or all_workflows=True to stop the executions of every workflow",
-        )
-        url = self.link(context)
+        self.require_workflow()
         count = self.hook.executions.stop_many(
             self.statuses(_STOPPABLE, _STOPPABLE),
-            workflow_id=self.workflow_id or None,
+            workflow_id=self.workflow_id,
             started_before=self.latest_start(),
         ).stopped
+        url = self.link(context)
         self.log.info("%d executions were stopped: %s", count, url)
         return {"stopped": count, "url": url}
 
@@ -262,6 +278,7 @@ class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
 
     :param execution_ids: the executions; or give a selection.
     :param workflow_id: select executions of this workflow.
+    :param all_workflows: True to select from those of every workflow, when ``workflow_id`` is None.
     :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown.
     :param started_before: select those that started before this moment (text, or a datetime with time zone).
     :param older_than: select those that started longer ago than this.
@@ -289,11 +306,13 @@ class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
         self.only_preview = dry_run
         self.if_missing = if_missing
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Delete the executions and return how many."""
         require_choice("if_missing", self.if_missing, ("ignore", "fail"))
-        url = self.link(context)
+        require_flag("dry_run", self.only_preview)
+        self.max_deletions = read_count("max_deletions", self.max_deletions)
         ids, more = self._chosen()
+        url = self.link(context)
         missing = 0 if self.only_preview else sum(not self._delete(execution_id) for execution_id in ids)
         deleted = 0 if self.only_preview else len(ids) - missing
         self.log.info(
@@ -315,19 +334,18 @@ class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
         }
 
     def _chosen(self) -> tuple[list[str], bool]:
-        selects = any(
-            value is not None for value in (self.workflow_id, self.status, self.started_before, self.older_than)
-        )
-        require(
-            (self.execution_ids is not None) != selects,
-            "give either execution_ids, or a selection by workflow_id, status, started_before or older_than",
-        )
         if self.execution_ids is not None:
-            return [str(one) for one in as_list("execution_ids", self.execution_ids)], False
-        require(self.max_deletions > 0, f"max_deletions must be above 0, not {self.max_deletions!r}")
+            narrowing = (self.workflow_id, self.status, self.started_before, self.older_than)
+            require(
+                self.all_workflows is False and all(value is None for value in narrowing),
+                "give either execution_ids, or a selection by workflow_id or all_workflows=True",
+            )
+            ids = as_list("execution_ids", self.execution_ids)
+            return [str(read_count("each of execution_ids", one)) for one in ids], False
+        self.require_workflow()
         # All ids are known before the first is deleted: deletions move what later pages hold.
-        ids = list(islice(self._selected(), self.max_deletions + 1))
-        return ids[: self.max_deletions], len(ids) > self.max_deletions
+        selected = list(islice(self._selected(), self.max_deletions + 1))
+        return selected[: self.max_deletions], len(selected) > self.max_deletions
 
     def _selected(self) -> Iterator[str]:
         latest_start = self.latest_start()

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require
+from airflow_provider_service.operators._base import ServiceBaseOperator, fail, read_count, require, require_mapping
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -24,9 +24,12 @@ class ServiceOperator(ServiceBaseOperator):
 
     :param resource: attribute of the hook, e.g. ``"workflows"``.
     :param action: method of the resource, e.g. ``"list_history"``.
-    :param arguments: its arguments by name; shown in rendered fields, so no place for a secret.
+    :param arguments: its arguments by name; shown in rendered fields, so no place for a secret. The service's own
+        expressions look like templates: give those as ``literal("={{ $json.id }}")`` of ``airflow.sdk``
+        (``airflow.utils.template`` before Airflow 3), which can also be around a whole mapping, such as a node.
     :param limit: items of a list to return at most; more fail the task.
-    :returns: the answer as JSON, by the service's own names; None when the service answers nothing.
+    :returns: the answer as JSON, by the service's own names and without fields that are secrets, such as the address
+        at which an invitation is accepted; None when the service answers nothing.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "resource", "action", "arguments")
@@ -48,9 +51,9 @@ class ServiceOperator(ServiceBaseOperator):
         self.arguments = arguments
         self.limit = limit
 
-    def execute(self, context: Context) -> Any:
+    def perform(self, context: Context) -> Any:
         """Check the names, call the method and return its answer as JSON."""
-        require(self.limit > 0, f"limit must be above 0, not {self.limit!r}")
+        self.limit = read_count("limit", self.limit)
         method = self._method()
         arguments = self._checked_arguments(method)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
@@ -75,8 +78,8 @@ class ServiceOperator(ServiceBaseOperator):
         return method
 
     def _checked_arguments(self, method: Callable[..., Any]) -> dict[str, Any]:
-        arguments = self.arguments or {}
-        require(isinstance(arguments, Mapping), f"arguments must be a mapping, not {type(arguments).__name__}")
+        arguments = {} if self.arguments is None else self.arguments
+        require_mapping("arguments", arguments)
         signature = inspect.signature(method)
         try:
             signature.bind(**arguments)
@@ -117,7 +120,7 @@ def _to_json(value: Any) -> Any:
     from airflow_provider_service.client.models._base import ServiceModel
 
     if isinstance(value, ServiceModel):
-        return value.to_wire()
+        return value.without_secrets()
     if isinstance(value, Mapping):
         return {name: _to_json(inner) for name, inner in value.items()}
     if isinstance(value, list):

@@ -44,7 +44,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         self.range_end = range_end
         self.project_id = project_id
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Read the figures."""
         url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)
         summary = self.hook.insights.get_summary(

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._base import as_list, fail, require, require_choice
+from airflow_provider_service.operators._base import (
+    as_list,
+    as_texts,
+    fail,
+    read_count,
+    require,
+    require_choice,
+    require_flag,
+    require_mapping,
+)
 from airflow_provider_service.operators._table import ServiceTableOperator
 
 if TYPE_CHECKING:
@@ -44,19 +53,17 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         self.batch_rows = batch_rows
         self.batch_bytes = batch_bytes
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Insert the rows batch by batch."""
         from airflow_provider_service.client.errors import ServiceApiError, ServiceInputError
         from airflow_provider_service.client.row_batches import insert_in_batches
 
-        require(self.batch_rows > 0 and self.batch_bytes > 0, "batch_rows and batch_bytes must be above 0")
+        batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
         rows = _rows(self.rows)
         table, url = self.open_table(context)
         inserted = 0
         try:
-            for inserted in insert_in_batches(
-                self.hook, table.id, rows, max_rows=self.batch_rows, max_bytes=self.batch_bytes
-            ):
+            for inserted in insert_in_batches(self.hook, table.id, rows, max_rows=batch_rows, max_bytes=batch_bytes):
                 self.log.info("Inserted %d of %d rows into %s", inserted, len(rows), table.name)
         except (ServiceApiError, ServiceInputError):
             self.log.error("%d of %d rows had been inserted before this batch failed", inserted, len(rows))
@@ -97,12 +104,12 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         self.key_columns = key_columns
         self.on_duplicate = on_duplicate
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Compare and write what differs."""
         from airflow_provider_service.client.upsert import upsert_rows
 
         require_choice("on_duplicate", self.on_duplicate, ("last", "fail"))
-        keys = [self.key_columns] if isinstance(self.key_columns, str) else as_list("key_columns", self.key_columns)
+        keys = [self.key_columns] if isinstance(self.key_columns, str) else as_texts("key_columns", self.key_columns)
         rows = _rows(self.rows)
         table, url = self.open_table(context)
         result = upsert_rows(self.hook, table, rows, keys, on_duplicate=self.on_duplicate)
@@ -146,8 +153,11 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         self.data = data
         self.only_preview = dry_run
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Update the rows and return their number."""
+        require_flag("dry_run", self.only_preview)
+        _require_conditions(self.filter)
+        require_mapping("data", self.data)
         table, url = self.open_table(context)
         options = {"dry_run": True} if self.only_preview else {"return_data": True}
         answer = self.hook.data_table_rows.update(table.id, self.filter, self.data, **options)
@@ -189,8 +199,9 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         self.filter = filter
         self.only_preview = dry_run
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Delete the rows and return their number."""
+        require_flag("dry_run", self.only_preview)
         filters = self._filters()
         table, url = self.open_table(context)
         options = {"dry_run": True} if self.only_preview else {"return_data": True}
@@ -207,8 +218,9 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
 
         require((self.row_ids is None) != (self.filter is None), "give either row_ids or filter")
         if self.filter is not None:
+            _require_conditions(self.filter)
             return [self.filter]
-        return any_of_in_url("id", [_row_id(one) for one in as_list("row_ids", self.row_ids)])
+        return any_of_in_url("id", [read_count("each of row_ids", one) for one in as_list("row_ids", self.row_ids)])
 
 
 class ServiceReadRowsOperator(ServiceTableOperator):
@@ -247,18 +259,18 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         self.path = path
         self.max_rows = max_rows
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Read the rows and return or write them."""
-        require(self.max_rows >= 0, f"max_rows must not be negative, got {self.max_rows!r}")
+        self.max_rows = read_count("max_rows", self.max_rows, least=0)
+        if self.filter is not None:
+            _require_conditions(self.filter)
         table, url = self.open_table(context)
-        result = self._write(table, self.path) if self.path else self._return(table)
+        result = self._return(table) if self.path is None else self._write(table, self.path)
         self.log.info("%d rows read from %s: %s", result["count"], table.name, url)
         return {"data_table_id": table.id, **result, "url": url}
 
     def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
-        return self.hook.data_table_rows.list(
-            table.id, filter=self.filter, sort_by=self.sort_by, search=self.search or None
-        )
+        return self.hook.data_table_rows.list(table.id, filter=self.filter, sort_by=self.sort_by, search=self.search)
 
     def _return(self, table: DataTable) -> dict[str, Any]:
         rows = list(islice(self._read(table), self.max_rows + 1))
@@ -284,10 +296,10 @@ def _rows(rows: Any) -> list[Mapping[str, Any]]:
     return listed
 
 
-def _row_id(value: Any) -> int:
-    text = str(value).strip()
-    require(text.isascii() and text.isdecimal(), f"row_ids must be whole numbers, got {value!r}")
-    return int(text)
+def _require_conditions(filter: Mapping[str, Any]) -> None:
+    require_mapping("filter", filter)
+    # None of them would stand for all rows.
+    require(filter.get("filters"), "filter must hold at least one condition in 'filters'")
 
 
 def _count(answer: bool | list[dict[str, Any]], dry_run: bool) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._base import require, require_choice
+from airflow_provider_service.operators._base import require, require_choice, require_flag, require_mapping
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
@@ -28,7 +28,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
 
     :param workflow_id: the workflow.
     :param workflow_name: exact name of the workflow, instead of its id.
-    :param payload: JSON body of the call; query parameters where the webhook takes ``GET``.
+    :param payload: JSON body of the call; query parameters where the webhook takes ``GET``. Texts with braces of their
+        own are kept by ``literal`` of ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3).
     :param webhook_node: name of the webhook node, needed when the workflow has several.
     :param webhook_conn_id: Airflow connection that holds the webhook's own authentication: user and password, or for
         header authentication the header's name as login and its value as password.
@@ -83,7 +84,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         """Go on with the execution of an earlier attempt, or start one."""
         require_choice("on_retry", self.on_retry, ("new", "retry_execution"))
         require_choice("output", self.wanted_output, ("none", "last_node"))
-        require(bool(self.workflow_id) != bool(self.workflow_name), "give either workflow_id or workflow_name")
+        require_flag("activate", self.activate)
+        require((self.workflow_id is None) != (self.workflow_name is None), "give either workflow_id or workflow_name")
         workflow = self._workflow()
         return self._earlier(attempt, workflow) or self._run(attempt, workflow), workflow.id
 
@@ -108,7 +110,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
     def _workflow(self) -> Workflow:
         from airflow_provider_service.client.lookup import existing, find_workflow
 
-        if self.workflow_id:
+        if self.workflow_id is not None:
             return self.hook.workflows.get(self.workflow_id)
         found = find_workflow(self.hook.client, str(self.workflow_name))
         # A list's item is not the whole workflow.
@@ -185,8 +187,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
     def _headers(self, authentication: str) -> dict[str, str]:
         from airflow_provider_service.client.webhooks import authentication_headers
 
-        headers = revealed(self.webhook_headers) or {}
-        require(isinstance(headers, Mapping), "webhook_headers must be a mapping of names to values")
+        headers = {} if self.webhook_headers is None else revealed(self.webhook_headers)
+        require_mapping("webhook_headers", headers)
         if self.webhook_conn_id is None:
             return dict(headers)
         connection = self.hook.get_connection(self.webhook_conn_id)

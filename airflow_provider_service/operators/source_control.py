@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require_choice
+from airflow_provider_service.operators._base import (
+    ServiceBaseOperator,
+    fail,
+    read_seconds,
+    require_choice,
+    require_flag,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -44,16 +50,16 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
         self.auto_publish = auto_publish
         self.timeout = timeout
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Pull and return what changed."""
         from airflow_provider_service.client.errors import ServiceConflictError
 
+        require_flag("force", self.force)
         require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
+        timeout = read_seconds("timeout", self.timeout)
         url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
         try:
-            files = self.hook.source_control.pull(
-                force=self.force, auto_publish=self.auto_publish, timeout=self.timeout
-            )
+            files = self.hook.source_control.pull(force=self.force, auto_publish=self.auto_publish, timeout=timeout)
         except ServiceConflictError:
             fail(f"local changes are in the way of the pull: {self._conflicts()}; force=True discards them. See {url}")
         by_type, by_status = Counter(one.type for one in files), Counter(one.status for one in files)

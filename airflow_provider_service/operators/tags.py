@@ -31,7 +31,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
         self.name = name
         self.if_exists = if_exists
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Create the tag, unless it exists."""
         require_choice("if_exists", self.if_exists, ("skip", "fail"))
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)

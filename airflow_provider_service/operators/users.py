@@ -33,9 +33,12 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         self.users = users
         self.role = role
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Invite the users and return who was invited."""
         wanted = [self._user(one) for one in as_list("users", self.users)]
+        addresses = [user["email"].lower() for user in wanted]
+        twice = sorted({one for one in addresses if addresses.count(one) > 1})
+        require(not twice, f"users names {', '.join(twice)} more than once")
         url = self.link_to(context, ServicePageLink(), USERS_PAGE)
         invitations = self.hook.users.create(wanted) if wanted else []
         _refuse_failures(invitations)
@@ -53,7 +56,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
     def _user(self, given: Any) -> dict[str, str]:
         user = {"email": given} if isinstance(given, str) else given
         require(
-            isinstance(user, Mapping) and user.get("email"),
+            isinstance(user, Mapping) and isinstance(user.get("email"), str) and user["email"].strip(),
             "users must list e-mail addresses, or mappings with 'email' and 'role'",
         )
         return {"role": self.role, **user}

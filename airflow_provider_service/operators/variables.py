@@ -61,13 +61,14 @@ class ServiceCreateVariableOperator(_VariableOperator):
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
+    blank_fields = ("value",)
 
     def __init__(self, *, value: str, if_exists: Literal["update", "skip", "fail"] = "update", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.value = value
         self.if_exists = if_exists
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Create the variable, or treat the existing one as asked."""
         require_choice("if_exists", self.if_exists, ("update", "skip", "fail"))
         found = self.find()
@@ -91,12 +92,13 @@ class ServiceUpdateVariableOperator(_VariableOperator):
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
+    blank_fields = ("value",)
 
     def __init__(self, *, value: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.value = value
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Find the variable and write its value."""
         found = self.find_existing()
         return self.report(context, found.id, self.write(found, self.value))
@@ -115,7 +117,7 @@ class ServiceDeleteVariableOperator(_VariableOperator):
         super().__init__(**kwargs)
         self.if_missing = if_missing
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Find the variable and delete it."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
 

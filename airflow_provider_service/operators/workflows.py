@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, as_list, require, required
+from airflow_provider_service.operators._base import ServiceBaseOperator, as_texts, require, require_flag, required
+from airflow_provider_service.operators._rendering import VerbatimFieldsMixin
 from airflow_provider_service.operators.tags import create_tag
 
 if TYPE_CHECKING:
@@ -28,7 +29,17 @@ class _WorkflowOperator(ServiceBaseOperator):
     def link(self, context: Context) -> str:
         return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.workflow_id)
 
-    def report(self, workflow: Workflow, state: str, url: str) -> dict[str, Any]:
+    def change(self, context: Context, call: Callable[[], Workflow], state: str) -> dict[str, Any]:
+        """Make a call that changes the workflow, and return the workflow's state."""
+        from airflow_provider_service.client.errors import ServiceInvalidRequestError
+
+        try:
+            workflow = call()
+        except ServiceInvalidRequestError:
+            # It exists, and its page shows why it was refused.
+            self.link(context)
+            raise
+        url = self.link(context)
         self.log.info("Workflow %s (%s) %s: %s", workflow.id, workflow.name, state, url)
         return _summary(workflow, url)
 
@@ -49,11 +60,13 @@ class ServiceActivateWorkflowOperator(_WorkflowOperator):
         super().__init__(**kwargs)
         self.version_id = version_id
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Activate the workflow and return its state."""
-        url = self.link(context)
-        workflow = self.hook.workflows.activate(self.workflow_id, version_id=self.version_id)
-        return self.report(workflow, "is active", url)
+
+        def activate() -> Workflow:
+            return self.hook.workflows.activate(self.workflow_id, version_id=self.version_id)
+
+        return self.change(context, activate, "is active")
 
 
 class ServiceDeactivateWorkflowOperator(_WorkflowOperator):
@@ -63,10 +76,9 @@ class ServiceDeactivateWorkflowOperator(_WorkflowOperator):
     :returns: as :class:`ServiceActivateWorkflowOperator`.
     """
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Deactivate the workflow and return its state."""
-        url = self.link(context)
-        return self.report(self.hook.workflows.deactivate(self.workflow_id), "is inactive", url)
+        return self.change(context, lambda: self.hook.workflows.deactivate(self.workflow_id), "is inactive")
 
 
 class ServiceArchiveWorkflowOperator(_WorkflowOperator):
@@ -76,10 +88,9 @@ class ServiceArchiveWorkflowOperator(_WorkflowOperator):
     :returns: as :class:`ServiceActivateWorkflowOperator`.
     """
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Archive the workflow and return its state."""
-        url = self.link(context)
-        return self.report(self.hook.workflows.archive(self.workflow_id), "is archived", url)
+        return self.change(context, lambda: self.hook.workflows.archive(self.workflow_id), "is archived")
 
 
 class ServiceUnarchiveWorkflowOperator(_WorkflowOperator):
@@ -89,18 +100,20 @@ class ServiceUnarchiveWorkflowOperator(_WorkflowOperator):
     :returns: as :class:`ServiceActivateWorkflowOperator`.
     """
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Unarchive the workflow and return its state."""
+        return self.change(context, self._unarchived, "is not archived")
+
+    def _unarchived(self) -> Workflow:
         from airflow_provider_service.client.errors import ServiceInvalidRequestError
 
-        url = self.link(context)
         try:
-            workflow = self.hook.workflows.unarchive(self.workflow_id)
+            return self.hook.workflows.unarchive(self.workflow_id)
         except ServiceInvalidRequestError:
             workflow = self.hook.workflows.get(self.workflow_id)
             if workflow.is_archived:
                 raise
-        return self.report(workflow, "is not archived", url)
+            return workflow
 
 
 class ServiceTransferWorkflowOperator(_WorkflowOperator):
@@ -129,13 +142,13 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
         self.destination_project_id = destination_project_id
         self.destination_project_name = destination_project_name
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Move the workflow, unless it is there."""
         from airflow_provider_service.client.errors import ServiceInvalidRequestError
 
         project_id = self._destination()
-        url = self.link(context)
         moved = not self._is_in(project_id)
+        url = self.link(context)
         if moved:
             try:
                 self.hook.workflows.transfer(self.workflow_id, project_id)
@@ -168,14 +181,15 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
         )
 
 
-class ServiceCreateOrUpdateWorkflowOperator(ServiceBaseOperator):
+class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOperator):
     """Make a workflow be as a definition says, and create it if need be. Safe to repeat.
 
     Nothing is written when it already is so. Nodes and connections are replaced; settings are merged, as the service
     does. The definition's read-only keys and its static data, a running workflow's state, are left out. An active
     workflow runs the new version at once, for which the key needs ``workflow:activate`` too.
 
-    :param definition: the workflow as the service exports it: ``name``, ``nodes``, ``connections``, ``settings``, ...
+    :param definition: the workflow as the service exports it: ``name``, ``nodes``, ``connections``, ``settings``, ...,
+        or its JSON text. Its ``{{ ... }}`` are the service's own and not rendered; other tasks' output is resolved.
     :param workflow_id: the workflow to update; None to find it by the definition's name, archived ones not counting.
     :param activate: True to activate it, False to deactivate it, None to leave that as it is.
     :param project_id: project to look in and to create in; None for any, and for the key user's own.
@@ -192,12 +206,13 @@ class ServiceCreateOrUpdateWorkflowOperator(ServiceBaseOperator):
         "parent_folder_id",
     )
     template_fields_renderers = {"definition": "json"}
+    verbatim_fields = ("definition",)
     operator_extra_links = (ServiceWorkflowLink(),)
 
     def __init__(
         self,
         *,
-        definition: Mapping[str, Any],
+        definition: Mapping[str, Any] | str,
         workflow_id: str | None = None,
         activate: bool | None = None,
         project_id: str | None = None,
@@ -211,11 +226,11 @@ class ServiceCreateOrUpdateWorkflowOperator(ServiceBaseOperator):
         self.project_id = project_id
         self.parent_folder_id = parent_folder_id
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Create, update or leave the workflow, then see to its activation."""
         from airflow_provider_service.client.definitions import is_as_defined, read_definition
 
-        require(self.activate in (None, True, False), f"activate must be True, False or None, not {self.activate!r}")
+        require_flag("activate", self.activate, optional=True)
         wanted = read_definition(self.definition)
         workflow, outcome = self._find(wanted["name"]), "unchanged"
         if workflow is None:
@@ -286,11 +301,12 @@ class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
         self.tags = tags
         self.create_missing = create_missing
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         """Set the tags, unless they are as wanted."""
-        names = sorted(set(as_list("tags", self.tags)))
-        url = self.link(context)
+        names = sorted(set(as_texts("tags", self.tags)))
+        require_flag("create_missing", self.create_missing)
         carried = {tag.name: tag.id for tag in self.hook.workflows.list_tags(self.workflow_id)}
+        url = self.link(context)
         changed = carried.keys() != set(names)
         if changed:
             self.hook.workflows.update_tags(self.workflow_id, self._tag_ids(names, carried))

@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from importlib import import_module
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service.hooks.connection import config_for
-from airflow_provider_service.triggers.polling import poller_for
 from airflow_provider_service.waiting import OnVanished, Outcome, Watch, broken, stop_execution, timed_out
+
+_is_loaded = False
+
+
+async def _load() -> None:
+    """Import what polls, once and in a thread: it takes a third of a second, which would stall the event loop."""
+    global _is_loaded
+    if not _is_loaded:
+        await asyncio.to_thread(import_module, "airflow_provider_service.triggers.polling")
+        _is_loaded = True
 
 
 class ServiceExecutionTrigger(BaseTrigger):
@@ -78,11 +87,17 @@ class ServiceExecutionTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Stop the execution, when that was asked for; a restart of the triggerer does not get here."""
         if self.cancel_on_kill:
+            from airflow_provider_service.hooks.connection import config_for
+
             config = await config_for(self.service_conn_id)
             # A thread of its own: the poller's may all be waiting for a slow server.
             await asyncio.to_thread(stop_execution, config, self.execution_id)
 
     async def _outcome(self) -> Outcome:
+        await _load()
+        from airflow_provider_service.hooks.connection import config_for
+        from airflow_provider_service.triggers.polling import poller_for
+
         while True:
             watch = Watch(self.execution_id, on_vanished=self.on_vanished, fault_tolerance=self.fault_tolerance)
             poller = poller_for(await config_for(self.service_conn_id), self.poll_interval)

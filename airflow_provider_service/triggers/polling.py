@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 
-# Loaded with the trigger's class: at its first use it would stall the event loop for 100 ms.
+# Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
 from airflow_provider_service.client.resources import executions as _executions  # noqa: F401
 from airflow_provider_service.hooks.connection import config_for
 from airflow_provider_service.waiting import ACTIVE_STATUSES, Outcome, Watch
@@ -147,6 +147,8 @@ class Poller:
                 log.warning("Executions could not be listed: %s", error)
                 await self._deliver((one, one.watch.failed_to_look(error)) for one in subscriptions)
                 return
+            except Exception:
+                log.exception("A list of executions can not be read, so each is read by id")
         await self._look_at_each(subscriptions)
 
     def _lists_are_worth_it(self, waits: int) -> bool:
@@ -162,9 +164,11 @@ class Poller:
         # Lists longer than this cost more than reading each wait's execution by id.
         limit = self.config.page_size * len(subscriptions)
         oldest = min(one.number for one in subscriptions)
-        lists = await asyncio.gather(
-            *(self._in_thread(self._active_ids, status, oldest, limit) for status in ACTIVE_STATUSES)
+        answers = await asyncio.gather(
+            *(self._in_thread(self._active_ids, status, oldest, limit) for status in ACTIVE_STATUSES),
+            return_exceptions=True,  # so that the next round begins when all of this one's requests have ended
         )
+        lists = [_raised(answer) for answer in answers]
         self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
         active = {id_ for ids in lists for id_ in ids}
         rest = []
@@ -238,6 +242,12 @@ class Poller:
                 log.warning("Connection '%s' could not be read again; its waits go on", service_conn_id, exc_info=True)
                 self._moved[service_conn_id] = False
         return self._moved[service_conn_id]
+
+
+def _raised(answer: T | BaseException) -> T:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 _pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Poller]] = WeakKeyDictionary()

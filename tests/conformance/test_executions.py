@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import (
     ServiceNotFoundError,
 )
 
-from .expecting import NO_ID, refused
+from .expecting import NO_ID, refused, unique
 from .target import Target, until
 from .workbench import LONG_WAIT, Workbench, done, stop_and_error, wait, webhook
 
@@ -45,7 +45,7 @@ def test_data_comes_only_when_it_is_asked_for(bench: Workbench, service: Target)
 
 @pytest.mark.covers("get_execution", "list_executions")
 def test_error(bench: Workbench, service: Target) -> None:
-    flow = bench.publish(webhook("e" + NO_ID), stop_and_error())
+    flow = bench.publish(webhook(unique()), stop_and_error())
     execution = bench.finished(bench.start(flow))
     assert (execution.status, execution.finished) == ("error", False)
     assert execution.stopped_at is not None
@@ -56,7 +56,7 @@ def test_error(bench: Workbench, service: Target) -> None:
 @pytest.mark.covers("get_execution", "list_executions")
 def test_a_running_execution_is_listed_only_when_asked_for(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
-    flow = bench.publish(webhook("r" + NO_ID), wait(3), done())
+    flow = bench.publish(webhook(unique()), wait(3), done())
     execution_id = bench.start(flow)
 
     running = executions.get(execution_id)
@@ -74,7 +74,7 @@ def test_a_running_execution_is_listed_only_when_asked_for(bench: Workbench, ser
 @pytest.mark.covers("delete_execution", "get_execution")
 def test_deletion(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
-    flow = bench.publish(webhook("d" + NO_ID), wait(3))
+    flow = bench.publish(webhook(unique()), wait(3))
     execution_id = bench.start(flow)
     with refused(ServiceInvalidRequestError, "Cannot delete a running execution", 400):
         executions.delete(execution_id)
@@ -113,7 +113,7 @@ def test_a_malformed_id_is_refused(service: Target, execution_id: str) -> None:
 @pytest.mark.covers("stop_execution", "get_execution")
 def test_a_stopped_execution_is_canceled(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
-    execution_id = bench.start(bench.publish(webhook("s" + NO_ID), wait(30)))
+    execution_id = bench.start(bench.publish(webhook(unique()), wait(30)))
     answer = executions.stop(execution_id)
     assert (answer.status, answer.finished) == ("canceled", False)
     execution = bench.reaches(execution_id, "canceled")
@@ -125,8 +125,8 @@ def test_a_stopped_execution_is_canceled(bench: Workbench, service: Target) -> N
 def test_what_has_ended_is_not_stopped(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     success = bench.start(bench.publish())
-    error = bench.start(bench.publish(webhook("f" + NO_ID), stop_and_error()))
-    canceled = bench.start(bench.publish(webhook("c" + NO_ID), wait(30)))
+    error = bench.start(bench.publish(webhook(unique()), stop_and_error()))
+    canceled = bench.start(bench.publish(webhook(unique()), wait(30)))
     executions.stop(canceled)
     for execution_id, status in ((success, "success"), (error, "error"), (canceled, "canceled")):
         bench.reaches(execution_id, status)
@@ -140,7 +140,7 @@ def test_what_has_ended_is_not_stopped(bench: Workbench, service: Target) -> Non
 @pytest.mark.covers("stop_many_executions")
 def test_stopping_many_counts_those_that_it_stopped(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
-    flow = bench.publish(webhook("m" + NO_ID), wait(30))
+    flow = bench.publish(webhook(unique()), wait(30))
     runs = [bench.start(flow) for _ in range(2)]
     assert executions.stop_many(["queued", "waiting"], workflow_id=flow.id).stopped == 0
     assert executions.stop_many(["running"], workflow_id=flow.id).stopped == 2
@@ -154,7 +154,7 @@ def test_stopping_many_counts_those_that_it_stopped(bench: Workbench, service: T
 @pytest.mark.covers("stop_many_executions")
 def test_stopping_many_within_a_time(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
-    flow = bench.publish(webhook("n" + NO_ID), wait(30))
+    flow = bench.publish(webhook(unique()), wait(30))
     started = executions.get(bench.start(flow)).started_at
     assert started is not None
     hour = timedelta(hours=1)
@@ -173,7 +173,7 @@ def test_stopping_many_needs_a_body_and_known_statuses(service: Target) -> None:
 
 @pytest.mark.covers("get_execution")
 def test_a_timeout_of_the_workflow_cancels(bench: Workbench, service: Target) -> None:
-    execution_id = bench.start(bench.publish(webhook("t" + NO_ID), wait(30), executionTimeout=1))
+    execution_id = bench.start(bench.publish(webhook(unique()), wait(30), executionTimeout=1))
     service.pass_time(2)
     execution = bench.finished(execution_id)
     assert (execution.status, execution.finished) == ("canceled", False)
@@ -181,7 +181,7 @@ def test_a_timeout_of_the_workflow_cancels(bench: Workbench, service: Target) ->
 
 @pytest.mark.covers("get_execution", "list_executions")
 def test_a_success_that_is_not_saved_vanishes(bench: Workbench, service: Target) -> None:
-    flow = bench.publish(webhook("u" + NO_ID), wait(2), saveDataSuccessExecution="none")
+    flow = bench.publish(webhook(unique()), wait(2), saveDataSuccessExecution="none")
     execution_id = bench.start(flow)
     assert service.client.executions.get(execution_id).status == "running"
     service.pass_time(2)
@@ -195,7 +195,7 @@ def test_a_success_that_is_not_saved_vanishes(bench: Workbench, service: Target)
 
 @pytest.mark.covers("get_execution", "list_executions")
 def test_a_failure_that_is_not_saved_vanishes(bench: Workbench, service: Target) -> None:
-    flow = bench.publish(webhook("v" + NO_ID), wait(2), stop_and_error(), saveDataErrorExecution="none")
+    flow = bench.publish(webhook(unique()), wait(2), stop_and_error(), saveDataErrorExecution="none")
     execution_id = bench.start(flow)
     service.pass_time(2)
     until(lambda: service.raw("GET", f"/executions/{execution_id}").status_code == 404, what="the execution to vanish")
@@ -205,7 +205,7 @@ def test_a_failure_that_is_not_saved_vanishes(bench: Workbench, service: Target)
 @pytest.mark.covers("stop_execution")
 def test_a_stopped_execution_is_kept_though_nothing_is_saved(bench: Workbench, service: Target) -> None:
     unsaved = {"saveDataSuccessExecution": "none", "saveDataErrorExecution": "none"}
-    execution_id = bench.start(bench.publish(webhook("k" + NO_ID), wait(30), **unsaved))
+    execution_id = bench.start(bench.publish(webhook(unique()), wait(30), **unsaved))
     service.client.executions.stop(execution_id)
     assert bench.reaches(execution_id, "canceled").id == execution_id
 
@@ -262,7 +262,7 @@ def test_annotation_tags_are_a_registry_of_their_own(bench: Workbench, service: 
 @pytest.mark.covers("stop_execution", "delete_execution")
 def test_a_waiting_execution_can_be_stopped_and_deleted(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
-    flow = bench.publish(webhook("w" + NO_ID), wait(LONG_WAIT * 10))
+    flow = bench.publish(webhook(unique()), wait(LONG_WAIT * 10))
     stopped, deleted = bench.start(flow), bench.start(flow)
     for execution_id in (stopped, deleted):
         bench.reaches(execution_id, "waiting")

@@ -5,6 +5,7 @@ The free edition has no source control: the pull, and nothing else, is left out.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ import pytest
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
-from airflow_provider_service.client.run_data import last_output
+from airflow_provider_service.client.run_data import last_output, starting_items
+from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, migrate, run_dag
 
 from .servers import LiveServer, wait_until
@@ -176,6 +178,52 @@ def test_main_job_without_source_control(run: Run, client: ServiceClient) -> Non
     workflow = find_workflow(client, "Airflow example: main job")
     assert workflow is not None
     assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"]
+
+
+def test_alert(run: Run, client: ServiceClient) -> None:
+    state, tasks = run("example_service_alert")
+
+    assert (state, tasks["load"]) == ("failed", {"failed"})
+    workflow = find_workflow(client, "Airflow example: alert")
+    assert workflow is not None
+
+    def notices() -> list[dict[str, Any]]:
+        found = client.executions.list(workflow_id=workflow.id, include_data=True)
+        return [item["body"] for one in found for item in starting_items(one)]
+
+    wait_until(notices, seconds=10, what="the alert's execution")
+    [notice] = notices()
+    assert notice["message"] == "load of example_service_alert has failed"
+    assert (notice["task_id"], notice["exception"]) == ("load", "there is nothing to load")
+
+
+def test_asset_event(run: Run, client: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("example_service_activate_and_wait")[0] == "success"
+    workflow = find_workflow(client, "Airflow example: activate and wait")
+    assert workflow is not None
+    monkeypatch.setenv("AIRFLOW_EXAMPLE_WORKFLOW_ID", workflow.id)
+    # A run by hand has nothing to report; what starts a run otherwise is the trigger's event.
+    assert run("example_service_asset_event")[0] == "success"
+
+    payload = asyncio.run(event_of(ServiceExecutionEventTrigger(workflow_id=workflow.id, poll_interval=0.5), client))
+
+    executions = {one.id: one.status for one in client.executions.list(workflow_id=workflow.id)}
+    assert len(executions) == 2
+    assert payload["execution_id"] == max(executions, key=int)
+    assert (payload["workflow_id"], payload["status"]) == (workflow.id, "success")
+
+
+async def event_of(trigger: ServiceExecutionEventTrigger, client: ServiceClient) -> dict[str, Any]:
+    """What the trigger fires after the workflow's webhook was called."""
+    events = trigger.run()
+    first = asyncio.ensure_future(anext(events))
+    await asyncio.sleep(2)
+    assert not first.done()
+    path = "airflow-example-activate-and-wait"
+    await asyncio.to_thread(client.transport.call_webhook, "POST", path, headers={}, payload={}, timeout=10)
+    event = await asyncio.wait_for(first, 20)
+    await events.aclose()
+    return event.payload
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLE_DAGS.glob("example_*.py")), ids=lambda path: path.stem)

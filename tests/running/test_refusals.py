@@ -13,7 +13,6 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.lookup import ServiceLookupError
 from airflow_provider_service.client.webhooks import (
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
@@ -45,7 +44,7 @@ def test_webhooks_that_can_not_be_called(
     task_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], message: str
 ) -> None:
     workflow_id = put(simulator, *nodes, active=False)
-    with pytest.raises(ServiceInputError, match=f"{message}.*nothing was started"):
+    with pytest.raises(AirflowFailException, match=f"{message}.*nothing was started"):
         task_run(workflow_id=workflow_id).attempt(1)
     assert calls(simulator) == 0
     assert not simulator.state.workflows.get(workflow_id).active
@@ -55,7 +54,7 @@ def test_one_of_several_webhooks(task_run: MakeRun, simulator: ServiceSimulator)
     workflow_id = put(simulator, webhook("a", name="A"), webhook("b", name="B"))
     assert task_run(workflow_id=workflow_id, webhook_node="B").attempt(1)["status"] == "success"
     assert started_with(held(simulator, workflow_id)[0])["webhookUrl"].endswith("/webhook/b")
-    with pytest.raises(ServiceInputError, match="has no webhook node 'C'; it has 'A', 'B'"):
+    with pytest.raises(AirflowFailException, match="has no webhook node 'C'; it has 'A', 'B'"):
         task_run(workflow_id=workflow_id, webhook_node="C", map_index=2).attempt(1)
 
 
@@ -107,8 +106,12 @@ def test_a_service_that_is_still_starting(task_run: MakeRun, simulator: ServiceS
         ({"workflow_id": "w", "workflow_name": "n"}, "give either workflow_id or workflow_name"),
         ({"workflow_id": "w", "on_retry": "never"}, "on_retry must be one of new, retry_execution, not 'never'"),
         ({"workflow_id": "w", "output": "all"}, "output must be one of none, last_node, not 'all'"),
-        ({"workflow_id": "w", "timeout": 0}, "timeout must be a number of seconds above 0, not 0"),
-        ({"workflow_id": "w", "poll_interval": 0}, "poll_interval must be a number of seconds above 0, not 0"),
+        ({"workflow_id": "w", "activate": "no"}, "activate must be True or False, not 'no'"),
+        ({"workflow_id": "w", "deferrable": 1}, "deferrable must be True or False, not 1"),
+        ({"workflow_id": "w", "on_vanished": "skip"}, "on_vanished must be one of fail, succeed, not 'skip'"),
+        ({"workflow_id": "{{ '' }}"}, "workflow_id is empty"),
+        ({"workflow_id": "w", "timeout": 0}, "timeout must be a number of seconds above 0, .*not 0"),
+        ({"workflow_id": "w", "poll_interval": 0}, "poll_interval must be a number of seconds above 0, .*not 0"),
     ],
 )
 def test_arguments_without_meaning(
@@ -122,7 +125,7 @@ def test_arguments_without_meaning(
 def test_workflows_that_are_not_there(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     with pytest.raises(errors.ServiceNotFoundError):
         task_run(workflow_id="nope").attempt(1)
-    with pytest.raises(ServiceLookupError, match="there is no workflow named 'nope'"):
+    with pytest.raises(AirflowFailException, match="there is no workflow named 'nope'"):
         task_run(workflow_name="nope").attempt(1)
 
 
@@ -139,7 +142,7 @@ def test_the_payload_of_a_get_is_its_query(task_run: MakeRun, simulator: Service
     assert task_run(workflow_id=workflow_id, map_index=2).attempt(1)["status"] == "success"
     several: list[Any] = [[1], "text", {"a": {}}, {"a": [1]}]
     for bad in several:
-        with pytest.raises(ServiceInputError, match="takes GET, so payload must be a mapping of plain values"):
+        with pytest.raises(AirflowFailException, match="takes GET, so payload must be a mapping of plain values"):
             task_run(workflow_id=workflow_id, payload=bad, map_index=3).attempt(1)
 
 
@@ -223,7 +226,7 @@ def test_a_connection_without_a_login(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps({"conn_type": "http", "password": "p"}))
-    with pytest.raises(ServiceInputError, match="the webhook's connection has no login"):
+    with pytest.raises(AirflowFailException, match="the webhook's connection has no login"):
         task_run(workflow_id=put(simulator, webhook(), DONE), webhook_conn_id="hook").attempt(1)
 
 
@@ -246,7 +249,7 @@ def test_headers_that_can_be_sent() -> None:
 
 def test_headers_must_be_a_mapping(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     run = task_run(workflow_id=put(simulator, webhook(), DONE), webhook_headers="X-Token: secret")
-    with pytest.raises(AirflowFailException, match="webhook_headers must be a mapping of names to values"):
+    with pytest.raises(AirflowFailException, match="webhook_headers must be a mapping, not str"):
         run.attempt(1)
 
 
@@ -280,7 +283,7 @@ HTML = "Content-Type: text/html"
         (
             answer(b"", "Location: https://x.example/", status="302 Found"),
             errors.ServiceRedirectError,
-            "not followe",
+            "only reads follow",
             1,
         ),
         (

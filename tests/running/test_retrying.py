@@ -86,7 +86,7 @@ def test_a_retry_that_takes_too_long_is_stopped(retry_run: MakeRun, simulator: S
 def test_a_lost_answer_never_starts_a_second_retry(
     retry_run: MakeRun, simulator: ServiceSimulator, fault: dict[str, Any], after: bool
 ) -> None:
-    workflow_id, original = failed(simulator, wait(0.2))
+    workflow_id, original = failed(simulator)
     run = retry_run(execution_id=original)
     simulator.inject(**fault, path="/retry$", after_processing=after)
     if after:

@@ -194,7 +194,12 @@ def test_executions_with_data_come_in_small_pages(server: requests_mock.Mocker) 
     assert [page["limit"] for page in asked(server)] == ["250", "10", "2"]
 
 
-def test_both_ways_refuse_a_limit_that_is_no_number() -> None:
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [(1.5, "1.5"), (10**30, "1000+"), (10**5000, "a number of too many digits")],
+    ids=["fraction", "large", "huge"],
+)
+def test_both_ways_refuse_a_limit_that_is_no_number(limit: Any, shown: str) -> None:
     for follow in (follow_cursor, follow_skip, partial(follow_cursor, offset=1)):
-        with pytest.raises(ValueError, match=r"limit must be a whole number from 0, not 1.5"):
-            follow(Pages([0]), page_size=1, limit=1.5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=f"limit must be a whole number from 0, not {shown}; nothing was sent"):
+            follow(Pages([0]), page_size=1, limit=limit)

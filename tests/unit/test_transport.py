@@ -8,6 +8,7 @@ import logging
 import ssl
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -99,6 +100,13 @@ def test_query_values_of_other_types() -> None:
 def test_a_path_that_leaves_the_api_or_is_none_is_refused(path: str, server: requests_mock.Mocker) -> None:
     with pytest.raises(errors.ServiceInputError, match=r"no path below the API root.*nothing was sent"):
         Client().request("GET", path)
+
+    assert server.call_count == 0
+
+
+def test_a_moment_without_a_time_zone_is_refused(server: requests_mock.Mocker) -> None:
+    with pytest.raises(errors.ServiceInputError, match=r"2026-01-02T03:04:00 has no time zone; nothing was sent"):
+        Client().data_table_rows.insert("t", [{"day": datetime(2026, 1, 2, 3, 4)}])
 
     assert server.call_count == 0
 

@@ -14,14 +14,20 @@ from typing import Any
 
 from airflow.jobs.triggerer_job_runner import TriggerRunner
 from airflow.providers.common.compat.sdk import TaskDeferred, timezone
-from airflow.sdk.exceptions import AirflowRescheduleException
-from airflow.sdk.serde import deserialize, serialize
-from airflow.triggers.base import BaseEventTrigger, BaseTrigger
+from airflow.providers.common.compat.triggers import BaseEventTrigger
+from airflow.triggers.base import BaseTrigger
 
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+try:
+    from airflow.sdk.exceptions import AirflowRescheduleException
+    from airflow.sdk.serde import deserialize, serialize
+except ImportError:  # Airflow 2.11
+    from airflow.exceptions import AirflowRescheduleException
+    from airflow.serialization.serde import deserialize, serialize
 
 LONGEST_SECONDS = 15.0
 

@@ -30,7 +30,7 @@ class Case:
     :param act: done once the task has looked.
     :param sensor: how a sensor ends: the exception's class, or "returned".
     :param operator: how an operator that started the execution ends.
-    :param message: its message; ``{id}``, ``{url}`` and ``{host}`` are filled in.
+    :param message: its message; ``{id}``, ``{url}``, ``{node}`` and ``{crash}`` are filled in.
     :param options: further arguments of the task.
     :param status: of the execution before.
     """
@@ -45,7 +45,9 @@ class Case:
 
 
 def finish(status: str) -> Act:
-    return lambda simulator, execution_id: simulator.finish_execution(execution_id, status, message="it broke")
+    return lambda simulator, execution_id: simulator.finish_execution(
+        execution_id, status, node="Webhook", message="it broke"
+    )
 
 
 def vanish(simulator: ServiceSimulator, execution_id: str) -> None:
@@ -73,6 +75,7 @@ def fail_for_good(simulator: ServiceSimulator, execution_id: str) -> None:
 
 
 def restart(simulator: ServiceSimulator, execution_id: str) -> None:
+    simulator.clock.advance(1)  # so that one that was really started has come to its second node
     simulator.restart(boot_seconds=TOLERANCE / 2)
 
 
@@ -119,7 +122,7 @@ FAILS = (
     ),
     Case("crashed", finish("crashed"), *FAILED, ENDED + " 'crashed' at node 'Webhook': {crash} - {url}"),
     Case("vanished", vanish, "AirflowFailException", "AirflowFailException", VANISHED),
-    Case("restart while it runs", restart, *FAILED, ENDED + " 'crashed' at node 'Webhook': {crash} - {url}"),
+    Case("restart while it runs", restart, *FAILED, ENDED + " 'crashed' at node '{node}': {crash} - {url}"),
 )
 TIMEOUT = Case(
     "timeout",
@@ -148,9 +151,10 @@ class Seen(NamedTuple):
     execution_id: str
     workflow_id: str
     url: str
+    node: str
 
     def expected(self, message: str) -> str:
-        return message.format(id=self.execution_id, url=self.url, crash=CRASH)
+        return message.format(id=self.execution_id, url=self.url, crash=CRASH, node=self.node)
 
 
 Run = Callable[..., Seen]
@@ -170,7 +174,7 @@ def run(simulator: ServiceSimulator) -> Run:
             ending = run_to_end(lambda: mode.task(target, interval=INTERVAL, **arguments))
         assert meanwhile.execution_id is not None, "the task has never looked"
         url = f"{simulator.base_url}/workflow/{workflow_id}/executions/{meanwhile.execution_id}"
-        return Seen(ending, meanwhile.execution_id, workflow_id, url)
+        return Seen(ending, meanwhile.execution_id, workflow_id, url, "Wait" if mode.starts else "Webhook")
 
     return run_case
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import logging
 import re
 import threading
 import time
@@ -15,12 +14,17 @@ from collections.abc import Iterator
 import pytest
 import requests_mock
 
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.hooks.connection import config_for
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers import polling
+from airflow_provider_service.waiting import Outcome, Watch
 
 from .driving import in_event_loop, looks_at, until, waits_for
 
 LIST = "/executions$"
+# JSON that Python's decoder gives up on.
+NOBODY_CAN_READ = "[" * 200_000
 CONNECTION = "AIRFLOW_CONN_SERVICE_DEFAULT"
 
 
@@ -369,23 +373,48 @@ async def test_a_poller_without_waits_ends(simulator: ServiceSimulator, workflow
 
 
 @in_event_loop
+async def test_answers_that_break_the_decoder_are_faults_like_others(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = started(simulator, workflow_id, 20)
+    bad, good = ids[:10], ids[10:]
+    with requests_mock.Mocker(real_http=True) as mock:
+        mock.get(re.compile("/executions[?]"), text=NOBODY_CAN_READ)
+        for one in bad:
+            mock.get(f"{simulator.api_url}/executions/{one}", text=NOBODY_CAN_READ)
+        bad_waits, good_waits = waits_for(bad), waits_for(good)
+        bad_events = await asyncio.gather(*bad_waits)
+        assert not any(wait.done() for wait in good_waits)
+        for one in good:
+            simulator.finish_execution(one)
+        good_events = await asyncio.gather(*good_waits)
+
+    assert {event["verdict"] for event in bad_events} == {"unobservable"}
+    assert {event["verdict"] for event in good_events} == {"succeeded"}
+    assert "A list of executions can not be read, so each is read by id" in caplog.text
+
+
+class BrokenWatch(Watch):
+    """A wait that can not even fail properly."""
+
+    def look(self, client: ServiceClient) -> Outcome | None:
+        raise RuntimeError("nobody has thought of this")
+
+
+@in_event_loop
 async def test_a_round_that_breaks_ends_no_wait(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.ERROR)
-    [one] = started(simulator, workflow_id, 1, "success")
-    with requests_mock.Mocker(real_http=True) as mock:
-        address = f"{simulator.api_url}/executions/{one}"
-        # JSON that Python's decoder gives up on.
-        mock.get(
-            address, [{"text": "[" * 200_000}, {"text": "[" * 200_000}, {"json": {"id": one, "status": "success"}}]
-        )
+    [one] = started(simulator, workflow_id, 1)
+    poller = polling.poller_for(await config_for("service_default"), 0.05)
+    with poller.subscription(BrokenWatch("77"), "service_default") as broken:
         [wait] = waits_for([one])
-        event = await wait
+        await until(lambda: caplog.text.count("A round of polling failed; the next begins in 0.05 s") >= 2)
+        assert not wait.done()
+        simulator.finish_execution(one)
 
-    assert event["verdict"] == "succeeded"
-    assert mock.call_count == 3
-    assert sum("A round of polling failed" in record.message for record in caplog.records) == 2
+        assert (await wait)["verdict"] == "succeeded"
+        assert not broken.done()
 
 
 @pytest.mark.parametrize("waits", [1, 6], ids=["by id", "listed"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -26,6 +26,13 @@ class ServiceModel(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
+    #: Fields that are secrets, as pydantic's ``exclude`` names them.
+    secrets: ClassVar[Any] = frozenset()
+
     def to_wire(self) -> dict[str, Any]:
         """The JSON object that the service sent, with its own names."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+    def without_secrets(self) -> dict[str, Any]:
+        """The JSON object that the service sent, to be stored where others can read it."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=self.secrets)

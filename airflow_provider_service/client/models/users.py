@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
 
@@ -26,7 +28,9 @@ class InvitedUser(ServiceModel):
     email: str
     email_sent: bool | None = None
     role: str | None = None
-    invite_accept_url: str | None = None
+    invite_accept_url: str | None = Field(None, repr=False)
+
+    secrets = frozenset({"invite_accept_url"})
 
 
 class Invitation(ServiceModel):
@@ -34,3 +38,5 @@ class Invitation(ServiceModel):
 
     user: InvitedUser
     error: str | None = None
+
+    secrets = {"user": InvitedUser.secrets}

@@ -115,6 +115,14 @@ def require(condition: bool, message: str) -> None:
         raise ServiceInputError(f"{message}; nothing was sent")
 
 
+def require_id(name: str, value: object) -> None:
+    """Refuse an id to select by that is given, yet empty: the service would select all.
+
+    :raises ServiceInputError: anything but text with something in it, or None.
+    """
+    require(value is None or (isinstance(value, str) and bool(value.strip())), f"{name} must not be empty")
+
+
 def moment(value: Moment | None) -> str | None:
     """Write a moment as the service does: in UTC, with milliseconds and ``Z``.
 

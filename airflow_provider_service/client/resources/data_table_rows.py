@@ -19,7 +19,8 @@ class DataTableRows(Resource):
     """Rows of data tables: plain dicts, for their columns are the user's.
 
     A filter is ``{"type": "and" | "or", "filters": [{"columnName": ..., "condition": "eq", "value": ...}]}``; a
-    value of None is null there. Comparing dates is unreliable on some servers: prefer numbers or texts as keys.
+    value of None is null there. Comparing dates is unreliable on some servers: prefer numbers or texts as keys. Give
+    dates with an offset, ``2026-01-02T03:04:05Z``: without one the service takes whatever time zone it has then.
     """
 
     def list(

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from airflow_provider_service.client.errors import shown
 from airflow_provider_service.client.models.executions import (
     DeletedExecution,
     Execution,
@@ -14,7 +15,15 @@ from airflow_provider_service.client.models.executions import (
     StoppedExecution,
 )
 from airflow_provider_service.client.models.tags import Tag
-from airflow_provider_service.client.resources._base import Moment, Resource, given, moment, references, require
+from airflow_provider_service.client.resources._base import (
+    Moment,
+    Resource,
+    given,
+    moment,
+    references,
+    require,
+    require_id,
+)
 
 # The data of one execution can be as large as the server allows; a page of many would not fit in memory.
 PAGE_SIZE_WITH_DATA = 10
@@ -49,7 +58,10 @@ class Executions(Resource):
         :param started_after: moment with its time of day.
         :param started_before: moment with its time of day.
         :param limit: number of executions in total, None for all.
+        :raises ServiceInputError: an id that is given, yet empty.
         """
+        require_id("workflow_id", workflow_id)
+        require_id("project_id", project_id)
         query = {
             "status": status,
             "workflowId": workflow_id,
@@ -158,7 +170,7 @@ class Executions(Resource):
         :raises ServiceNotFoundError: no such workflow for this key.
         """
         require(not isinstance(status, str) and len(status) > 0, "status must be a list of at least one status")
-        require(workflow_id is None or bool(workflow_id.strip()), "workflow_id must not be empty")
+        require_id("workflow_id", workflow_id)
         body = given(
             status=status,
             workflowId=workflow_id,
@@ -188,9 +200,14 @@ class Executions(Resource):
 
 
 def _whole(execution_id: int | str) -> int | str:
-    text = str(execution_id)
     require(
-        text.isascii() and text.isdecimal() and int(text) > 0,
-        f"an execution id must be a whole number from 1, not {execution_id!r}",
+        _is_above_zero(execution_id),
+        f"an execution id must be a whole number from 1, not {shown(execution_id)}",
     )
     return execution_id
+
+
+def _is_above_zero(value: object) -> bool:
+    if isinstance(value, str):
+        return value.isascii() and value.isdecimal() and value.strip("0") != ""
+    return isinstance(value, int) and value > 0

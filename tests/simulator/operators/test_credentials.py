@@ -10,7 +10,6 @@ from airflow.providers.common.compat.sdk import DAG, AirflowFailException, redac
 from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.lookup import ServiceLookupError
 from airflow_provider_service.operators.credentials import (
     ServiceCreateCredentialOperator,
     ServiceUpdateCredentialOperator,
@@ -50,7 +49,7 @@ def test_the_type_tells_credentials_of_one_name_apart(execute, service):
     execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     basic = {"name": "tracker", "credential_type": "httpBasicAuth", "data": {"user": "u", "password": SECRET}}
     assert execute(ServiceCreateCredentialOperator, **basic)["outcome"] == "created"
-    with pytest.raises(ServiceLookupError, match="more than one credential named 'tracker'"):
+    with pytest.raises(AirflowFailException, match="more than one credential named 'tracker'"):
         execute(ServiceUpdateCredentialOperator, name="tracker", data=DATA)
 
 
@@ -111,7 +110,7 @@ def test_bad_arguments_are_refused(execute, simulator, operator, arguments, mess
 
 
 def test_an_unknown_name_and_type_say_so(execute):
-    with pytest.raises(ServiceLookupError, match="there is no credential named 'nope'"):
+    with pytest.raises(AirflowFailException, match="there is no credential named 'nope'"):
         execute(ServiceUpdateCredentialOperator, name="nope", data=DATA)
     with pytest.raises(errors.ServiceInvalidRequestError, match="not a known type"):
         execute(ServiceCreateCredentialOperator, name="x", credential_type="nope", data={})

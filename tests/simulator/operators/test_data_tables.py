@@ -6,7 +6,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.lookup import ServiceLookupError
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
 
 COLUMNS = {"sku": "string", "stock": "number", "sold_at": "date"}
@@ -64,7 +63,7 @@ def test_the_project_decides_which_table_it_is(execute, service):
     assert (created["outcome"], created["project_id"]) == ("created", project.id)
     again = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS, project_id=project.id)
     assert again["data_table_id"] == created["data_table_id"]
-    with pytest.raises(ServiceLookupError, match="more than one data table named 'stock'"):
+    with pytest.raises(AirflowFailException, match="more than one data table named 'stock'"):
         execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
 
 

@@ -85,8 +85,8 @@ def test_stopping_many_by_status_and_age(execute, service, simulator, link, work
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "all_workflows=True to stop the executions of every workflow"),
-        ({"workflow_id": ""}, "all_workflows=True to stop the executions of every workflow"),
+        ({}, "all_workflows=True for the executions of every workflow"),
+        ({"workflow_id": ""}, "workflow_id is empty"),
         ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id, or all_workflows"),
         ({"workflow_id": "w", "status": "new"}, "status must be one of queued, running, waiting, not 'new'"),
         ({"workflow_id": "w", "status": []}, "status must not be empty"),
@@ -147,7 +147,7 @@ def test_older_than_counts_from_now(execute, simulator, workflow_id):
 
 def test_deletions_are_limited_and_the_rest_is_for_the_next_run(execute, service, simulator, workflow_id):
     ids = [simulator.start_execution(workflow_id, status="error") for _ in range(5)]
-    selection = {"status": ["error", "crashed"], "max_deletions": 3}
+    selection = {"all_workflows": True, "status": ["error", "crashed"], "max_deletions": "3"}
     first = execute(ServiceDeleteExecutionsOperator, **selection)
     assert (first["deleted"], first["more"], len(held(service))) == (3, True, 2)
     second = execute(ServiceDeleteExecutionsOperator, **selection)
@@ -165,11 +165,25 @@ def test_a_selection_of_several_pages_is_deleted_in_whole(execute, service, simu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give either execution_ids, or a selection"),
+        ({}, "give either workflow_id, or all_workflows=True for the executions of every workflow"),
+        ({"status": "error", "older_than": timedelta(days=30)}, "give either workflow_id, or all_workflows=True"),
+        ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id, or all_workflows=True"),
+        ({"execution_ids": [1], "all_workflows": True}, "give either execution_ids, or a selection"),
+        (
+            {"execution_ids": [1, None]},
+            "each of execution_ids must be a whole number from 1 to 9007199254740992, not No",
+        ),
+        (
+            {"execution_ids": [10**5000]},
+            "each of execution_ids must be a whole number .*, not a number of too many dig",
+        ),
         ({"execution_ids": [1], "status": "error"}, "give either execution_ids, or a selection"),
         ({"execution_ids": "12"}, "execution_ids must be a list, not str"),
-        ({"status": "running"}, "status must be one of success, error, canceled, crashed, new, waiting, unknown"),
-        ({"status": "error", "max_deletions": 0}, "max_deletions must be above 0"),
+        (
+            {"workflow_id": "w", "status": "running"},
+            "status must be one of success, error, canceled, crashed, new, waiting, unknown",
+        ),
+        ({"workflow_id": "w", "max_deletions": 0}, "max_deletions must be a whole number from 1 to \\d+, not 0"),
     ],
 )
 def test_deleting_refuses(execute, simulator, arguments, message):

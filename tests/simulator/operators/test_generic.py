@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, literal
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.operators.generic import ServiceOperator
+from airflow_provider_service.simulator.samples import webhook_workflow
 
 
 def test_an_object_is_returned_by_the_names_of_the_service(execute, service, link):
@@ -61,7 +62,7 @@ def test_nested_models_plain_lists_and_nothing(execute, simulator, service):
             r"its arguments are key, value, project_id \(optional\)$",
         ),
         ({"resource": "tags", "action": "list", "arguments": ["a"]}, "arguments must be a mapping, not list"),
-        ({"resource": "tags", "action": "list", "limit": 0}, "limit must be above 0"),
+        ({"resource": "tags", "action": "list", "limit": 0}, r"limit must be a whole number from 1 to \d+, not 0$"),
     ],
 )
 def test_wrong_names_are_refused_with_the_right_ones(execute, simulator, arguments, message):
@@ -75,6 +76,27 @@ def test_files_are_refused_with_the_way_to_go(execute, simulator, action):
     with pytest.raises(AirflowFailException, match=rf"call ServiceHook\(\).packages.{action} in a @task function"):
         execute(ServiceOperator, resource="packages", action=action)
     assert not simulator.requests
+
+
+def test_secrets_stay_out_of_what_is_returned(execute, simulator):
+    users = [{"email": "new@example.com"}]
+    [invitation] = execute(ServiceOperator, resource="users", action="create", arguments={"users": users})
+    assert invitation["user"].keys() == {"id", "email", "emailSent", "role"}
+    assert invitation["error"] == ""
+
+
+def test_braces_are_kept_as_literals(execute, service, simulator, task_instance):
+    expression = "={{ $json.body.id }}"
+    node = {**webhook_workflow("w", "w", "immediate")["nodes"][0], "notes": "={{ now }}"}
+    arguments = {
+        "name": "{{ task.task_id }}",
+        "nodes": [literal(node)],
+        "connections": {},
+        "settings": {"timezone": literal(expression)},
+    }
+    created = execute(ServiceOperator, resource="workflows", action="create", arguments=arguments)
+    held = service.workflows.get(created["id"])
+    assert (held.name, held.nodes[0]["notes"], held.settings["timezone"]) == ("task", "={{ now }}", expression)
 
 
 def test_errors_of_the_service_pass(execute):

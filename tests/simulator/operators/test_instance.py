@@ -197,7 +197,10 @@ def test_a_long_list_of_places_is_cut_in_the_log(execute, simulator, caplog):
         ({"categories": ["network"]}, "categories must be one of credentials, database, nodes, filesystem, instance"),
         ({"fail_on": "nodes"}, "fail_on must be a list, not str"),
         ({"categories": ["nodes"], "fail_on": ["instance"]}, "fail_on names instance, which categories leaves out"),
-        ({"days_abandoned_workflow": "many"}, "days_abandoned_workflow must be a whole number, not 'many'"),
+        (
+            {"days_abandoned_workflow": "many"},
+            "days_abandoned_workflow must be a whole number from 1 to .*, not 'many'",
+        ),
     ],
 )
 def test_an_audit_refuses(execute, simulator, arguments, message):

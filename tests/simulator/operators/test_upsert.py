@@ -124,7 +124,7 @@ def test_the_last_input_row_of_a_key_counts(upsert, held, caplog):
         assert upsert(rows) == (1, 0, 0)
     assert "1 input rows were dropped" in caplog.text
     assert held("stock") == [(2,)]
-    with pytest.raises(errors.ServiceInputError, match=r"row 2 repeats the key {'sku': 'a'}"):
+    with pytest.raises(AirflowFailException, match=r"row 2 repeats the key {'sku': 'a'}"):
         upsert(rows, on_duplicate="fail")
 
 
@@ -194,7 +194,7 @@ def test_a_repeat_after_a_lost_answer_does_not_double_rows(upsert, simulator, he
 )
 def test_input_is_checked_in_whole_before_anything_is_written(upsert, writes, rows, keys, message):
     writes()
-    with pytest.raises(errors.ServiceInputError, match=message):
+    with pytest.raises(AirflowFailException, match=message):
         upsert(rows, keys)
     assert writes() == []
 

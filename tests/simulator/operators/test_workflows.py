@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.lookup import ServiceLookupError
 from airflow_provider_service.operators.workflows import (
     ServiceActivateWorkflowOperator,
     ServiceArchiveWorkflowOperator,
@@ -74,10 +74,15 @@ def test_archiving_and_unarchiving_are_idempotent(execute, service, workflow_id)
         ServiceUnarchiveWorkflowOperator,
     ],
 )
-def test_an_unknown_workflow_fails_and_has_a_link(execute, link, operator):
+def test_the_button_leads_to_a_workflow_that_exists(execute, simulator, link, task_instance, workflow_id, operator):
     with pytest.raises(errors.ServiceNotFoundError, match="/workflows/nope"):
         execute(operator, workflow_id="nope")
-    assert link() == "/workflow/nope"
+    assert task_instance.pushed == {}
+    simulator.state.workflows.get(workflow_id).is_archived = True
+    simulator.inject("status", status=400, path=f"/{workflow_id}/")
+    with pytest.raises(errors.ServiceInvalidRequestError):
+        execute(operator, workflow_id=workflow_id)
+    assert link() == f"/workflow/{workflow_id}"
 
 
 def test_unarchiving_passes_on_a_refusal_that_means_something_else(execute, service, simulator, workflow_id):
@@ -119,10 +124,10 @@ def test_a_transfer_that_is_refused_fails(execute, service, simulator, workflow_
 def test_transfer_says_what_is_wrong(execute, service, workflow_id):
     with pytest.raises(AirflowFailException, match="either destination_project_id or destination_project_name"):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id)
-    with pytest.raises(ServiceLookupError, match="there is no project named 'Nope'"):
+    with pytest.raises(AirflowFailException, match="there is no project named 'Nope'"):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Nope")
     twins = [service.projects.create("Twin").id for _ in range(2)]
-    with pytest.raises(ServiceLookupError, match=r"more than one project named 'Twin': ids \w+, \w+") as caught:
+    with pytest.raises(AirflowFailException, match=r"more than one project named 'Twin': ids \w+, \w+") as caught:
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Twin")
     assert all(one in str(caught.value) for one in twins)
 
@@ -233,19 +238,33 @@ def test_only_an_unarchived_workflow_of_the_exact_name_counts(execute, service, 
 
 def test_two_workflows_of_the_name_are_ambiguous(execute, service, definition):
     ids = [service.workflows.create(**definition).id for _ in range(2)]
-    with pytest.raises(ServiceLookupError, match="more than one workflow named 'nightly'") as caught:
+    with pytest.raises(AirflowFailException, match="more than one workflow named 'nightly'") as caught:
         execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert all(one in str(caught.value) for one in ids)
 
 
 def test_a_bad_definition_is_refused_before_anything_is_sent(execute, simulator):
-    with pytest.raises(errors.ServiceInputError, match="definition lacks nodes, connections; nothing was sent"):
+    with pytest.raises(AirflowFailException, match="definition lacks nodes, connections; nothing was sent"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition={"name": "x"})
-    with pytest.raises(errors.ServiceInputError, match="must be a mapping, not str"):
-        execute(ServiceCreateOrUpdateWorkflowOperator, definition="{}")
+    with pytest.raises(AirflowFailException, match="must be a mapping, not list"):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition="[]")
+    with pytest.raises(AirflowFailException, match="definition is text that is no JSON: Expecting"):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition="{'name': 'x'}")
     with pytest.raises(AirflowFailException, match="activate must be True, False or None, not 'yes'"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition={}, activate="yes")
     assert not simulator.requests
+
+
+def test_expressions_of_the_service_are_left_as_they_are(execute, service, writes, definition):
+    definition["nodes"][0]["parameters"]["options"] = {"responseData": "={{ $json.body.id }}", "at": ["={{ now }}"]}
+    definition["nodes"][0]["notes"] = "{% raw %} {{ task.task_id }} {# kept #}"
+    outcomes = []
+    for given in (definition, definition, json.dumps(definition)):
+        done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=given, project_id=None)
+        outcomes.append(done["outcome"])
+    assert outcomes == ["created", "unchanged", "unchanged"]
+    assert writes() == ["POST /workflows"]
+    assert service.workflows.get(done["id"]).nodes[0].items() >= definition["nodes"][0].items()
 
 
 # ---------------------------------------------------------------- tags

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 
 from airflow_provider_service.get_provider_info import get_provider_info
 from airflow_provider_service.links import ServiceLink
@@ -30,6 +31,11 @@ every_operator = pytest.mark.parametrize("operator", OPERATORS, ids=lambda opera
 
 #: Arguments whose attribute has another name, since Airflow or the operator's own methods hold the argument's.
 RENAMED = {"dry_run": "only_preview", "output": "wanted_output"}
+
+
+def rendered_fields(operator: type[ServiceBaseOperator]) -> list[str]:
+    """The template fields whose texts are templates."""
+    return [name for name in operator.template_fields if name not in getattr(operator, "verbatim_fields", ())]
 
 
 def own_arguments(operator: type[ServiceBaseOperator]) -> list[str]:
@@ -65,7 +71,7 @@ def test_every_template_field_is_an_argument_that_renders(operator):
     assert set(operator.template_fields) <= set(own_arguments(operator))
     task = operator(task_id="task", **dict.fromkeys(own_arguments(operator), "{{ value }}"))
     task.render_template_fields({"task": task, "value": "rendered"})
-    assert {revealed(getattr(task, name)) for name in operator.template_fields} == {"rendered"}
+    assert {revealed(getattr(task, name)) for name in rendered_fields(operator)} == {"rendered"}
 
 
 @every_operator
@@ -73,7 +79,7 @@ def test_templates_in_lists_and_mappings_render(operator):
     nested = {"list": ["{{ value }}"], "mapping": {"key": "{{ value }}"}}
     task = operator(task_id="task", **dict.fromkeys(own_arguments(operator), nested))
     task.render_template_fields({"task": task, "value": "rendered"})
-    for name in operator.template_fields:
+    for name in rendered_fields(operator):
         assert revealed(getattr(task, name)) == {"list": ["rendered"], "mapping": {"key": "rendered"}}
 
 
@@ -96,7 +102,7 @@ def test_it_can_be_mapped_over_each_template_field(operator):
         task = mapped.unmap({name: "{{ value }}"})
         task.render_template_fields({"task": task, "value": "two"})
         assert isinstance(task, operator)
-        assert revealed(getattr(task, name)) == "two"
+        assert revealed(getattr(task, name)) == ("two" if name in rendered_fields(operator) else "{{ value }}")
 
 
 @every_operator
@@ -118,3 +124,19 @@ def test_its_documentation_names_every_argument_and_the_result(operator):
     assert {line.split()[1].rstrip(":") for line in unknown} <= set(own_arguments(operator))
     assert ":returns:" in text
     assert "epeat" in text, "whether it is safe to repeat"
+
+
+@every_operator
+def test_a_template_that_renders_to_nothing_is_refused(operator):
+    for name in operator.template_fields:
+        if name not in operator.blank_fields:
+            others = dict.fromkeys(own_arguments(operator), "given")
+            task = operator(task_id="task", **{**others, name: " {{ nothing }} " if name != "definition" else " "})
+            context: Any = {"ti": Mock(), "task": task}
+            task.render_template_fields(context)
+            with pytest.raises(AirflowFailException, match=f"^{name} is empty: give a value, or leave it out$"):
+                task.execute(context)
+
+
+def test_only_the_value_of_a_variable_may_be_empty():
+    assert {name for operator in OPERATORS for name in operator.blank_fields} == {"value"}

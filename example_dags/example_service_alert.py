@@ -1,0 +1,49 @@
+"""Tell a workflow when a task fails; the workflow passes it on to chat, mail or a ticket."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_service.notifications.workflow import ServiceNotifier
+from airflow_provider_service.operators.workflows import (
+    ServiceActivateWorkflowOperator,
+    ServiceCreateOrUpdateWorkflowOperator,
+)
+
+# As the service exports it; nodes that send the message belong behind this one.
+WORKFLOW = {
+    "name": "Airflow example: alert",
+    "nodes": [
+        {
+            "id": "alert",
+            "name": "Alert",
+            "type": "n8n-nodes-base.webhook",
+            "webhookId": "5d0c4f3e-6f2c-5c0e-9d57-5a8f0c6f6c11",
+            "typeVersion": 2,
+            "position": [0, 0],
+            "parameters": {"httpMethod": "POST", "path": "airflow-example-alert", "options": {}},
+        },
+    ],
+    "connections": {},
+    "settings": {},
+}
+
+alert = ServiceNotifier(
+    workflow_id="{{ ti.xcom_pull(task_ids='activate')['id'] }}",
+    message="{{ ti.task_id }} of {{ ti.dag_id }} has failed",
+    details={"logical_date": "{{ ds }}"},
+)
+
+with DAG("example_service_alert", schedule=None, catchup=False, tags=["service", "example"]) as dag:
+    put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
+
+    activate = ServiceActivateWorkflowOperator(
+        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['id'] }}"
+    )
+
+    @task(on_failure_callback=alert)
+    def load() -> None:
+        """Fail."""
+        raise ValueError("there is nothing to load")
+
+    put_in_place >> activate >> load()

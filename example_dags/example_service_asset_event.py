@@ -1,0 +1,40 @@
+"""Start a DAG when an execution of a workflow has ended, whoever started it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from airflow.sdk import DAG, Asset, AssetWatcher, task
+
+from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+
+# The id is in the address of the workflow's page.
+WORKFLOW_ID = os.environ.get("AIRFLOW_EXAMPLE_WORKFLOW_ID", "aB3dE5fG7hJ9kL1m")
+
+orders = Asset(
+    "airflow_example_orders_imported",
+    watchers=[
+        AssetWatcher(
+            name="import_has_ended",
+            trigger=ServiceExecutionEventTrigger(
+                workflow_id=WORKFLOW_ID, statuses=["success", "error"], poll_interval=10
+            ),
+        )
+    ],
+)
+
+with DAG("example_service_asset_event", schedule=[orders], catchup=False, tags=["service", "example"]) as dag:
+
+    @task
+    def ended(triggering_asset_events: Any) -> list[dict[str, str]]:
+        """The executions that have started this run; none when it was started by hand."""
+        return [event.extra["payload"] for events in triggering_asset_events.values() for event in events]
+
+    @task
+    def report(executions: list[dict[str, str]]) -> None:
+        """Say how each has ended."""
+        for execution in executions:
+            print(f"Execution {execution['execution_id']}: {execution['status']}, see {execution['url']}")
+
+    report(ended())

@@ -1,0 +1,54 @@
+"""Airflow's own rendering leaves the service's expressions alone, and still hands over what other tasks return."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from scripts.dag_runner import run_dag
+
+DAG_FILE = """
+from airflow.sdk import DAG, task
+
+from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.simulator.samples import webhook_workflow
+
+with DAG("definitions", schedule=None) as dag:
+
+    @task
+    def exported(name):
+        definition = webhook_workflow(name, name, "immediate")
+        definition["nodes"][0]["notes"] = "={{ $json.body.id }}"
+        return definition
+
+    @task
+    def note():
+        return "={{ now }}"
+
+    part = webhook_workflow("part", "part", "immediate")
+    part["nodes"][0]["notes"] = note()
+    ServiceCreateOrUpdateWorkflowOperator(task_id="whole", definition=exported("whole"))
+    ServiceCreateOrUpdateWorkflowOperator(task_id="part", definition=part)
+    ServiceCreateOrUpdateWorkflowOperator.partial(task_id="mapped").expand(
+        definition=exported.override(task_id="exports").expand(name=["first", "second"])
+    )
+"""
+
+
+def test_expressions_and_results(client: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))  # read from the environment only once
+    path = tmp_path / "definitions.py"
+    path.write_text(DAG_FILE)
+
+    state, runs = run_dag(path)
+
+    assert state == "success", runs
+    notes = {one.name: client.workflows.get(one.id).nodes[0]["notes"] for one in client.workflows.list()}
+    assert notes == {
+        "whole": "={{ $json.body.id }}",
+        "part": "={{ now }}",
+        "first": "={{ $json.body.id }}",
+        "second": "={{ $json.body.id }}",
+    }

@@ -1,0 +1,110 @@
+"""The example DAGs around events: one is started by an asset that a workflow updates, one alerts through a workflow."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.models.trigger import Trigger
+from airflow.triggers.base import TriggerEvent
+from airflow.utils.session import create_session
+from sqlalchemy import select, update
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.lookup import find_workflow
+from airflow_provider_service.client.run_data import starting_items
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+from scripts.dag_runner import TaskRun, load_dag
+
+from .conftest import EXAMPLE_DAGS
+
+Run = Callable[..., tuple[str, list[TaskRun]]]
+
+
+def test_alert(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
+    state, runs = run("example_service_alert")
+
+    assert state == "failed", runs
+    assert {one.task_id: one.state for one in runs}["load"] == "failed"
+    workflow = find_workflow(client, "Airflow example: alert")
+    assert workflow is not None
+    simulator.clock.advance(1)
+    [execution] = client.executions.list(workflow_id=workflow.id, include_data=True)
+    [item] = starting_items(execution)
+    notice = item["body"]
+    assert notice["message"] == "load of example_service_alert has failed"
+    assert (notice["task_id"], notice["exception"]) == ("load", "there is nothing to load")
+    assert notice["state"] == "failed"
+    assert notice["log_url"].startswith("http")
+
+
+def test_asset_event(
+    run: Run, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workflow_id = simulator.create_webhook_workflow(path="import")["id"]
+    monkeypatch.setenv("AIRFLOW_EXAMPLE_WORKFLOW_ID", workflow_id)
+    # A run by hand has nothing to report. It also makes Airflow read the DAG files, and Airflow watches only for DAGs
+    # that it knows and that are not paused.
+    for _ in range(2):
+        state, runs = run("example_service_asset_event")
+        assert state == "success", runs
+        unpause("example_service_asset_event")
+
+    trigger_id, trigger = stored_watcher(workflow_id)
+    event = asyncio.run(event_of(trigger, lambda: simulator.start_execution(workflow_id, status="success")))
+    Trigger.submit_event(trigger_id, event)
+    schedule_once()
+
+    [payload] = [event.extra["payload"] for event in events_of_triggered_run("example_service_asset_event")]
+    assert (payload["workflow_id"], payload["status"]) == (workflow_id, "success")
+    dag = load_dag(EXAMPLE_DAGS / "example_service_asset_event.py")
+    consumed = {"asset": [SimpleNamespace(extra={"payload": payload})]}
+    found = dag.get_task("ended").python_callable(triggering_asset_events=consumed)
+    dag.get_task("report").python_callable(found)
+    assert f"Execution {payload['execution_id']}: success, see {simulator.base_url}/" in capsys.readouterr().out
+
+
+def unpause(dag_id: str) -> None:
+    with create_session() as session:
+        session.execute(update(DagModel).where(DagModel.dag_id == dag_id).values(is_paused=False))
+
+
+def stored_watcher(workflow_id: str) -> tuple[int, ServiceExecutionEventTrigger]:
+    """The trigger of the example's watcher, as Airflow has stored it and a triggerer makes it again."""
+    with create_session() as session:
+        rows = session.scalars(select(Trigger).where(Trigger.classpath.contains("ServiceExecutionEventTrigger")))
+        [row] = [row for row in rows if row.kwargs["workflow_id"] == workflow_id]
+        return row.id, ServiceExecutionEventTrigger(**{**row.kwargs, "poll_interval": 0.1})
+
+
+async def event_of(trigger: ServiceExecutionEventTrigger, act: Callable[[], object]) -> TriggerEvent:
+    """The first event of a watcher after something has happened."""
+    events = trigger.run()
+    first = asyncio.ensure_future(anext(events))
+    await asyncio.sleep(0.5)
+    assert not first.done()
+    act()
+    return await asyncio.wait_for(first, 10)
+
+
+def schedule_once() -> None:
+    """One turn of the scheduler in a process of its own."""
+    command = [sys.executable, "-m", "airflow", "scheduler", "--num-runs", "1", "--skip-serve-logs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def events_of_triggered_run(dag_id: str) -> list[Any]:
+    """The asset events that the scheduler has started a run for."""
+    with create_session() as session:
+        runs = session.scalars(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_type == "asset_triggered"))
+        [found] = runs
+        return list(found.consumed_asset_events)

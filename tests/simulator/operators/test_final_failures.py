@@ -1,0 +1,35 @@
+"""What a retry would meet again fails the task for good; what may pass is left to Airflow's retries."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.operators.generic import ServiceOperator
+from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
+from airflow_provider_service.operators.tags import ServiceCreateTagOperator
+
+
+def test_what_the_plan_does_not_include(execute, simulator):
+    simulator.state.licensed = False
+
+    with pytest.raises(AirflowFailException, match="the server's plan does not include this"):
+        execute(ServicePullSourceControlOperator)
+
+    assert [one.path for one in simulator.requests] == ["/api/v1/source-control/pull"]
+
+
+def test_a_scope_that_the_key_lacks(execute, simulator, monkeypatch):
+    uri = simulator.connection_json().replace(simulator.api_key, simulator.create_key(["tag:list"]))
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", uri)
+
+    with pytest.raises(AirflowFailException, match="lacks the scope 'tag:create'"):
+        execute(ServiceCreateTagOperator, name="prod")
+
+
+def test_what_may_pass_is_not_final(execute, simulator):
+    simulator.inject("status", status=500)
+
+    with pytest.raises(errors.ServiceServerError):
+        execute(ServiceOperator, resource="tags", action="list")
