@@ -53,7 +53,7 @@ def shared_target(request: pytest.FixtureRequest, progress: Progress) -> Iterato
         target.kill()  # asked to stop, it would wait for what still runs
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def models_lose_nothing() -> Iterator[None]:
     """Every answer in this suite survives the way through its model."""
     with nothing_lost():

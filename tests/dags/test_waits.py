@@ -17,7 +17,7 @@ MODES = ("poke", "reschedule", "deferrable")
 
 @pytest.fixture
 def workflow_id(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(WAITS.parent))
+    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(WAITS.parent))  # read from the environment only once
     return str(simulator.create_webhook_workflow(path="w")["id"])
 
 

@@ -91,7 +91,10 @@ def test_a_webhook_that_never_comes_alive(task_run: MakeRun, simulator: ServiceS
     assert calls(simulator) > 1
 
 
-def test_a_service_that_is_still_starting(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_service_that_is_still_starting(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
     workflow_id = put(simulator, webhook(), DONE)
     run = task_run(workflow_id=workflow_id)
     simulator.restart(boot_seconds=0.3)
