@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
+
+from .polls import poller_threads
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +38,20 @@ def workflow_id(simulator: ServiceSimulator) -> str:
     """A workflow that runs for a minute."""
     workflow = simulator.create_webhook_workflow(path="w", behaviour="long", seconds=60, respond_with_id=True)
     return str(workflow["id"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_open() -> Iterator[None]:
+    """An open socket that is found afterwards fails the last test as a ResourceWarning."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """After each test the pollers' threads have ended."""
+    yield
+    end = time.monotonic() + 5
+    while poller_threads() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not poller_threads()

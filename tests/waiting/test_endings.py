@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -172,18 +173,14 @@ def test_an_execution_that_moves_on_during_a_look_is_not_lost(
     cursor = Cursor.beginning(look(client, None))  # type: ignore[arg-type]
     for _ in range(3):  # until it is older than what every look reads again
         simulator.start_execution(workflow_id, status="success")
-        told = advance(client, cursor)
-    requests = 0
+        advance(client, cursor)
 
     def move_on() -> None:
-        nonlocal requests
-        requests += 1
-        if requests == moment:
-            execution = simulator.state.executions.get(int(one))
-            assert execution is not None
-            simulator.state.executions.move(execution, after)
+        execution = simulator.state.executions.get(int(one))
+        assert execution is not None
+        simulator.state.executions.move(execution, after)
 
-    client.transport.between = move_on
+    client.transport.between = at_request(moment, move_on)
     told = advance(client, cursor)
     client.transport.between = lambda: None
     simulator.finish_execution(one)
@@ -191,6 +188,32 @@ def test_an_execution_that_moves_on_during_a_look_is_not_lost(
     client.transport.close()
 
     assert told == [one]
+
+
+@pytest.mark.parametrize("moment", range(1, 5))
+def test_an_execution_that_starts_during_a_look_is_not_overtaken(
+    simulator: ServiceSimulator, workflow_id: str, moment: int
+) -> None:
+    client = InterruptedClient(simulator)
+    cursor = Cursor.beginning(look(client, None))  # type: ignore[arg-type]
+    started: list[str] = []
+
+    def start() -> None:
+        started.extend(simulator.start_execution(workflow_id, status=status) for status in ("running", "success"))
+
+    client.transport.between = at_request(moment, start)
+    told = advance(client, cursor)
+    simulator.finish_execution(started[0])
+    told += advance(client, cursor)
+    client.transport.close()
+
+    assert sorted(told) == started
+
+
+def at_request(moment: int, act: Callable[[], None]) -> Callable[[], None]:
+    """Do something right before the n-th request from now on, counted from 1."""
+    requests = count(1)
+    return lambda: act() if next(requests) == moment else None
 
 
 def advance(client: InterruptedClient, cursor: Cursor) -> list[str]:

@@ -1,0 +1,188 @@
+"""How waits of one triggerer share their requests, and what happens when those fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+
+import pytest
+import requests_mock
+
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .driving import in_event_loop, looks_at, until, waits_for
+from .polls import ACTIVE_LISTS, CONNECTION, LIST, end, one_round, requests_made, small_pages, started
+
+# JSON that Python's decoder gives up on.
+NOBODY_CAN_READ = "[" * 200_000
+
+
+@in_event_loop
+async def test_few_waits_are_read_by_id(simulator: ServiceSimulator, workflow_id: str) -> None:
+    waits = waits_for(started(simulator, workflow_id, 3), poll_interval=0.4)
+
+    assert await one_round(simulator) == {"read": 3}
+    assert await one_round(simulator) == {"read": 3}
+    await end(waits)
+
+
+@in_event_loop
+async def test_many_waits_are_listed(simulator: ServiceSimulator, workflow_id: str) -> None:
+    ids = [*started(simulator, workflow_id, 20), *started(simulator, workflow_id, 20, "waiting")]
+    waits = waits_for(ids, poll_interval=0.4)
+
+    assert await one_round(simulator) == ACTIVE_LISTS
+
+    for one in ids[:2]:
+        simulator.finish_execution(one)
+    assert await one_round(simulator) == {**ACTIVE_LISTS, "read": 2}
+    assert [wait.result()["verdict"] for wait in waits if wait.done()] == ["succeeded"] * 2
+
+    for one in ids[2:30]:
+        simulator.finish_execution(one, "error" if one == ids[2] else "success")
+    # Those that succeeded are seen in one list; why one has failed takes a read of its own.
+    assert await one_round(simulator) == {**ACTIVE_LISTS, "list success": 1, "read": 2}
+    assert Counter(wait.result()["verdict"] for wait in waits if wait.done()) == {"succeeded": 29, "failed": 1}
+    await end(waits)
+
+
+@in_event_loop
+async def test_lists_that_are_longer_than_the_waits_are_many(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONNECTION, small_pages(simulator, 4))
+    watched = started(simulator, workflow_id, 9)
+    others = started(simulator, workflow_id, 60)
+    waits = waits_for(watched, poll_interval=0.05)
+
+    await until(lambda: looks_at(simulator, watched[0]) >= 3)
+
+    # Nine pages were enough to see that the list of running ones does not pay.
+    assert requests_made(simulator)["list running"] == 9
+    assert not any(wait.done() for wait in waits)
+    for one in others:
+        simulator.forget_execution(one)
+    # A try now and then finds that the lists have become short.
+    await until(lambda: requests_made(simulator)["list running"] >= 9 + 3)
+    reads = requests_made(simulator)["read"]
+    await until(lambda: requests_made(simulator)["list running"] >= 9 + 3 * 4)
+    assert requests_made(simulator)["read"] == reads
+    await end(waits)
+
+
+@in_event_loop
+async def test_old_executions_below_the_watched_ones_are_not_listed(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONNECTION, small_pages(simulator, 5))
+    started(simulator, workflow_id, 50)
+    waits = waits_for(started(simulator, workflow_id, 8), poll_interval=0.4)
+
+    assert await one_round(simulator) == {**ACTIVE_LISTS, "list running": 2}
+    await end(waits)
+
+
+@pytest.mark.parametrize(
+    ("fault", "scopes"),
+    [(None, ["execution:read"]), (400, None), (405, None)],
+    ids=["no scope", "refused", "not offered"],
+)
+@in_event_loop
+async def test_without_lists_each_is_read_by_id(
+    simulator: ServiceSimulator,
+    workflow_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: int | None,
+    scopes: list[str] | None,
+) -> None:
+    if scopes is not None:
+        key = simulator.create_key(scopes)
+        monkeypatch.setenv(CONNECTION, json.dumps({**json.loads(simulator.connection_json()), "password": key}))
+    if fault is not None:
+        simulator.inject("status", times=None, path=LIST, status=fault)
+    ids = started(simulator, workflow_id, 12)
+    waits = waits_for(ids)
+
+    await until(lambda: all(looks_at(simulator, one) >= 2 for one in ids))
+
+    assert sum(one.path.endswith("/executions") for one in simulator.requests) == 3
+    assert not any(wait.done() for wait in waits)
+    for one in ids:
+        simulator.finish_execution(one)
+    assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
+
+
+@in_event_loop
+async def test_a_list_that_can_not_be_understood_is_replaced_by_reads(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    simulator.inject("html", times=3, path=LIST, status=200)
+    ids = started(simulator, workflow_id, 6)
+    waits = waits_for(ids, poll_interval=0.4)
+
+    await until(lambda: requests_made(simulator)["read"] == 6)
+
+    assert await one_round(simulator) == ACTIVE_LISTS
+    await end(waits)
+
+
+@in_event_loop
+async def test_one_bad_execution_does_not_fail_its_neighbours(simulator: ServiceSimulator, workflow_id: str) -> None:
+    ids = started(simulator, workflow_id, 6, "unknown")
+    bad, good = ids[2], [*ids[:2], *ids[3:]]
+    simulator.inject("status", times=None, path=f"/executions/{bad}$", status=500)
+    bad_wait, *good_waits = waits_for([bad, *good])
+
+    event = await bad_wait
+
+    assert event["verdict"] == "unobservable"
+    assert "HTTP 500" in event["message"]
+    assert not any(wait.done() for wait in good_waits)
+    for one in good:
+        simulator.finish_execution(one)
+    assert {event["verdict"] for event in await asyncio.gather(*good_waits)} == {"succeeded"}
+
+
+@in_event_loop
+async def test_faulty_lists_are_tolerated_for_a_while(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    simulator.inject("status", times=9, path=LIST, status=503)  # three rounds of three lists
+    ids = started(simulator, workflow_id, 8)
+    waits = waits_for(ids, fault_tolerance=0.5)
+
+    await until(lambda: requests_made(simulator)["list running"] >= 5)
+
+    assert sum("could not be listed" in record.message for record in caplog.records) == 3
+    assert not any(wait.done() for wait in waits)
+    simulator.inject("status", times=None, path=LIST, status=503)
+    events = await asyncio.gather(*waits)
+    assert {event["verdict"] for event in events} == {"unobservable"}
+    assert {event["message"].partition(": ")[2] for event in events} == {
+        "reading it failed for more than 0.5 s, last: GET /executions: the service is not available now (HTTP 503) "
+        "- the service says: 'Service Unavailable'"
+    }
+
+
+@in_event_loop
+async def test_answers_that_break_the_decoder_are_faults_like_others(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = started(simulator, workflow_id, 20)
+    bad, good = ids[:10], ids[10:]
+    with requests_mock.Mocker(real_http=True) as mock:
+        mock.get(re.compile("/executions[?]"), text=NOBODY_CAN_READ)
+        for one in bad:
+            mock.get(f"{simulator.api_url}/executions/{one}", text=NOBODY_CAN_READ)
+        bad_waits, good_waits = waits_for(bad), waits_for(good)
+        bad_events = await asyncio.gather(*bad_waits)
+        assert not any(wait.done() for wait in good_waits)
+        for one in good:
+            simulator.finish_execution(one)
+        good_events = await asyncio.gather(*good_waits)
+
+    assert {event["verdict"] for event in bad_events} == {"unobservable"}
+    assert {event["verdict"] for event in good_events} == {"succeeded"}
+    assert "A list of executions can not be read, so each is read by id" in caplog.text
