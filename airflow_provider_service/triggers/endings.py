@@ -6,16 +6,19 @@ ids that were active, and every look reads again what began since the look befor
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.client.errors import ServiceNotFoundError
+from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
 from airflow_provider_service.waiting import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution, ExecutionStatus
+
+log = logging.getLogger(__name__)
 
 # Read in the order in which executions move on, so that one that moves between two lists is in the second.
 _ACTIVE_IN_ORDER: tuple[ExecutionStatus, ...] = ("waiting", "new", "running")
@@ -128,7 +131,10 @@ def look(client: ServiceClient, cursor: Cursor | None, workflow_id: str | None =
 
 def _active(client: ServiceClient, workflow_id: str | None) -> Iterator[Execution]:
     for status in _ACTIVE_IN_ORDER:
-        yield from client.executions.list(status=status, workflow_id=workflow_id)
+        try:
+            yield from client.executions.list(status=status, workflow_id=workflow_id)
+        except ServiceInvalidRequestError as error:
+            log.debug("An older server does not list status %r: %s", status, error)
 
 
 def _since(client: ServiceClient, cursor: Cursor, workflow_id: str | None) -> Iterator[Execution]:
