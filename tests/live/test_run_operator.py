@@ -1,0 +1,143 @@
+"""Running workflows on the real server: every way a webhook answers, queues, waits and failures."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.simulator.samples import chain
+from airflow_provider_service.waiting import ServiceExecutionFailedError
+from tests.running.task_run import TaskRun
+from tests.running.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
+
+from .servers import Generation, LiveServer
+
+MakeRun = Callable[..., TaskRun]
+Put = Callable[..., str]
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> ServiceClient:
+    """Make a server the default connection, and a client that sees what it holds."""
+    extra = {"api_key_header": server.api_key_header}
+    connection = {"conn_type": "service", "host": server.base_url, "password": server.api_key, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
+    return ServiceClient(ServiceConfig(base_url=server.base_url, api_key=server.api_key, **extra))
+
+
+@pytest.fixture
+def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:
+    with connect(monkeypatch, live_server) as client:
+        yield client
+
+
+@pytest.fixture
+def task_run() -> Iterator[MakeRun]:
+    """``task_run(**arguments)`` makes a task run of the operator that runs workflows."""
+    made: list[TaskRun] = []
+
+    def make(operator: type[Any] = ServiceRunWorkflowOperator, **arguments: Any) -> TaskRun:
+        made.append(TaskRun(operator, {"poll_interval": 0.5, "timeout": 60, **arguments}))
+        return made[-1]
+
+    yield make
+    for run in made:
+        run.close()
+
+
+def put(client: ServiceClient, *nodes: dict[str, Any]) -> str:
+    """Create a workflow of a chain of nodes, not active; its id."""
+    for one in nodes:
+        if one["type"].endswith(".webhook"):
+            one["webhookId"] = str(uuid.uuid4())
+    body = chain(f"run {uuid.uuid4().hex}", list(nodes))
+    return client.workflows.create(
+        body["name"], nodes=body["nodes"], connections=body["connections"], settings={"executionOrder": "v1"}
+    ).id
+
+
+def path() -> str:
+    return uuid.uuid4().hex
+
+
+WAYS = {
+    "at once": lambda: (webhook(path()), wait(2), DONE),
+    "at once, with its id": lambda: (webhook(path(), options={"responseData": WITH_ID}), wait(2), DONE),
+    "at the end": lambda: (webhook(path(), mode="lastNode"), wait(2), DONE),
+    "by a node": lambda: (webhook(path(), mode="responseNode"), respond(202, respondWith="noData"), wait(2), DONE),
+}
+
+
+@pytest.mark.parametrize("deferrable", [False, True], ids=["in the worker", "deferred"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_in_every_way_a_webhook_answers(
+    client: ServiceClient, task_run: MakeRun, way: str, deferrable: bool
+) -> None:
+    workflow_id = put(client, *WAYS[way]())
+    result = task_run(workflow_id=workflow_id, deferrable=deferrable).whole_attempt(1)
+
+    [execution] = client.executions.list(workflow_id=workflow_id)
+    assert (result["execution_id"], result["status"]) == (execution.id, "success")
+
+
+def test_a_later_attempt_goes_on_with_the_run_of_the_first(client: ServiceClient, task_run: MakeRun) -> None:
+    workflow_id = put(client, webhook(path()), wait(4), DONE)
+    run = task_run(workflow_id=workflow_id)
+    first = run.attempt(1, wait_for_completion=False)
+
+    assert run.attempt(2)["execution_id"] == first["execution_id"]
+    assert len(list(client.executions.list(workflow_id=workflow_id))) == 1
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
+def test_a_failing_run_names_its_node_and_a_retry_starts_another(
+    client: ServiceClient, task_run: MakeRun, mode: str
+) -> None:
+    workflow_id = put(client, webhook(path(), mode=mode), FAIL)
+    run = task_run(workflow_id=workflow_id)
+    for attempt in (1, 2):
+        with pytest.raises(ServiceExecutionFailedError, match="status 'error' at node 'Fail': It failed"):
+            run.attempt(attempt)
+
+    assert [one.status for one in client.executions.list(workflow_id=workflow_id)] == ["error", "error"]
+
+
+def test_a_run_that_does_not_end_in_time_is_stopped(client: ServiceClient, task_run: MakeRun) -> None:
+    workflow_id = put(client, webhook(path()), wait(50), DONE)
+    with pytest.raises(ServiceExecutionFailedError, match="had not ended 2 s after the wait began; it was stopped"):
+        task_run(workflow_id=workflow_id, timeout=2).attempt(1)
+
+    assert [one.status for one in client.executions.list(workflow_id=workflow_id)] == ["canceled"]
+
+
+def test_the_services_own_retry(client: ServiceClient, task_run: MakeRun) -> None:
+    workflow_id = put(client, webhook(path()), wait(1), FAIL)
+    with pytest.raises(ServiceExecutionFailedError):
+        task_run(workflow_id=workflow_id).attempt(1)
+    [failed] = client.executions.list(workflow_id=workflow_id)
+
+    with pytest.raises(ServiceExecutionFailedError, match="at node 'Fail'"):
+        task_run(ServiceRetryExecutionOperator, execution_id=failed.id, deferrable=True).whole_attempt(1)
+
+    retry, original = client.executions.list(workflow_id=workflow_id)
+    assert (original.id, str(retry.retry_of), retry.status) == (failed.id, failed.id, "error")
+
+
+def test_runs_that_queue_for_a_place(
+    live_generation: Generation, monkeypatch: pytest.MonkeyPatch, task_run: MakeRun
+) -> None:
+    limit = {"N8N_CONCURRENCY_PRODUCTION_LIMIT": "1"}
+    with LiveServer(live_generation, environment=limit) as server, connect(monkeypatch, server) as client:
+        busy, queued = (put(client, webhook(path()), wait(seconds), DONE) for seconds in (6, 1))
+        first = task_run(workflow_id=busy).attempt(1, wait_for_completion=False)
+
+        # Its call is held open until the first has ended; the execution is found before that.
+        assert task_run(workflow_id=queued).attempt(1)["status"] == "success"
+        assert client.executions.get(first["execution_id"]).status == "success"
+        assert len(list(client.executions.list(workflow_id=queued))) == 1
