@@ -51,14 +51,23 @@ def decode(response: requests.Response, method: str, path: str, *, scope: str | 
     try:
         return response.json()
     except ValueError:
-        raise errors.ServiceUnexpectedResponseError(
-            f"the answer is {_content_type(response) or 'of no stated type'}, not JSON",
-            method=method,
-            path=path,
-            status=response.status_code,
-            server_message=message_of(response, secret),
-            hint="Check that the connection's host is the address of the service's API",
-        ) from None
+        raise _no_json(response, method, path, message_of(response, secret)) from None
+
+
+def _no_json(response: requests.Response, method: str, path: str, message: str | None) -> errors.ServiceApiError:
+    status = response.status_code
+    if message and "is starting up" in message:  # an older server says so with a 200
+        return errors.ServiceStartingError(
+            "the service is still starting", method=method, path=path, status=status, server_message=message
+        )
+    return errors.ServiceUnexpectedResponseError(
+        f"the answer is {_content_type(response) or 'of no stated type'}, not JSON",
+        method=method,
+        path=path,
+        status=status,
+        server_message=message,
+        hint="Check that the connection's host is the address of the service's API",
+    )
 
 
 def failure_to_answer(

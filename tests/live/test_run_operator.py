@@ -17,7 +17,8 @@ from airflow_provider_service.waiting import ServiceExecutionFailedError
 from tests.running.task_run import TaskRun
 from tests.running.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
 
-from .servers import Generation, LiveServer
+from .servers import Generation, LiveServer, wait_until
+from .test_example_dags import deleted
 
 MakeRun = Callable[..., TaskRun]
 Put = Callable[..., str]
@@ -35,6 +36,9 @@ def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> ServiceClien
 def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:
     with connect(monkeypatch, live_server) as client:
         yield client
+        for workflow in list(client.workflows.list()):
+            client.workflows.deactivate(workflow.id)
+            wait_until(lambda one=workflow.id: deleted(client, one), seconds=10, what="the deletion of a workflow")
 
 
 @pytest.fixture

@@ -38,6 +38,19 @@ def fail(server: requests_mock.Mocker, status: int, text: str, headers: dict[str
     return caught.value
 
 
+def test_a_page_that_says_that_the_service_starts(server: requests_mock.Mocker) -> None:
+    server.get(
+        f"{ROOT}/tags/t",
+        [
+            {"text": "n8n is starting up. Please wait", "headers": HTML},
+            {"json": {"id": "t", "name": "x"}, "headers": JSON},
+        ],
+    )
+
+    assert Client().tags.get("t").name == "x"
+    assert isinstance(fail(server, 200, "<p>n8n is starting up</p>", HTML), errors.ServiceStartingError)
+
+
 def message(text: str) -> str:
     return json.dumps({"message": text})
 
