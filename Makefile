@@ -40,7 +40,7 @@ conformance: $(READY) ## write docs/conformance.md from the latest test, test-li
 bench-imports: $(READY) ## measure what importing operators and sensors costs a DAG file
 	$(BIN)/python -m bench.imports
 
-bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 15 minutes
+bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 20 minutes
 	$(BIN)/python -m bench.waiting
 
 lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.links import ServiceExecutionLink, execution_url
+from airflow_provider_service.links import EXECUTION_PAGE, WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
 from airflow_provider_service.operators._attempts import Attempt
 from airflow_provider_service.operators._base import (
     ServiceBaseOperator,
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 DAY_SECONDS = 86_400.0
 # Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
 KILLED_SEARCH_SECONDS = 1.5
+# What Airflow may need to run a task again after its trigger has fired.
+RESUMING_SECONDS = 30.0
 
 
 class Starter(Protocol):
@@ -47,13 +49,14 @@ class ServiceWaitingOperator(ServiceBaseOperator):
     :param wait_for_completion: wait until the execution has ended; True by default.
     :param deferrable: wait in the triggerer; by default as ``[operators] default_deferrable`` says.
     :param poll_interval: seconds between two looks; 10 by default.
-    :param timeout: seconds after which the execution is stopped and the task fails; a day by default.
+    :param timeout: seconds after which the execution is stopped and the task fails; a day by default. A deferred task
+        stops it before its ``execution_timeout``.
     :param cancel_on_kill: stop the execution when the task is killed, cleared or marked; True by default.
     :param on_vanished: what it means that the execution can not be found: ``"fail"`` or ``"succeed"``.
     :param fault_tolerance: seconds that looking may fail in a row before the task fails; 300 by default.
     """
 
-    operator_extra_links = (ServiceExecutionLink(),)
+    operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
 
     def __init__(
         self,
@@ -80,7 +83,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self._waiting_for: str | None = None
 
     @abstractmethod
-    def begin(self, attempt: Attempt) -> tuple[str, str]:
+    def begin(self, context: Context, attempt: Attempt) -> tuple[str, str]:
         """Start the execution, or find the one that an earlier attempt started; its id and its workflow's."""
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
@@ -92,8 +95,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self._check_how_to_wait()
         deadline = time.time() + self.timeout
         execution_id, workflow_id = self._begin(context)
-        url = execution_url(self.hook.config.base_url, workflow_id, execution_id)
-        ServiceExecutionLink().push(context, url)
+        url = self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, workflow_id, execution_id)
         context["ti"].xcom_push(key="execution_id", value=execution_id)
         self.log.info("Execution %s: %s", execution_id, url)
         if not self.wait_for_completion:
@@ -126,13 +128,17 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         require_choice("on_vanished", self.on_vanished, ("fail", "succeed"))
         for name in ("wait_for_completion", "deferrable", "cancel_on_kill"):
             require_flag(name, getattr(self, name))
+        if self.deferrable and self.execution_timeout is not None:
+            # Airflow 2 drops a deferred task at that moment, Airflow 3 lets it wait on: neither stops the execution.
+            seconds = self.execution_timeout.total_seconds()
+            self.timeout = min(self.timeout, seconds - min(RESUMING_SECONDS, seconds / 4))
 
     def _begin(self, context: Context) -> tuple[str, str]:
         from airflow_provider_service.client.starting import ServiceRunNotFoundError
 
         attempt = Attempt(context)
         try:
-            execution_id, workflow_id = self.begin(attempt)
+            execution_id, workflow_id = self.begin(context, attempt)
         except ServiceRunNotFoundError as error:
             fail(f"{error}. Another attempt could double it, so there is none; clear the task to start anew")
         except InterruptedError:
@@ -146,6 +152,10 @@ class ServiceWaitingOperator(ServiceBaseOperator):
             self._interrupt()
         attempt.remember(execution_id)
         return execution_id, workflow_id
+
+    def link_workflow(self, context: Context, workflow_id: str) -> None:
+        """Let the button lead to the workflow, also when nothing of it can be started."""
+        self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow_id)
 
     def _start(self, starter: Starter, attempt: Attempt) -> str:
         attempt.note_call()

@@ -61,10 +61,12 @@ class ServiceRetryExecutionOperator(ServiceWaitingOperator):
         self.execution_id = execution_id
         self.load_workflow = load_workflow
 
-    def begin(self, attempt: Attempt) -> tuple[str, str]:
+    def begin(self, context: Context, attempt: Attempt) -> tuple[str, str]:
         """Go on with the retry of an earlier attempt, or start one."""
         original = self.hook.executions.get(self.execution_id)
-        return self._earlier(attempt, original) or self._retry(attempt, original), original.workflow_id or ""
+        workflow_id = original.workflow_id or ""
+        self.link_workflow(context, workflow_id)
+        return self._earlier(attempt, original) or self._retry(attempt, original), workflow_id
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
         """The execution that was retried."""

@@ -11,6 +11,8 @@ from airflow_provider_service.operators._rendering import SealedFieldsMixin, mas
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.operators._attempts import Attempt
     from airflow_provider_service.waiting import Outcome
@@ -80,13 +82,14 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         self.on_retry = on_retry
         self.wanted_output = output  # Airflow keeps the name output for itself
 
-    def begin(self, attempt: Attempt) -> tuple[str, str]:
+    def begin(self, context: Context, attempt: Attempt) -> tuple[str, str]:
         """Go on with the execution of an earlier attempt, or start one."""
         require_choice("on_retry", self.on_retry, ("new", "retry_execution"))
         require_choice("output", self.wanted_output, ("none", "last_node"))
         require_flag("activate", self.activate)
         require((self.workflow_id is None) != (self.workflow_name is None), "give either workflow_id or workflow_name")
         workflow = self._workflow()
+        self.link_workflow(context, workflow.id)
         return self._earlier(attempt, workflow) or self._run(attempt, workflow), workflow.id
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:

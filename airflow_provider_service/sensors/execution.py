@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseSensorOperator, conf
 
-from airflow_provider_service.links import ServiceExecutionLink, execution_url
+from airflow_provider_service.links import (
+    WORKFLOW_PAGE,
+    ServiceExecutionLink,
+    ServiceWorkflowLink,
+    execution_url,
+    page_url,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
@@ -38,7 +44,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("service_conn_id", "execution_id", "on_vanished")
-    operator_extra_links = (ServiceExecutionLink(),)
+    operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
     ui_color = "#ede9fe"
 
     def __init__(
@@ -133,6 +139,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
         if watch.workflow_id and not self._is_linked:
             url = execution_url(client.base_url, watch.workflow_id, watch.execution_id)
             ServiceExecutionLink().push(context, url)
+            ServiceWorkflowLink().push(context, page_url(client.base_url, WORKFLOW_PAGE, watch.workflow_id))
             self.log.info("Waiting for execution %s: %s", watch.execution_id, url)
             self._is_linked = True
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_service.client.webhooks import authentication_headers
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -23,7 +24,16 @@ TESTED = [*sorted((ROOT / "example_dags").glob("*.py")), *sorted(Path(__file__).
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 BLOCKS = [(page, kind, text) for page in PAGES for kind, text in FENCE.findall(page.read_text())]
-EXPORTS = [line for _, kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.startswith("export ")]
+EXPORTS = {
+    own: [
+        line
+        for _, kind, text in BLOCKS
+        if kind == "sh"
+        for line in text.splitlines()
+        if line.startswith("export ") and ("SERVICE_DEFAULT" in line) is own
+    ]
+    for own in (True, False)
+}
 COMMANDS = [
     line
     for page in PAGES
@@ -50,7 +60,7 @@ def test_python_is_an_excerpt_of_a_tested_file(page: Path, kind: str, text: str)
         )
 
 
-@pytest.mark.parametrize("line", EXPORTS)
+@pytest.mark.parametrize("line", EXPORTS[True])
 def test_connections_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, _, value = shlex.split(line)[1].partition("=")
     monkeypatch.setenv(name, value)
@@ -68,6 +78,17 @@ def test_connections_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert {key: str(getattr(config, key)).removesuffix(".0") for key in extras} == {
         k: str(v) for k, v in extras.items()
     }
+
+
+@pytest.mark.parametrize("line", EXPORTS[False])
+def test_connections_of_webhooks_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, _, value = shlex.split(line)[1].partition("=")
+    monkeypatch.setenv(name, value)
+
+    connection = ServiceHook.get_connection(name.removeprefix("AIRFLOW_CONN_").lower())
+
+    headers = authentication_headers("headerAuth", connection.login or "", connection.password or "")
+    assert headers == {"X-Orders-Key": "key"}
 
 
 def test_every_command_exists() -> None:

@@ -74,8 +74,10 @@ def test_a_webhook_whose_path_is_its_own_id(task_run: MakeRun, simulator: Servic
 
 def test_workflows_that_are_not_active(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE, active=False)
+    run = task_run(workflow_id=workflow_id, activate=False)
     with pytest.raises(AirflowFailException, match="is not active, and activate=False; nothing was started"):
-        task_run(workflow_id=workflow_id, activate=False).attempt(1)
+        run.attempt(1)
+    assert run.pushed == {"_link_ServiceWorkflowLink": f"{simulator.base_url}/workflow/{workflow_id}"}
     workflow = simulator.state.workflows.get(workflow_id)
     simulator._in_loop(lambda: simulator.state.workflows.archive(workflow))
     with pytest.raises(AirflowFailException, match="is archived; nothing was started"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -280,7 +281,7 @@ def test_a_template_and_a_name(task_run: MakeRun, simulator: ServiceSimulator) -
 
 
 @pytest.mark.parametrize("prefix", ["", "/automation"])
-def test_link_and_id_are_pushed_before_the_wait(
+def test_links_and_id_are_pushed_before_the_wait(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, prefix: str
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
@@ -291,8 +292,20 @@ def test_link_and_id_are_pushed_before_the_wait(
     run = task_run(workflow_id=workflow_id, deferrable=True)
     with pytest.raises(TaskDeferred):
         run.attempt(1)
-    page = f"{address}/workflow/{workflow_id}/executions/1"
-    assert run.pushed == {"_link_ServiceExecutionLink": page, "execution_id": "1"}
+    page = f"{address}/workflow/{workflow_id}"
+    assert run.pushed == {
+        "_link_ServiceWorkflowLink": page,
+        "_link_ServiceExecutionLink": f"{page}/executions/1",
+        "execution_id": "1",
+    }
+
+
+def test_a_deferred_task_stops_its_run_before_airflow_ends_it(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, deferrable=True, execution_timeout=timedelta(seconds=1))
+    with pytest.raises(ServiceExecutionFailedError, match=r"had not ended 0\.75 s after .*; it was stopped"):
+        run.whole_attempt(1)
+    assert statuses(simulator, workflow_id) == ["canceled"]
 
 
 def test_without_a_wait_the_task_returns_where_to_look(task_run: MakeRun, simulator: ServiceSimulator) -> None:

@@ -25,13 +25,15 @@ def sensor(execution_id: Any, **options: Any) -> ServiceExecutionSensor:
 
 
 @every_mode
-def test_the_link_is_there_while_it_waits(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+def test_the_links_are_there_while_it_waits(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
     one = simulator.start_execution(workflow_id)
     ending = run_to_end(lambda: mode.task(one, interval=0.05, timeout=0.2))
 
     assert ending.kind == "AirflowSensorTimeout"
+    page = f"{simulator.base_url}/workflow/{workflow_id}"
     assert ending.pushed == {
-        "_link_ServiceExecutionLink": f"{simulator.base_url}/workflow/{workflow_id}/executions/{one}"
+        "_link_ServiceWorkflowLink": page,
+        "_link_ServiceExecutionLink": f"{page}/executions/{one}",
     }
 
 
