@@ -6,24 +6,23 @@ Poke, reschedule and deferred waits all decide here, so that they can not disagr
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.statuses import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.links import execution_url
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
-    from airflow_provider_service.client.models.executions import Execution, ExecutionStatus
+    from airflow_provider_service.client.models.executions import Execution
 
 log = logging.getLogger(__name__)
 
 OnVanished = Literal["fail", "succeed"]
 Verdict = Literal["succeeded", "failed", "vanished", "timed_out", "unobservable"]
-
-ENDED_STATUSES = frozenset({"success", "error", "canceled", "crashed"})
-ACTIVE_STATUSES: tuple[ExecutionStatus, ...] = ("new", "running", "waiting")
 
 DEFAULT_FAULT_TOLERANCE = 300.0
 MIN_FAILURES = 3
@@ -88,13 +87,6 @@ class Outcome:
         }
 
 
-def timed_out(execution_id: str, timeout: float) -> Outcome:
-    """The outcome of a wait whose deadline has passed."""
-    return Outcome(
-        execution_id, "timed_out", f"execution {execution_id} had not ended {timeout:g} s after the wait began"
-    )
-
-
 def broken(execution_id: str, error: Exception) -> Outcome:
     """The outcome of a wait that could not even ask, such as for want of a usable connection."""
     return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} broke: {error}")
@@ -123,7 +115,7 @@ def judge(execution: Execution, base_url: str) -> Outcome | None:
 
 
 class Watch:
-    """One wait for one execution: looks, judges, and tolerates faults of looking for a while.
+    """One wait for one execution: looks, judges, tolerates faults of looking for a while, and keeps the deadline.
 
     A fault is tolerated until looking has failed both ``MIN_FAILURES`` times in a row and for
     ``fault_tolerance`` seconds. A refused key or request is no fault that passes, and ends the wait at once.
@@ -132,17 +124,23 @@ class Watch:
     :param on_vanished: what it means that the execution can not be found: it was deleted or pruned, its workflow
         does not save such executions, or it never existed.
     :param fault_tolerance: seconds.
+    :param deadline: moment that ends the wait, in seconds since the epoch.
+    :param timeout: seconds from the begin of the wait to the deadline, for the message.
     """
 
     def __init__(
         self,
         execution_id: str,
         *,
+        deadline: float = math.inf,
+        timeout: float = math.inf,
         on_vanished: OnVanished = "fail",
         fault_tolerance: float = DEFAULT_FAULT_TOLERANCE,
     ) -> None:
         self.execution_id = execution_id
         self.workflow_id: str | None = None
+        self._deadline = deadline
+        self._timeout = timeout
         self._on_vanished = on_vanished
         self._fault_tolerance = fault_tolerance
         self._failures = 0
@@ -153,8 +151,17 @@ class Watch:
         """Whether the last look failed."""
         return self._failures > 0
 
+    @property
+    def seconds_left(self) -> float:
+        """Seconds to the deadline; 0 when it has passed."""
+        return max(self._deadline - time.time(), 0.0)
+
     def look(self, client: ServiceClient) -> Outcome | None:
-        """Read the execution and judge it; None while it has not ended, or could not be read this time."""
+        """Read the execution and judge it; None while the wait goes on."""
+        outcome = self._read(client)
+        return self._timed_out() if outcome is None and not self.seconds_left else outcome
+
+    def _read(self, client: ServiceClient) -> Outcome | None:
         try:
             execution = client.executions.get(self.execution_id)
         except errors.ServiceNotFoundError:
@@ -193,6 +200,10 @@ class Watch:
         if self._failures >= MIN_FAILURES and lasted >= self._fault_tolerance:
             return self._unobservable(f"reading it failed for more than {self._fault_tolerance:g} s, last: {error}")
         return None
+
+    def _timed_out(self) -> Outcome:
+        message = f"execution {self.execution_id} had not ended {self._timeout:g} s after the wait began"
+        return Outcome(self.execution_id, "timed_out", message)
 
     def _unobservable(self, reason: str) -> Outcome:
         message = f"execution {self.execution_id} could not be observed, it may still be running: {reason}"
@@ -263,8 +274,7 @@ def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
     """
     from airflow_provider_service.client import ServiceClient
 
-    brief = {"retry_deadline": 0.0, "connect_timeout": 1.5, "timeout": STOP_TIMEOUT_SECONDS}
-    with ServiceClient(config.model_copy(update=brief)) as client:
+    with ServiceClient(config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)) as client:
         try:
             client.executions.stop(execution_id)
         except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:

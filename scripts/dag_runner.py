@@ -77,6 +77,7 @@ def load_dag(path: Path) -> Any:
     dags = [value for value in vars(module).values() if isinstance(value, DAG)]
     if len(dags) != 1:
         raise RuntimeError(f"{path} holds {len(dags)} DAGs, not one")
+    dags[0].resolve_template_files()  # as whoever reads DAG files does
     return dags[0]
 
 

@@ -112,6 +112,12 @@ class ServiceConfig(BaseModel):
             return json.loads(value)
         return value
 
+    def one_try(self, *, connect_timeout: float | None = None, timeout: float | None = None) -> ServiceConfig:
+        """The same settings without retries, and with other limits of time if they are given, in seconds."""
+        limits = {"connect_timeout": connect_timeout, "timeout": timeout}
+        given = {name: seconds for name, seconds in limits.items() if seconds is not None}
+        return self.model_copy(update={"retry_deadline": 0.0, **given})
+
     @property
     def api_root(self) -> str:
         """Address that every path of the API is relative to."""

@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors, starting
-from airflow_provider_service.client.runs import FAILED_STATUSES, began_before, list_back
+from airflow_provider_service.client.runs import began_before, list_back
 from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotStartedError
+from airflow_provider_service.client.statuses import FAILED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import ServiceClient

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_service.client import errors, starting
 from airflow_provider_service.client.run_data import starting_items
 from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotStartedError
+from airflow_provider_service.client.statuses import FAILED_STATUSES
 from airflow_provider_service.client.webhooks import WebhookAnswer, WebhookTrigger, is_refusal
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import ServiceClient
-    from airflow_provider_service.client.models.executions import Execution, ExecutionStatus
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.statuses import ExecutionStatus
 
 log = logging.getLogger(__name__)
 
 RUN_KEY_HEADER = "X-Airflow-Run-Key"
 MAX_CALLS = 3
 MAX_PAUSE_SECONDS = 60.0
-FAILED_STATUSES = frozenset({"error", "canceled", "crashed"})
 # Clocks of Airflow and the service may differ by so much.
 CLOCK_SKEW = timedelta(minutes=10)
 

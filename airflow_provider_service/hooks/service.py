@@ -93,7 +93,7 @@ class ServiceHook(Resources, BaseHook):
         :returns: whether both work, and what is wrong if not.
         """
         try:
-            config = self.config.model_copy(update={"retry_deadline": 0.0})
+            config = self.config.one_try()
         except ServiceConfigError as error:
             return False, str(error)
         with ServiceClient(config) as client:

@@ -82,13 +82,14 @@ class ServiceNotifier(BaseNotifier):
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
         from airflow_provider_service.client.transport import to_json
-        from airflow_provider_service.client.webhooks import authentication_headers, webhook_of
+        from airflow_provider_service.client.webhooks import authentication_headers, checked_headers, webhook_of
 
         with ServiceClient(config) as client:
             trigger = webhook_of(client.workflows.get(self.workflow_id), self.webhook_node)
-            headers = {}
+            headers: dict[str, str] = {}
             if webhook is not None:
-                headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
+                own = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
+                headers = checked_headers(own)
             # A query holds no nested values.
             payload = notice if trigger.has_body else {**notice, "details": to_json(self.details)}
             try:

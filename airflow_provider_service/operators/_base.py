@@ -126,6 +126,15 @@ def require(condition: object, message: str) -> None:
         fail(message)
 
 
+def require_one_of(**arguments: object) -> None:
+    """Refuse none, or several, of arguments of which one must be given.
+
+    :raises AirflowFailException: not exactly one of them is there.
+    """
+    given = [name for name, value in arguments.items() if value is not None]
+    require(len(given) == 1, f"give either {' or '.join(arguments)}, not {' and '.join(given) or 'none of them'}")
+
+
 def required(name: str, value: T | None) -> T:
     """Return an argument that must be given.
 
@@ -177,18 +186,30 @@ def read_count(name: str, value: int | str, *, least: int = 1) -> int:
     return number
 
 
-def read_seconds(name: str, value: float | str) -> float:
-    """Read a number of seconds, which may be text, such as a rendered template.
+def read_seconds(name: str, value: float | str, *, or_zero: bool = False) -> float:
+    """Read a number of seconds, which may be text, such as one of the environment.
 
+    :param or_zero: whether 0 will do.
     :raises AirflowFailException: another value, or one that is not above 0.
     """
     try:
         seconds = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
-    if not 0 < seconds <= MAX_SECONDS:
+    if not (0 < seconds <= MAX_SECONDS or (or_zero and seconds == 0)):
         refuse(name, f"a number of seconds above 0, up to {MAX_SECONDS}", value)
     return seconds
+
+
+def check_wait(task: Any) -> None:
+    """Refuse arguments of a wait that are out of their range.
+
+    :param task: with ``deferrable``, ``on_vanished`` and ``fault_tolerance``.
+    :raises AirflowFailException: one of them can not be used.
+    """
+    require_flag("deferrable", task.deferrable)
+    require_choice("on_vanished", task.on_vanished, ("fail", "succeed"))
+    task.fault_tolerance = read_seconds("fault_tolerance", task.fault_tolerance, or_zero=True)
 
 
 def as_list(name: str, value: object) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, require, required
+from airflow_provider_service.operators._base import ServiceBaseOperator, require_one_of, required
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -60,7 +60,7 @@ class ServiceTableOperator(TableLinkedOperator):
     def _find(self) -> DataTable:
         from airflow_provider_service.client.lookup import existing, find_data_table
 
-        require(bool(self.data_table_id) != bool(self.data_table_name), "give either data_table_id or data_table_name")
+        require_one_of(data_table_id=self.data_table_id, data_table_name=self.data_table_name)
         if self.data_table_id:
             return self.hook.data_tables.get(self.data_table_id)
         name = required("data_table_name", self.data_table_name)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_service.client.statuses import FAILED_STATUSES
 from airflow_provider_service.links import EXECUTION_PAGE, WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
 from airflow_provider_service.operators._attempts import Attempt
 from airflow_provider_service.operators._base import (
     ServiceBaseOperator,
+    check_wait,
     fail,
     read_seconds,
-    require_choice,
     require_flag,
 )
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.waiting import OnVanished, Outcome
 
 DAY_SECONDS = 86_400.0
@@ -125,9 +127,9 @@ class ServiceWaitingOperator(ServiceBaseOperator):
     def _check_how_to_wait(self) -> None:
         self.timeout = read_seconds("timeout", self.timeout)
         self.poll_interval = read_seconds("poll_interval", self.poll_interval)
-        require_choice("on_vanished", self.on_vanished, ("fail", "succeed"))
-        for name in ("wait_for_completion", "deferrable", "cancel_on_kill"):
+        for name in ("wait_for_completion", "cancel_on_kill"):
             require_flag(name, getattr(self, name))
+        check_wait(self)
         if self.deferrable and self.execution_timeout is not None:
             # Airflow 2 drops a deferred task at that moment, Airflow 3 lets it wait on: neither stops the execution.
             seconds = self.execution_timeout.total_seconds()
@@ -162,10 +164,33 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self._starter = starter
         return starter.start()
 
+    def _kept_run(self, attempt: Attempt) -> str | None:
+        """The execution that Airflow keeps for the task run, unless that has failed."""
+        kept = attempt.recalled()
+        return kept if kept is not None and self._goes_on(kept) else None
+
+    def _earlier_retry(self, attempt: Attempt, original: Execution) -> str | None:
+        """The retry of an execution that an earlier attempt asked for, unless that has failed."""
+        from airflow_provider_service.client.retries import find_earlier_retry
+
+        found = find_earlier_retry(self.hook.client, original, attempt.since, self._killed)
+        if found is None:
+            return None
+        self.log.info("Going on with execution %s, which retries %s", found.id, original.id)
+        return found.id
+
+    def _retry(self, attempt: Attempt, original: Execution, *, load_workflow: bool | None = None) -> str:
+        """Let the service retry an execution, once."""
+        from airflow_provider_service.client.retries import RetryStarter
+
+        self.log.info("Letting the service retry execution %s", original.id)
+        starter = RetryStarter(
+            self.hook.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self._killed
+        )
+        return self._start(starter, attempt)
+
     def _goes_on(self, execution_id: str) -> bool:
-        """Whether the execution of an earlier attempt has not failed."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
-        from airflow_provider_service.client.runs import FAILED_STATUSES
 
         try:
             if self.hook.executions.get(execution_id).status in FAILED_STATUSES:
@@ -185,8 +210,8 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         starter = self._starter
         if starter is None:
             return None
-        brief = {"retry_deadline": 0.0, "connect_timeout": 1.0, "timeout": KILLED_SEARCH_SECONDS}
-        with ServiceClient(self.hook.config.model_copy(update=brief)) as client:
+        brief = self.hook.config.one_try(connect_timeout=1.0, timeout=KILLED_SEARCH_SECONDS)
+        with ServiceClient(brief) as client:
             try:
                 return search_for(lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event())
             except ServiceApiError as error:
@@ -198,17 +223,21 @@ class ServiceWaitingOperator(ServiceBaseOperator):
 
     def _look(self, execution_id: str, deadline: float, *, once: bool) -> Outcome | None:
         from airflow_provider_service.client import ServiceClient
-        from airflow_provider_service.waiting import Watch, timed_out
+        from airflow_provider_service.waiting import Watch
 
-        watch = Watch(execution_id, on_vanished=self.on_vanished, fault_tolerance=self.fault_tolerance)
-        with ServiceClient(self.hook.config.model_copy(update={"retry_deadline": 0.0})) as client:
+        watch = Watch(
+            execution_id,
+            deadline=deadline,
+            timeout=self.timeout,
+            on_vanished=self.on_vanished,
+            fault_tolerance=self.fault_tolerance,
+        )
+        with ServiceClient(self.hook.config.one_try()) as client:
             outcome = watch.look(client)
-            while outcome is None and not once and time.time() < deadline:
-                if self._killed.wait(min(self.poll_interval, max(deadline - time.time(), 0.0))):
+            while outcome is None and not once:
+                if self._killed.wait(min(self.poll_interval, watch.seconds_left)):
                     return None
                 outcome = watch.look(client)
-        if outcome is None and time.time() >= deadline:
-            return timed_out(execution_id, self.timeout)
         return outcome
 
     def _defer(self, execution_id: str, deadline: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_service.client.statuses import ENDED_STATUSES
 from airflow_provider_service.links import (
     EXECUTION_PAGE,
     EXECUTIONS_PAGE,
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.operators._attempts import Attempt
     from airflow_provider_service.waiting import Outcome
 
-_ENDED = ("success", "error", "canceled", "crashed")
-_DELETABLE = (*_ENDED, "new", "waiting", "unknown")
+_DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
 _STOPPABLE = ("queued", "running", "waiting")
 _MAX_IDS_IN_XCOM = 100
 
@@ -63,46 +63,32 @@ class ServiceRetryExecutionOperator(ServiceWaitingOperator):
 
     def begin(self, context: Context, attempt: Attempt) -> tuple[str, str]:
         """Go on with the retry of an earlier attempt, or start one."""
+        require_flag("load_workflow", self.load_workflow, optional=True)
         original = self.hook.executions.get(self.execution_id)
         workflow_id = original.workflow_id or ""
         self.link_workflow(context, workflow_id)
-        return self._earlier(attempt, original) or self._retry(attempt, original), workflow_id
+        execution_id = self._earlier(attempt, original)
+        return execution_id or self._retry(attempt, original, load_workflow=self.load_workflow), workflow_id
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
         """The execution that was retried."""
         return {"retry_of": str(self.execution_id)}
 
     def _earlier(self, attempt: Attempt, original: Execution) -> str | None:
-        from airflow_provider_service.client.retries import find_earlier_retry, keeps_executions
+        from airflow_provider_service.client.retries import keeps_executions
         from airflow_provider_service.client.starting import ServiceRunNotFoundError
 
-        kept = attempt.recalled()
-        if kept is not None and self._goes_on(kept):
-            return kept
-        if attempt.is_first:
-            return None
-        earlier = find_earlier_retry(self.hook.client, original, attempt.since, self._killed)
-        if earlier is not None:
-            self.log.info("Going on with execution %s, which retries %s", earlier.id, original.id)
-            return earlier.id
+        earlier = self._kept_run(attempt)
+        if earlier is None and not attempt.is_first:
+            earlier = self._earlier_retry(attempt, original)
+        if earlier is not None or attempt.is_first:
+            return earlier
         if attempt.may_have_started_unseen and not keeps_executions(self.hook.client, original):
             raise ServiceRunNotFoundError(
                 f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
                 "executions"
             )
         return None
-
-    def _retry(self, attempt: Attempt, original: Execution) -> str:
-        from airflow_provider_service.client.retries import RetryStarter
-
-        starter = RetryStarter(
-            self.hook.client,
-            original,
-            load_workflow=self.load_workflow,
-            timeout=self.timeout,
-            stopped=self._killed,
-        )
-        return self._start(starter, attempt)
 
 
 class ServiceStopExecutionOperator(ServiceBaseOperator):
@@ -176,7 +162,7 @@ class ServiceStopExecutionOperator(ServiceBaseOperator):
 
     def _ended(self, execution: Execution) -> Execution:
         deadline = time.monotonic() + self.timeout
-        while execution.status not in _ENDED:
+        while execution.status not in ENDED_STATUSES:
             require(
                 time.monotonic() < deadline,
                 f"execution {execution.id} was stopped, and is still {execution.status!r} after {self.timeout:g} s",
@@ -351,7 +337,7 @@ class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
 
     def _selected(self) -> Iterator[str]:
         latest_start = self.latest_start()
-        for status in self.statuses(_ENDED, _DELETABLE):
+        for status in self.statuses(ENDED_STATUSES, _DELETABLE):
             for execution in self.hook.executions.list(
                 status=status,
                 workflow_id=self.workflow_id,

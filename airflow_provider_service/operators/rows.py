@@ -15,6 +15,7 @@ from airflow_provider_service.operators._base import (
     require_choice,
     require_flag,
     require_mapping,
+    require_one_of,
 )
 from airflow_provider_service.operators._table import ServiceTableOperator
 
@@ -39,6 +40,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows")
+    template_fields_renderers = {"rows": "json"}
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows", "key_columns")
+    template_fields_renderers = {"rows": "json"}
 
     def __init__(
         self,
@@ -216,7 +219,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     def _filters(self) -> Iterable[Mapping[str, Any]]:
         from airflow_provider_service.client.row_batches import any_of_in_url
 
-        require((self.row_ids is None) != (self.filter is None), "give either row_ids or filter")
+        require_one_of(row_ids=self.row_ids, filter=self.filter)
         if self.filter is not None:
             _require_conditions(self.filter)
             return [self.filter]

@@ -6,7 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._base import require, require_choice, require_flag, require_mapping
+from airflow_provider_service.operators._base import (
+    require,
+    require_choice,
+    require_flag,
+    require_mapping,
+    require_one_of,
+)
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
@@ -87,7 +93,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         require_choice("on_retry", self.on_retry, ("new", "retry_execution"))
         require_choice("output", self.wanted_output, ("none", "last_node"))
         require_flag("activate", self.activate)
-        require((self.workflow_id is None) != (self.workflow_name is None), "give either workflow_id or workflow_name")
+        require_one_of(workflow_id=self.workflow_id, workflow_name=self.workflow_name)
         workflow = self._workflow()
         self.link_workflow(context, workflow.id)
         return self._earlier(attempt, workflow) or self._run(attempt, workflow), workflow.id
@@ -123,11 +129,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         """The execution that this attempt is to go on with instead of starting one."""
         from airflow_provider_service.client.runs import find_earlier_runs
 
-        kept = attempt.recalled()
-        if kept is not None and self._goes_on(kept):
+        kept = self._kept_run(attempt)
+        if kept is not None or attempt.is_first:
             return kept
-        if attempt.is_first:
-            return None
         runs = find_earlier_runs(self.hook.client, workflow.id, attempt.key, attempt.since, self._killed)
         run = runs.adoptable(attempt.key.attempt)
         if run is not None:
@@ -135,8 +139,11 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
             return run.execution.id
         if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
             self._refuse_doubt(workflow, runs.unreadable)
-        failed = runs.found[0].execution.id if runs.found else kept
-        return self._retried(attempt, failed) if failed and self.on_retry == "retry_execution" else None
+        failed_id = runs.found[0].execution.id if runs.found else attempt.recalled()
+        if failed_id is None or self.on_retry == "new":
+            return None
+        failed = self.hook.executions.get(failed_id)
+        return self._earlier_retry(attempt, failed) or self._retry(attempt, failed)
 
     def _refuse_doubt(self, workflow: Workflow, unreadable: list[str]) -> None:
         from airflow_provider_service.client.starting import ServiceRunNotFoundError
@@ -148,18 +155,6 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
             )
         if not workflow.keeps_executions:
             raise ServiceRunNotFoundError(f"{about}, which does not keep all its executions")
-
-    def _retried(self, attempt: Attempt, failed_id: str) -> str:
-        from airflow_provider_service.client.retries import RetryStarter, find_earlier_retry
-
-        failed = self.hook.executions.get(failed_id)
-        earlier = find_earlier_retry(self.hook.client, failed, attempt.since, self._killed)
-        if earlier is not None:
-            self.log.info("Going on with execution %s, which retries %s", earlier.id, failed.id)
-            return earlier.id
-        self.log.info("Letting the service retry execution %s", failed.id)
-        starter = RetryStarter(self.hook.client, failed, load_workflow=None, timeout=self.timeout, stopped=self._killed)
-        return self._start(starter, attempt)
 
     def _run(self, attempt: Attempt, workflow: Workflow) -> str:
         from airflow_provider_service.client.runs import RunCall, RunStarter

@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, as_texts, require, require_flag, required
+from airflow_provider_service.operators._base import (
+    ServiceBaseOperator,
+    as_texts,
+    require,
+    require_flag,
+    require_one_of,
+    required,
+)
 from airflow_provider_service.operators._rendering import VerbatimFieldsMixin
 from airflow_provider_service.operators.tags import create_tag
 
@@ -164,9 +171,8 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
     def _destination(self) -> str:
         from airflow_provider_service.client.lookup import existing, find_project
 
-        require(
-            bool(self.destination_project_id) != bool(self.destination_project_name),
-            "give either destination_project_id or destination_project_name",
+        require_one_of(
+            destination_project_id=self.destination_project_id, destination_project_name=self.destination_project_name
         )
         if self.destination_project_id:
             return self.destination_project_id
@@ -189,7 +195,8 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     workflow runs the new version at once, for which the key needs ``workflow:activate`` too.
 
     :param definition: the workflow as the service exports it: ``name``, ``nodes``, ``connections``, ``settings``, ...,
-        or its JSON text. Its ``{{ ... }}`` are the service's own and not rendered; other tasks' output is resolved.
+        its JSON text, or the path of a ``.json`` file beside the DAG. Its ``{{ ... }}`` are the service's own and not
+        rendered; other tasks' output is resolved.
     :param workflow_id: the workflow to update; None to find it by the definition's name, archived ones not counting.
     :param activate: True to activate it, False to deactivate it, None to leave that as it is.
     :param project_id: project to look in and to create in; None for any, and for the key user's own.
@@ -206,6 +213,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         "parent_folder_id",
     )
     template_fields_renderers = {"definition": "json"}
+    template_ext = (".json",)
     verbatim_fields = ("definition",)
     operator_extra_links = (ServiceWorkflowLink(),)
 

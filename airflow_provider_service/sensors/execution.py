@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from airflow_provider_service.links import (
     execution_url,
     page_url,
 )
+from airflow_provider_service.operators._base import check_wait
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
@@ -43,7 +45,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``.
     """
 
-    template_fields: Sequence[str] = ("service_conn_id", "execution_id", "on_vanished")
+    template_fields: Sequence[str] = ("service_conn_id", "execution_id")
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
     ui_color = "#ede9fe"
 
@@ -68,13 +70,21 @@ class ServiceExecutionSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Wait in the mode that was asked for."""
-        self._deadline = self._began(context) + self.timeout
+        check_wait(self)
+        self._seconds = self.timeout
+        self._deadline = self._began(context) + self._seconds
         if not self.deferrable:
-            return super().execute(context)
+            return self._execute_in_worker(context)
         outcome = self._observe(context)
-        if outcome is not None:
-            return self._settle(outcome)
-        return self._defer()
+        return self._settle(outcome) if outcome else self._defer()
+
+    def _execute_in_worker(self, context: Context) -> Any:
+        # Airflow's own check of the limit has a message of its own, so it must not come first.
+        self.timeout = math.inf
+        try:
+            return super().execute(context)
+        finally:
+            self.timeout = self._seconds
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Look once."""
@@ -108,15 +118,17 @@ class ServiceExecutionSensor(BaseSensorOperator):
 
         return Watch(
             str(self.execution_id).strip(),
+            deadline=self._deadline,
+            timeout=self._seconds,
             on_vanished=self.on_vanished,
             fault_tolerance=self.fault_tolerance,
         )
 
     def _observe(self, context: Context) -> Outcome | None:
-        """Look, and look again while looking fails; None when the execution has not ended and there is time left."""
+        """Look, and look again while looking fails; None while the wait goes on."""
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.waiting import broken, timed_out
+        from airflow_provider_service.waiting import broken
 
         watch = self._watch()
         try:
@@ -124,15 +136,13 @@ class ServiceExecutionSensor(BaseSensorOperator):
         except Exception as error:
             self.log.exception("Connection '%s' can not be used", self.service_conn_id)
             return broken(watch.execution_id, error)
-        with ServiceClient(config.model_copy(update={"retry_deadline": 0.0})) as client:
+        with ServiceClient(config.one_try()) as client:
             outcome = watch.look(client)
             # The triggerer tolerates faults by itself, without holding a worker.
-            while outcome is None and watch.in_trouble and not self.deferrable and time.time() < self._deadline:
+            while outcome is None and watch.in_trouble and not self.deferrable:
                 time.sleep(min(self.poke_interval, FAULT_PAUSE_SECONDS))
                 outcome = watch.look(client)
             self._link(context, client, watch)
-        if outcome is None and time.time() >= self._deadline:
-            return timed_out(watch.execution_id, self.timeout)
         return outcome
 
     def _link(self, context: Context, client: ServiceClient, watch: Watch) -> None:

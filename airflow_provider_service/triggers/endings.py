@@ -12,16 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
-from airflow_provider_service.waiting import ENDED_STATUSES
+from airflow_provider_service.client.statuses import ACTIVE_STATUSES, ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.client.models.executions import Execution, ExecutionStatus
+    from airflow_provider_service.client.models.executions import Execution
 
 log = logging.getLogger(__name__)
-
-# Read in the order in which executions move on, so that one that moves between two lists is in the second.
-_ACTIVE_IN_ORDER: tuple[ExecutionStatus, ...] = ("waiting", "new", "running")
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,7 @@ def look(client: ServiceClient, cursor: Cursor | None, workflow_id: str | None =
 
 
 def _active(client: ServiceClient, workflow_id: str | None) -> Iterator[Execution]:
-    for status in _ACTIVE_IN_ORDER:
+    for status in ACTIVE_STATUSES:
         try:
             yield from client.executions.list(status=status, workflow_id=workflow_id)
         except ServiceInvalidRequestError as error:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_service.links import execution_url
+from airflow_provider_service.client.statuses import ENDED_STATUSES
 from airflow_provider_service.triggers.endings import Cursor, Snapshot, look
-from airflow_provider_service.waiting import ENDED_STATUSES
+from airflow_provider_service.waiting import judge
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.client.models.executions import Execution
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +43,14 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         self,
         *,
         workflow_id: str,
-        statuses: Sequence[str] = ("success", "error", "canceled", "crashed"),
+        statuses: Sequence[str] = ENDED_STATUSES,
         service_conn_id: str = "service_default",
         poll_interval: float = 30.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        unknown = set(statuses) - ENDED_STATUSES
+        unknown = set(statuses).difference(ENDED_STATUSES)
         if unknown or not statuses or isinstance(statuses, str):
-            raise ValueError(f"statuses must be a list of {', '.join(sorted(ENDED_STATUSES))}, not {statuses!r}")
+            raise ValueError(f"statuses must be a list of {', '.join(ENDED_STATUSES)}, not {statuses!r}")
         self.workflow_id = workflow_id
         self.statuses = sorted(statuses)
         self.service_conn_id = service_conn_id
@@ -107,11 +106,11 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
                 snapshot = await _until_it_works(own_look, self.poll_interval)
             is_caught_up = True
             for execution in cursor.untold(snapshot):
-                is_wanted = execution.status in self.statuses
-                if is_wanted:
-                    yield TriggerEvent(_payload(execution, snapshot))
+                wanted = judge(execution, snapshot.base_url) if execution.status in self.statuses else None
+                if wanted:
+                    yield TriggerEvent(wanted.to_xcom())
                 cursor.tell(execution)
-                if is_wanted:
+                if wanted:
                     await store.write(cursor)
             cursor.advance(snapshot)
             await store.write(cursor)
@@ -171,17 +170,5 @@ def _look_with(config: ServiceConfig, cursor: Cursor | None, workflow_id: str | 
     # Loaded here since DAG files import this module, and in a thread since that would stall the event loop.
     from airflow_provider_service.client import ServiceClient
 
-    with ServiceClient(config.model_copy(update={"retry_deadline": 0.0})) as client:
+    with ServiceClient(config.one_try()) as client:
         return look(client, cursor, workflow_id)
-
-
-def _payload(execution: Execution, snapshot: Snapshot) -> dict[str, Any]:
-    wire = execution.to_wire()
-    return {
-        "execution_id": execution.id,
-        "workflow_id": execution.workflow_id,
-        "status": execution.status,
-        "started_at": wire.get("startedAt"),
-        "stopped_at": wire.get("stoppedAt"),
-        "url": execution_url(snapshot.base_url, execution.workflow_id or "", execution.id),
-    }

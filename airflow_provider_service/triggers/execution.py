@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from importlib import import_module
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service.waiting import OnVanished, Outcome, Watch, broken, stop_execution, timed_out
+from airflow_provider_service.waiting import OnVanished, Outcome, Watch, broken, stop_execution
 
 _is_loaded = False
 
@@ -99,12 +98,18 @@ class ServiceExecutionTrigger(BaseTrigger):
         from airflow_provider_service.triggers.polling import poller_for
 
         while True:
-            watch = Watch(self.execution_id, on_vanished=self.on_vanished, fault_tolerance=self.fault_tolerance)
+            watch = Watch(
+                self.execution_id,
+                deadline=self.deadline,
+                timeout=self.timeout,
+                on_vanished=self.on_vanished,
+                fault_tolerance=self.fault_tolerance,
+            )
             poller = poller_for(await config_for(self.service_conn_id), self.poll_interval)
             with poller.subscription(watch, self.service_conn_id) as found:
                 try:
-                    outcome = await asyncio.wait_for(found, max(self.deadline - time.time(), 0.0))
+                    outcome = await asyncio.wait_for(found, watch.seconds_left)
                 except asyncio.TimeoutError:
-                    return await poller.look(watch) or timed_out(self.execution_id, self.timeout)
+                    outcome = await poller.look(watch)
             if outcome is not None:
                 return outcome

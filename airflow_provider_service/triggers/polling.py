@@ -20,11 +20,13 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 
 # Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
 from airflow_provider_service.client.resources import executions as _executions  # noqa: F401
+from airflow_provider_service.client.statuses import ACTIVE_STATUSES
 from airflow_provider_service.hooks.connection import config_for
-from airflow_provider_service.waiting import ACTIVE_STATUSES, Outcome, Watch
+from airflow_provider_service.waiting import Outcome, Watch
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client.models.executions import Execution, ExecutionStatus
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.statuses import ExecutionStatus
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ class Poller:
 
     def __init__(self, config: ServiceConfig, interval: float) -> None:
         self.config, self.interval = config, interval
-        self._client = ServiceClient(config.model_copy(update={"retry_deadline": 0.0}))
+        self._client = ServiceClient(config.one_try())
         self._subscriptions: set[Subscription] = set()
         self._task: asyncio.Task[None] | None = None
         self._threads = ThreadPoolExecutor(MAX_REQUESTS_AT_ONCE, thread_name_prefix="service-poller")

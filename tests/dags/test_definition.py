@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.simulator.samples import webhook_workflow
 from scripts.dag_runner import run_dag
 
 DAG_FILE = """
@@ -27,6 +29,7 @@ with DAG("definitions", schedule=None) as dag:
     def note():
         return "={{ now }}"
 
+    ServiceCreateOrUpdateWorkflowOperator(task_id="file", definition="flow.json")
     part = webhook_workflow("part", "part", "immediate")
     part["nodes"][0]["notes"] = note()
     ServiceCreateOrUpdateWorkflowOperator(task_id="whole", definition=exported("whole"))
@@ -41,12 +44,16 @@ def test_expressions_and_results(client: ServiceClient, tmp_path: Path, monkeypa
     monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))  # read from the environment only once
     path = tmp_path / "definitions.py"
     path.write_text(DAG_FILE)
+    flow = webhook_workflow("file", "file", "immediate")
+    flow["nodes"][0]["notes"] = "={{ $json.body.id }}"
+    (tmp_path / "flow.json").write_text(json.dumps(flow))
 
     state, runs = run_dag(path)
 
     assert state == "success", runs
     notes = {one.name: client.workflows.get(one.id).nodes[0]["notes"] for one in client.workflows.list()}
     assert notes == {
+        "file": "={{ $json.body.id }}",
         "whole": "={{ $json.body.id }}",
         "part": "={{ now }}",
         "first": "={{ $json.body.id }}",

@@ -11,8 +11,9 @@ import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+from tests.stored_triggers import revived
 
-from .driving import Triggerer, in_event_loop, revived, until
+from .driving import Triggerer, in_event_loop, until
 from .watching import INTERVAL, AssetState, ids, looked, looks, watcher
 
 
@@ -227,7 +228,7 @@ async def test_alone_where_airflow_shares_no_streams(simulator: ServiceSimulator
 
 @pytest.mark.parametrize("statuses", [[], ["fine"], "success", ["success", "running"]])
 def test_what_is_no_list_of_ends(statuses: Any) -> None:
-    with pytest.raises(ValueError, match="statuses must be a list of canceled, crashed, error, success"):
+    with pytest.raises(ValueError, match="statuses must be a list of success, error, canceled, crashed"):
         ServiceExecutionEventTrigger(workflow_id="w", statuses=statuses)
 
 

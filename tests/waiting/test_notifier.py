@@ -131,6 +131,17 @@ def test_a_webhook_with_authentication(notify: Notify, simulator: ServiceSimulat
     assert item["headers"]["x-alert-token"] == TOKEN
 
 
+def test_a_secret_that_can_not_be_sent_is_not_shown(
+    notify: Notify, simulator: ServiceSimulator, guarded_alert: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = {"conn_type": "http", "login": "X-Alert-Token", "password": f"{TOKEN}\n"}
+    monkeypatch.setenv("AIRFLOW_CONN_ALERT", json.dumps(connection))
+    with pytest.raises(ServiceInputError, match="without line breaks") as refused:
+        notify({"ti": TASK}, workflow_id=guarded_alert, webhook_conn_id="alert")
+
+    assert TOKEN not in f"{refused.value!r} {refused.value.__cause__!r}"
+
+
 def test_nobody_sees_a_secret(
     notify: Notify,
     simulator: ServiceSimulator,

@@ -117,6 +117,24 @@ def test_an_id_may_be_a_number_or_have_blanks(
 
 
 @every_mode
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("on_vanished", "suceed"), ("on_vanished", " "), ("fault_tolerance", "long"), ("fault_tolerance", -1)],
+)
+def test_what_can_not_be_meant_is_refused(option: str, value: Any, mode: Mode, simulator: ServiceSimulator) -> None:
+    ending = run_to_end(lambda: mode.task("1", interval=0.05, **{option: value}))
+
+    assert ending.kind == "AirflowFailException"
+    assert f"{option} must be " in ending.message
+    assert not simulator.requests
+
+
+def test_a_flag_that_is_text_is_refused(simulator: ServiceSimulator) -> None:
+    with pytest.raises(AirflowFailException, match="deferrable must be True or False"):
+        sensor("1", deferrable="false").execute({"ti": TaskInstance()})
+
+
+@every_mode
 def test_an_id_from_an_earlier_task(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
     simulator.start_execution(workflow_id, status="success")
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from airflow_provider_service.client.models._base import Number, ServiceModel, Timestamp
-
-ExecutionStatus = Literal["canceled", "crashed", "error", "new", "running", "success", "unknown", "waiting"]
+from airflow_provider_service.client.statuses import ExecutionStatus
 
 
 class StoppedExecution(ServiceModel):

@@ -10,7 +10,6 @@ from airflow_provider_service.client.errors import shown
 from airflow_provider_service.client.models.executions import (
     DeletedExecution,
     Execution,
-    ExecutionStatus,
     StoppedCount,
     StoppedExecution,
 )
@@ -24,6 +23,7 @@ from airflow_provider_service.client.resources._base import (
     require,
     require_id,
 )
+from airflow_provider_service.client.statuses import ExecutionStatus
 
 # The data of one execution can be as large as the server allows; a page of many would not fit in memory.
 PAGE_SIZE_WITH_DATA = 10
