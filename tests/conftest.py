@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import choose_home
 
 from .conformance.outcomes import Outcomes
@@ -50,3 +53,35 @@ def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
             print(f"[live server] {line}", file=sys.stderr, flush=True)
 
     return report
+
+
+@pytest.fixture(scope="session")
+def running_simulator() -> Iterator[ServiceSimulator]:
+    """The one server of this process; tests take ``simulator``."""
+    with ServiceSimulator() as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> ServiceSimulator:
+    """An empty, licensed service behind the default connection."""
+    running_simulator.reset()
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", running_simulator.connection_json())
+    return running_simulator
+
+
+@pytest.fixture
+def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
+    """A client that sees what the service holds."""
+    with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as one:
+        yield one
+
+
+@pytest.fixture
+def task_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks log with Python's own logger: Airflow's writes where no fixture sees it."""
+    from airflow_provider_service.operators._base import ServiceBaseOperator
+    from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+
+    for kind in (ServiceBaseOperator, ServiceExecutionSensor):
+        monkeypatch.setattr(kind, "log", logging.getLogger("airflow_provider_service.task"))

@@ -8,7 +8,8 @@ from typing import Any, Literal
 Behaviour = Literal["immediate", "waiting", "failing", "long"]
 ResponseMode = Literal["onReceived", "lastNode", "responseNode"]
 
-_WITH_ID = '={{ {"executionId": $execution.id} }}'
+#: What a webhook answers or a node puts out to say which execution it is.
+WITH_ID = '={{ {"executionId": $execution.id} }}'
 
 
 def node(name: str, kind: str, version: float, parameters: dict[str, Any], column: int) -> dict[str, Any]:
@@ -20,6 +21,21 @@ def node(name: str, kind: str, version: float, parameters: dict[str, Any], colum
         "position": [220 * column, 0],
         "parameters": parameters,
     }
+
+
+def webhook(path: str, **parameters: Any) -> dict[str, Any]:
+    """A node that a ``POST`` to its path starts; ``parameters`` are added to these or replace them."""
+    return node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": path, "options": {}, **parameters}, 0)
+
+
+def respond(**parameters: Any) -> dict[str, Any]:
+    """A node that answers the webhook."""
+    return node("Respond", "respondToWebhook", 1.1, parameters, 1)
+
+
+def wait(seconds: float) -> dict[str, Any]:
+    """A node that rests."""
+    return node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 2)
 
 
 def chain(name: str, nodes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -42,15 +58,12 @@ def webhook_workflow(
 ) -> dict[str, Any]:
     """A create body for a workflow that a ``POST`` to its webhook starts."""
     by_node = response_mode == "responseNode"
-    options = {"responseData": _WITH_ID} if respond_with_id and not by_node else {}
-    trigger = {"httpMethod": "POST", "path": path, "responseMode": response_mode, "options": options}
-    nodes = [node("Webhook", "webhook", 2, trigger, 0)]
+    options = {"responseData": WITH_ID} if respond_with_id and not by_node else {}
+    nodes = [webhook(path, responseMode=response_mode, options=options)]
     if by_node:
-        answer = {"respondWith": "json", "responseBody": _WITH_ID} if respond_with_id else {}
-        nodes.append(node("Respond", "respondToWebhook", 1.1, answer, 1))
+        nodes.append(respond(**({"respondWith": "json", "responseBody": WITH_ID} if respond_with_id else {})))
     if behaviour in ("waiting", "long"):
-        amount = seconds if seconds is not None else {"waiting": 120, "long": 10}[behaviour]
-        nodes.append(node("Wait", "wait", 1.1, {"amount": amount, "unit": "seconds"}, 2))
+        nodes.append(wait(seconds if seconds is not None else {"waiting": 120, "long": 10}[behaviour]))
     if behaviour == "failing":
         nodes.append(node("Stop", "stopAndError", 1, {"errorMessage": "It failed"}, 3))
     nodes.append(node("Done", "noOp", 1, {}, 4))

@@ -145,7 +145,7 @@ class ServiceSimulator:
             self._recording.requests.clear()
             self._recording.app = self._application()
 
-        self._in_loop(renew)
+        self.in_loop(renew)
 
     def _application(self) -> ASGIApp:
         return FaultLayer(build_app(self.state), self.state, self._faults)
@@ -163,16 +163,30 @@ class ServiceSimulator:
             for connection in self._connections():
                 connection.transport.abort()
 
-        self._in_loop(die)
+        self.in_loop(die)
         # Connections close one turn of the loop later; the caller must not find one half open.
-        self._in_loop(lambda: None)
+        self.in_loop(lambda: None)
 
     def _boot(self, seconds: float) -> datetime:
         until = self.state.booting_until = self.clock.now() + timedelta(seconds=seconds)
         return until
 
-    def _in_loop(self, action: Callable[[], Result]) -> Result:
-        """Do something where the requests are handled, so that nothing happens at the same time."""
+    def _connections(self) -> list[Any]:
+        return list(self._server.server_state.connections) if self._server else []
+
+    def _disconnect(self, scope: Scope, abort: bool) -> None:
+        for connection in self._connections():
+            if connection.client == tuple(scope["client"]):
+                (connection.transport.abort if abort else connection.transport.close)()
+
+    # ------------------------------------------------------------ what happens inside
+
+    def in_loop(self, action: Callable[[], Result]) -> Result:
+        """Run something in the server's event loop, where nothing else happens meanwhile, and return what it returns.
+
+        :param action: must not wait: no request is answered until it returns
+        :raises BaseException: whatever ``action`` raises
+        """
         if self._loop is None or self._thread is None or not self._thread.is_alive():
             return action()
         done: Future[Result] = Future()
@@ -186,13 +200,12 @@ class ServiceSimulator:
         self._loop.call_soon_threadsafe(act)
         return done.result(_STOP_SECONDS)
 
-    def _connections(self) -> list[Any]:
-        return list(self._server.server_state.connections) if self._server else []
+    def wrap(self, layer: Callable[[ASGIApp], ASGIApp]) -> None:
+        """Put an ASGI layer around the service, such as a proxy; :meth:`reset` takes it away.
 
-    def _disconnect(self, scope: Scope, abort: bool) -> None:
-        for connection in self._connections():
-            if connection.client == tuple(scope["client"]):
-                (connection.transport.abort if abort else connection.transport.close)()
+        :param layer: makes the new application of the present one; requests are recorded before they reach it
+        """
+        self._recording.app = layer(self._recording.app)
 
     # ------------------------------------------------------------ addresses and keys
 
@@ -262,11 +275,11 @@ class ServiceSimulator:
         :param after_processing: the request takes effect, only its answer is lost or replaced
         """
         fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing)
-        self._in_loop(lambda: self._faults.faults.append(fault))
+        self.in_loop(lambda: self._faults.faults.append(fault))
 
     def clear_faults(self) -> None:
         """Take back every injected fault."""
-        self._in_loop(self._faults.faults.clear)
+        self.in_loop(self._faults.faults.clear)
 
     @property
     def requests(self) -> deque[RecordedRequest]:
@@ -275,7 +288,7 @@ class ServiceSimulator:
 
     def clear_requests(self) -> None:
         """Forget the requests seen so far."""
-        self._in_loop(self._recording.requests.clear)
+        self.in_loop(self._recording.requests.clear)
 
     # ------------------------------------------------------------ workflows and executions
 
@@ -309,7 +322,7 @@ class ServiceSimulator:
                 self.state.settle()
             return workflow_json(self.state, workflow)
 
-        return self._in_loop(create)
+        return self.in_loop(create)
 
     def start_execution(
         self, workflow_id: str, *, status: str = "running", seconds: float | None = None, age: float = 0.0
@@ -334,7 +347,7 @@ class ServiceSimulator:
             execution = self.state.engine.adopt(snapshot, workflow.project_id, status=status, seconds=seconds, age=age)
             return str(execution.id)
 
-        return self._in_loop(adopt)
+        return self.in_loop(adopt)
 
     def finish_execution(
         self, execution_id: str, status: str = "success", *, node: str | None = None, message: str | None = None
@@ -367,7 +380,7 @@ class ServiceSimulator:
                 raise ValueError(f"there is no execution {execution_id}")
             action(execution)
 
-        self._in_loop(act)
+        self.in_loop(act)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -32,7 +33,7 @@ KEY_HEADER = "X-N8N-API-KEY"
 _WAIT_SECONDS = 20.0
 
 
-class Target:
+class Target(ABC):
     """A running service. Children say how it is run.
 
     - ``name``: ``simulator``, ``2`` or ``1``; ``free_edition``: whether gated operations are refused.
@@ -55,43 +56,43 @@ class Target:
     # ------------------------------------------------------------ what children provide
 
     @property
+    @abstractmethod
     def base_url(self) -> str:
         """Address without a path."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def api_key(self) -> str:
         """A key with all scopes."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def scopes(self) -> frozenset[str]:
         """Every scope that a key can hold."""
-        raise NotImplementedError
 
+    @abstractmethod
     def create_key(self, scopes: Iterable[str]) -> str:
         """Make a key that holds only these scopes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def offers(self, operation: str) -> bool:
         """Whether this generation has the operation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def own(self, *, concurrency_limit: int | None = None, licensed: bool = False) -> AbstractContextManager[OwnTarget]:
         """A fresh service of the same kind, that a test may kill and restart.
 
         :param concurrency_limit: production runs at a time.
         :param licensed: whether licensed features work, where that can be had.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def projects(self) -> list[dict[str, Any]]:
         """Every project, each with ``id``, ``name`` and ``type``, whether or not the edition shows them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pass_time(self, seconds: float) -> None:
         """Let the service's clock go on; a real server's needs that time, so say afterwards what is waited for."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------ using it
 
@@ -160,13 +161,13 @@ class Target:
 class OwnTarget(Target):
     """A target of a test's own."""
 
+    @abstractmethod
     def kill(self) -> None:
         """End it as a power cut does."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restart(self) -> None:
         """Start it again with its data; returns when it accepts connections, which is before it is ready."""
-        raise NotImplementedError
 
 
 class SimulatorTarget(OwnTarget):
@@ -211,10 +212,12 @@ class SimulatorTarget(OwnTarget):
         self.simulator.clock.advance(seconds)
 
     def kill(self) -> None:
-        """It dies and comes back in one step: see :meth:`restart`."""
+        # Nobody is answered any more; what ran has crashed when it is back.
+        self.simulator.inject("drop", times=None)
 
     def restart(self) -> None:
         self.simulator.restart(boot_seconds=0.5)
+        self.simulator.clear_faults()
 
 
 class LiveTarget(OwnTarget):

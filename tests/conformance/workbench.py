@@ -11,7 +11,8 @@ from airflow_provider_service.client.errors import ServiceConflictError, Service
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.client.run_data import starting_items
-from airflow_provider_service.simulator.samples import chain, node
+from airflow_provider_service.simulator import samples
+from airflow_provider_service.simulator.samples import WITH_ID, chain, node, respond
 
 from .expecting import unique
 from .target import Target, until
@@ -21,19 +22,16 @@ ENDED = frozenset({"success", "error", "canceled", "crashed"})
 LONG_WAIT = 66
 # A header that tells the runs of a workflow apart.
 MARK = "x-mark"
-WITH_ID = '={{ {"executionId": $execution.id} }}'
 
 
 def webhook(path: str, **parameters: Any) -> dict[str, Any]:
     """A webhook node that takes ``POST``; the older generation wants its ``webhookId`` from outside."""
-    settings = {"httpMethod": "POST", "path": path, "options": {}, **parameters}
-    return {**node("Webhook", "webhook", 2, settings, 0), "webhookId": str(uuid.uuid4())}
+    return {**samples.webhook(path, **parameters), "webhookId": str(uuid.uuid4())}
 
 
 def wait(seconds: float) -> dict[str, Any]:
     """A node that rests."""
-    resting = node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 1)
-    return {**resting, "webhookId": str(uuid.uuid4())}
+    return {**samples.wait(seconds), "webhookId": str(uuid.uuid4())}
 
 
 def done() -> dict[str, Any]:
@@ -49,11 +47,6 @@ def stop_and_error(message: str = "It failed") -> dict[str, Any]:
 def code(text: str) -> dict[str, Any]:
     """A node that runs JavaScript."""
     return node("Code", "code", 2, {"jsCode": text}, 2)
-
-
-def respond(**parameters: Any) -> dict[str, Any]:
-    """A node that answers the webhook."""
-    return node("Respond", "respondToWebhook", 1.1, parameters, 2)
 
 
 def answering(path: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -42,13 +42,6 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture
-def simulator(monkeypatch: pytest.MonkeyPatch) -> ServiceSimulator:
-    with ServiceSimulator() as running:
-        monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", running.connection_json())
-        yield running
-
-
 @pytest.mark.parametrize(
     ("page", "kind", "text"), BLOCKS, ids=[f"{page.name}-{n}" for n, (page, *_) in enumerate(BLOCKS)]
 )

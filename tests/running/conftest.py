@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import starting
-from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -29,20 +27,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "VISIBLE_WITHIN_SECONDS", 0.3)
 
 
-@pytest.fixture(scope="session")
-def running_simulator() -> Iterator[ServiceSimulator]:
-    with ServiceSimulator() as simulator:
-        yield simulator
-
-
 @pytest.fixture
-def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> ServiceSimulator:
-    """An empty service behind the default connection."""
-    running_simulator.reset()
-    connect(monkeypatch, running_simulator)
-    # Airflow's own logger writes where no fixture sees it.
-    monkeypatch.setattr(ServiceBaseOperator, "log", logging.getLogger("airflow_provider_service.task"))
-    return running_simulator
+def simulator(simulator: ServiceSimulator, task_log: None, monkeypatch: pytest.MonkeyPatch) -> ServiceSimulator:
+    """An empty service behind the default connection, which does not retry for long."""
+    connect(monkeypatch, simulator)
+    return simulator
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, simulator: ServiceSimulator, **changes: Any) -> None:
@@ -82,3 +71,11 @@ def deferrable(request: pytest.FixtureRequest) -> bool:
 def make_run(task_run: MakeRun, deferrable: bool) -> MakeRun:
     """As ``task_run``, for a wait in the worker and one in the triggerer."""
     return partial(task_run, deferrable=deferrable)
+
+
+@pytest.fixture
+def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that shows no data of executions."""
+    from airflow_provider_service.simulator.routes import executions
+
+    monkeypatch.setattr(executions, "execution_data", lambda execution: {"resultData": {"runData": {}}})

@@ -8,14 +8,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from airflow.providers.common.compat.sdk import TaskDeferred
 
-Serialized = tuple[str, dict[str, Any]]
+from tests.stored_triggers import first_event, revived
 
 
 class StateStore:
@@ -28,8 +27,14 @@ class StateStore:
         return self._read().get(key, default)
 
     def set(self, key: str, value: Any) -> None:
+        self._write({**self._read(), key: value})
+
+    def delete(self, key: str) -> None:
+        self._write({name: value for name, value in self._read().items() if name != key})
+
+    def _write(self, values: dict[str, Any]) -> None:
         draft = self.path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps({**self._read(), key: value}))
+        draft.write_text(json.dumps(values))
         draft.replace(self.path)
 
     def _read(self) -> dict[str, Any]:
@@ -71,12 +76,12 @@ class TaskRun:
         try:
             return self.attempt(number, **changes)
         except TaskDeferred as deferred:
-            return self.resume(number, deferred, asyncio.run(first_event(*as_stored(deferred.trigger))), **changes)
+            return self.resume(number, deferred, asyncio.run(first_event(revived(deferred.trigger))), **changes)
 
     def resume(self, number: int, deferred: TaskDeferred, event: Any, **changes: Any) -> Any:
         """Go on after the event of a trigger, in a process that knows nothing of the one that deferred."""
         context = self.prepare(number, **changes)
-        return getattr(self.task, deferred.method_name)(context, event=event)
+        return getattr(self.task, deferred.method_name)(context, event=event, **(deferred.kwargs or {}))
 
     def prepare(self, number: int, **changes: Any) -> Any:
         """Make the task and the context of an attempt, and render the task's fields."""
@@ -109,18 +114,3 @@ class TaskRun:
         self.pushed[key] = value
         if self.on_push is not None:
             self.on_push(key, value)
-
-
-def as_stored(trigger: Any) -> Serialized:
-    """A trigger as the database holds it."""
-    path, arguments = trigger.serialize()
-    return path, json.loads(json.dumps(arguments))
-
-
-async def first_event(path: str, arguments: dict[str, Any]) -> Any:
-    """Make a trigger of what the database holds, and run it to its first event."""
-    module, _, name = path.rpartition(".")
-    trigger = getattr(import_module(module), name)(**arguments)
-    async for event in trigger.run():
-        return event.payload
-    raise AssertionError("the trigger has ended without an event")

@@ -11,9 +11,9 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.stored_triggers import first_event, revived
 
 from .conftest import MakeRun
-from .task_run import as_stored, first_event
 from .workflows import DONE, WITH_ID, held, put, started_with, statuses, wait, webhook
 
 RUNS = 100
@@ -38,7 +38,7 @@ def test_a_hundred_deferred_runs(task_run: MakeRun, simulator: ServiceSimulator,
     simulator.clear_requests()
 
     async def triggerer() -> list[Any]:
-        return await asyncio.gather(*(first_event(*as_stored(one.trigger)) for one in deferred))
+        return await asyncio.gather(*(first_event(revived(one.trigger)) for one in deferred))
 
     events = asyncio.run(triggerer())
     assert len(simulator.requests) < RUNS

@@ -25,7 +25,7 @@ from airflow_provider_service.simulator.samples import node
 from tests.unit.tiny_server import TinyServer, answer
 
 from .conftest import MakeRun, connect
-from .workflows import DONE, answers_as, calls, held, put, started_with, webhook
+from .workflows import DONE, answers_as, calls, held, put, set_live, started_with, webhook
 
 Guarded = Callable[..., str]
 
@@ -61,7 +61,7 @@ def test_one_of_several_webhooks(task_run: MakeRun, simulator: ServiceSimulator)
 def test_the_webhook_of_what_is_live_counts_and_not_the_drafts(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook("live"), DONE)
     workflow = simulator.state.workflows.get(workflow_id)
-    simulator._in_loop(lambda: simulator.state.workflows.update(workflow, {"nodes": [webhook("draft")]}))
+    simulator.in_loop(lambda: simulator.state.workflows.update(workflow, {"nodes": [webhook("draft")]}))
     assert simulator.state.workflows.get(workflow_id).nodes[0]["parameters"]["path"] == "draft"
     assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
 
@@ -79,7 +79,7 @@ def test_workflows_that_are_not_active(task_run: MakeRun, simulator: ServiceSimu
         run.attempt(1)
     assert run.pushed == {"_link_ServiceWorkflowLink": f"{simulator.base_url}/workflow/{workflow_id}"}
     workflow = simulator.state.workflows.get(workflow_id)
-    simulator._in_loop(lambda: simulator.state.workflows.archive(workflow))
+    simulator.in_loop(lambda: simulator.state.workflows.archive(workflow))
     with pytest.raises(AirflowFailException, match="is archived; nothing was started"):
         task_run(workflow_id=workflow_id).attempt(1)
     assert [request.path for request in simulator.requests if request.method == "POST"] == []
@@ -87,7 +87,7 @@ def test_workflows_that_are_not_active(task_run: MakeRun, simulator: ServiceSimu
 
 def test_a_webhook_that_never_comes_alive(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
-    simulator._in_loop(lambda: simulator.state.workflows.webhooks.remove(workflow_id))
+    set_live(simulator, workflow_id, False)
     with pytest.raises(ServiceWebhookNotLiveError, match=r"POST /webhook/w: the webhook is not live \(HTTP 404\)"):
         task_run(workflow_id=workflow_id).attempt(1)
     assert calls(simulator) > 1
@@ -170,7 +170,7 @@ def guarded(simulator: ServiceSimulator) -> Guarded:
     """``guarded(name, value)`` makes a workflow whose webhook asks for a header."""
 
     def make(name: str = "X-Token", value: str = "secret-of-the-hook") -> str:
-        own = simulator._in_loop(
+        own = simulator.in_loop(
             lambda: simulator.state.credentials.create("hook", "httpHeaderAuth", {"name": name, "value": value})
         )
         reference = {"httpHeaderAuth": {"id": own["id"], "name": "hook"}}

@@ -11,18 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_service.client import starting
+from tests.stored_triggers import Stored, first_event, from_stored
 
-from .task_run import Serialized, TaskRun, first_event
+from .task_run import TaskRun
 
 #: Forks from a process that has imported all this and has no other threads.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         __name__,
+        "airflow.sdk.execution_time.supervisor",
+        "airflow_provider_service.client.lookup",
         "airflow_provider_service.client.models.workflows",
+        "airflow_provider_service.client.resources.executions",
+        "airflow_provider_service.client.resources.workflows",
+        "airflow_provider_service.client.retries",
+        "airflow_provider_service.client.transport",
         "airflow_provider_service.hooks.service",
+        "airflow_provider_service.operators.executions",
         "airflow_provider_service.operators.run_workflow",
-        "airflow_provider_service.triggers.execution",
+        "airflow_provider_service.triggers.polling",
     ]
 )
 
@@ -37,10 +45,10 @@ def attempt(environment: dict[str, str], run: TaskRun, number: int) -> None:
     run.attempt(number)
 
 
-def wait_for_event(environment: dict[str, str], trigger: Serialized, events: Path) -> None:
+def wait_for_event(environment: dict[str, str], trigger: Stored, events: Path) -> None:
     """Run a trigger as a triggerer does, and write down its event."""
     _set_up(environment)
-    event: Any = asyncio.run(first_event(*trigger))
+    event: Any = asyncio.run(first_event(from_stored(*trigger)))
     with events.open("a") as file:
         file.write(json.dumps(event) + "\n")
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import chain, node
-from airflow_provider_service.simulator.stores.executions import Execution
+from starlette.types import ASGIApp
 
-WITH_ID = '={{ {"executionId": $execution.id} }}'
+from airflow_provider_service.simulator import ServiceSimulator, samples
+from airflow_provider_service.simulator.samples import WITH_ID as WITH_ID
+from airflow_provider_service.simulator.samples import chain, node
+from airflow_provider_service.simulator.samples import wait as wait
+from airflow_provider_service.simulator.stores.executions import Execution
 
 
 def webhook(path: str = "w", *, name: str = "Webhook", mode: str = "onReceived", **parameters: Any) -> dict[str, Any]:
     """A webhook node."""
-    fixed = {"httpMethod": "POST", "path": path, "responseMode": mode, "options": {}}
-    return node(name, "webhook", 2, {**fixed, **parameters}, 0)
-
-
-def wait(seconds: float) -> dict[str, Any]:
-    """A node that waits."""
-    return node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 1)
+    return {**samples.webhook(path, responseMode=mode, **parameters), "name": name}
 
 
 def respond(status: int = 200, **parameters: Any) -> dict[str, Any]:
@@ -27,7 +23,7 @@ def respond(status: int = 200, **parameters: Any) -> dict[str, Any]:
     headers = parameters.pop("headers", {})
     entries = [{"name": name, "value": value} for name, value in headers.items()]
     options = {"responseCode": status, "responseHeaders": {"entries": entries}}
-    return node("Respond", "respondToWebhook", 1.1, {**parameters, "options": options}, 2)
+    return samples.respond(**parameters, options=options)
 
 
 def puts_out(expression: str) -> dict[str, Any]:
@@ -51,7 +47,7 @@ def put(
             simulator.state.settle()
         return str(workflow.id)
 
-    return simulator._in_loop(create)
+    return simulator.in_loop(create)
 
 
 def held(simulator: ServiceSimulator, workflow_id: str) -> list[Execution]:
@@ -61,7 +57,7 @@ def held(simulator: ServiceSimulator, workflow_id: str) -> list[Execution]:
         simulator.state.settle()
         return simulator.state.executions.of_workflow(workflow_id)
 
-    return simulator._in_loop(look)
+    return simulator.in_loop(look)
 
 
 def started_with(execution: Execution) -> dict[str, Any]:
@@ -84,16 +80,27 @@ def answers_as(simulator: ServiceSimulator, workflow_id: str, live: dict[str, An
     """Let another webhook node answer than the one that the API shows."""
     version = simulator.state.workflows.get(workflow_id).active_version
     assert version is not None
-    simulator._in_loop(lambda: simulator.state.workflows.webhooks.register(workflow_id, version.version_id, [live]))
+    simulator.in_loop(lambda: simulator.state.workflows.webhooks.register(workflow_id, version.version_id, [live]))
 
 
 def put_behind_prefix(simulator: ServiceSimulator, prefix: str) -> None:
     """Let a running simulator answer below a path prefix only, as a service behind a proxy does."""
-    inner = simulator._recording.app
 
-    async def stripped(scope: Any, receive: Any, send: Any) -> None:
-        path = scope["path"]
-        shorter = path[len(prefix) :] if path.startswith(f"{prefix}/") else "/elsewhere"
-        await inner({**scope, "path": shorter, "raw_path": scope["raw_path"][len(prefix) :]}, receive, send)
+    def proxy(inner: ASGIApp) -> ASGIApp:
+        async def stripped(scope: Any, receive: Any, send: Any) -> None:
+            path = scope["path"]
+            shorter = path[len(prefix) :] if path.startswith(f"{prefix}/") else "/elsewhere"
+            await inner({**scope, "path": shorter, "raw_path": scope["raw_path"][len(prefix) :]}, receive, send)
 
-    simulator._in_loop(lambda: setattr(simulator._recording, "app", stripped))
+        return stripped
+
+    simulator.wrap(proxy)
+
+
+def set_live(simulator: ServiceSimulator, workflow_id: str, live: bool) -> None:
+    """Let the webhook of a workflow be there or not, although the workflow is active; as for a moment after that."""
+    webhooks, workflow = simulator.state.workflows.webhooks, simulator.state.workflows.get(workflow_id)
+    if live:
+        simulator.in_loop(lambda: webhooks.register(workflow_id, workflow.version_id, workflow.nodes))
+    else:
+        simulator.in_loop(lambda: webhooks.remove(workflow_id))

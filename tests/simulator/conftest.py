@@ -1,4 +1,4 @@
-"""A running simulator for each test, and helpers that speak HTTP to it."""
+"""Helpers that speak HTTP to the simulator."""
 
 from __future__ import annotations
 
@@ -10,19 +10,6 @@ import pytest
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .api_client import Api
-
-
-@pytest.fixture(scope="session")
-def running_simulator() -> Iterator[ServiceSimulator]:
-    with ServiceSimulator() as simulator:
-        yield simulator
-
-
-@pytest.fixture
-def simulator(running_simulator: ServiceSimulator) -> ServiceSimulator:
-    """An empty, licensed service."""
-    running_simulator.reset()
-    return running_simulator
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.simulator.engine.expressions import ExpressionError, Scope, evaluate
-from airflow_provider_service.simulator.samples import chain, node
+from airflow_provider_service.simulator.samples import chain, node, wait, webhook
 
 from .api_client import Api, until
 
 
 def run(api: Api, nodes: list[dict[str, Any]], body: Any = None, **settings: Any) -> str:
     """Publish webhook + ``nodes`` over HTTP, call the webhook, answer the execution's id."""
-    parameters = {"httpMethod": "POST", "path": "run", "options": {"responseData": '={{ {"id": $execution.id} }}'}}
-    made = {**chain("Run", [node("Webhook", "webhook", 2, parameters, 0), *nodes]), "settings": settings}
+    start = webhook("run", options={"responseData": '={{ {"id": $execution.id} }}'})
+    made = {**chain("Run", [start, *nodes]), "settings": settings}
     workflow = api.post("/workflows", made).json()
     assert api.post(f"/workflows/{workflow['id']}/publish").status_code == 200
     api.simulator.clock.advance(1)
@@ -33,10 +33,6 @@ def seen(api: Api, execution: str, after: float = 1) -> dict[str, Any]:
 def output(found: dict[str, Any]) -> list[Any]:
     result = found["data"]["resultData"]
     return [item["json"] for item in result["runData"][result["lastNodeExecuted"]][-1]["data"]["main"][0]]
-
-
-def wait(seconds: float) -> dict[str, Any]:
-    return node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 1)
 
 
 DONE = node("Done", "noOp", 1, {}, 5)
@@ -78,7 +74,7 @@ def test_wait_for_a_moment_and_wait_for_a_call(api: Api) -> None:
     dated = seen(api, run(api, [moment]))
     assert (dated["status"], dated["waitTill"]) == ("waiting", "2999-01-01T00:00:00.000Z")
     called = node("Wait", "wait", 1.1, {"resume": "webhook"}, 1)
-    workflow = chain("Call", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "call"}, 0), called])
+    workflow = chain("Call", [webhook("call"), called])
     api.post(f"/workflows/{api.post('/workflows', workflow).json()['id']}/publish")
     api.simulator.clock.advance(1)
     api.hook("call", {})
@@ -253,7 +249,7 @@ def test_errors_can_be_passed_on(api: Api) -> None:
 
 def test_errors_can_take_their_own_way(api: Api) -> None:
     stop = {**node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "onError": "continueErrorOutput"}
-    body = chain("Two ways", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "two"}, 0), stop])
+    body = chain("Two ways", [webhook("two"), stop])
     body["nodes"] += [node("Good", "noOp", 1, {}, 2), node("Bad", "noOp", 1, {}, 3)]
     ends = [[{"node": name, "type": "main", "index": 0}] for name in ("Good", "Bad")]
     body["connections"]["Stop"] = {"main": ends}
@@ -308,7 +304,7 @@ def test_disabled_nodes_pass_items_on(api: Api) -> None:
 
 
 def test_branches_run_one_after_the_other(api: Api) -> None:
-    body = chain("Branches", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "b"}, 0)])
+    body = chain("Branches", [webhook("b")])
     body["nodes"] += [node(name, "noOp", 1, {}, 1) for name in ("A", "A2", "B")]
     body["connections"] = {
         "Webhook": {"main": [[{"node": name, "type": "main", "index": 0} for name in ("A", "B")]]},
@@ -323,7 +319,7 @@ def test_branches_run_one_after_the_other(api: Api) -> None:
 
 
 def test_a_circle_ends_with_an_error(api: Api) -> None:
-    body = chain("Circle", [node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": "c"}, 0), DONE])
+    body = chain("Circle", [webhook("c"), DONE])
     body["connections"]["Done"] = {"main": [[{"node": "Done", "type": "main", "index": 0}]]}
     api.post(f"/workflows/{api.post('/workflows', body).json()['id']}/publish")
     api.simulator.clock.advance(1)

@@ -10,15 +10,9 @@ import pytest
 import requests
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import chain, node
+from airflow_provider_service.simulator.samples import WITH_ID, chain, node, respond, wait, webhook
 
 from .api_client import Api, until
-
-WITH_ID = '={{ {"executionId": $execution.id} }}'
-
-
-def hook_node(path: str, **parameters: Any) -> dict[str, Any]:
-    return node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": path, "options": {}, **parameters}, 0)
 
 
 def live(api: Api, nodes: list[dict[str, Any]], **settings: Any) -> str:
@@ -49,19 +43,19 @@ def test_unknown_path(api: Api) -> None:
 
 
 def test_wrong_method(api: Api) -> None:
-    live(api, [hook_node("x")])
+    live(api, [webhook("x")])
     answer = api.hook("x", method="GET")
     expected = "This webhook is not registered for GET requests. Did you mean to make a POST request?"
     assert (answer.status_code, answer.json()["message"]) == (404, expected)
 
 
 def test_several_methods_on_one_path(api: Api) -> None:
-    live(api, [hook_node("x", multipleMethods=True, httpMethod=["GET", "PUT"])])
+    live(api, [webhook("x", multipleMethods=True, httpMethod=["GET", "PUT"])])
     assert [api.hook("x", method=method).status_code for method in ("GET", "PUT", "POST")] == [200, 200, 404]
 
 
 def test_test_webhooks_never_listen(api: Api) -> None:
-    live(api, [hook_node("x")])
+    live(api, [webhook("x")])
     assert api.raw("POST", "/webhook-test/x").status_code == 404
 
 
@@ -80,7 +74,7 @@ def test_inactive_workflow_does_not_answer(api: Api) -> None:
 def test_header_auth_of_the_node(api: Api) -> None:
     data = {"name": "X-Token", "value": "secret"}
     credential = api.post("/credentials", {"name": "hook", "type": "httpHeaderAuth", "data": data}).json()
-    guarded = hook_node("x", authentication="headerAuth")
+    guarded = webhook("x", authentication="headerAuth")
     guarded["credentials"] = {"httpHeaderAuth": {"id": credential["id"], "name": "hook"}}
     live(api, [guarded])
     for headers in ({}, {"X-Token": "wrong"}):
@@ -92,7 +86,7 @@ def test_header_auth_of_the_node(api: Api) -> None:
 
 
 def test_authentication_that_cannot_be_checked_fails_closed(api: Api) -> None:
-    live(api, [hook_node("x", authentication="basicAuth")])
+    live(api, [webhook("x", authentication="basicAuth")])
     assert api.hook("x", {}).status_code == 500
     assert len(api.simulator.state.executions) == 0
 
@@ -101,7 +95,7 @@ def test_authentication_that_cannot_be_checked_fails_closed(api: Api) -> None:
 
 
 def test_request_is_the_triggers_item(api: Api) -> None:
-    live(api, [hook_node("x")])
+    live(api, [webhook("x")])
     api.hook("x?a=1&b=2&b=3", {"id": "abc"}, headers={"X-Correlation": "c1"})
     api.simulator.clock.advance(1)
     runs = the_execution(api)["data"]["resultData"]["runData"]["Webhook"]
@@ -123,13 +117,13 @@ def test_request_is_the_triggers_item(api: Api) -> None:
     ],
 )
 def test_bodies_by_media_type(api: Api, content: str, media_type: str, body: Any) -> None:
-    live(api, [hook_node("x", responseMode="lastNode")])
+    live(api, [webhook("x", responseMode="lastNode")])
     answer = api.hook("x", data=content, headers={"Content-Type": media_type})
     assert answer.json()["body"] == body
 
 
 def test_malformed_json_is_422_and_starts_nothing(api: Api) -> None:
-    live(api, [hook_node("x")])
+    live(api, [webhook("x")])
     answer = api.hook("x", data="{", headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()) == (422, {"code": 422, "message": "Failed to parse request body"})
     assert len(api.simulator.state.executions) == 0
@@ -139,7 +133,7 @@ def test_malformed_json_is_422_and_starts_nothing(api: Api) -> None:
 
 
 def test_id_by_expression_is_a_string(api: Api) -> None:
-    live(api, [hook_node("x", options={"responseData": WITH_ID})])
+    live(api, [webhook("x", options={"responseData": WITH_ID})])
     answer = api.hook("x", {})
     assert answer.json() == {"executionId": "1"}
     assert api.get("/executions/1").status_code == 200
@@ -147,13 +141,13 @@ def test_id_by_expression_is_a_string(api: Api) -> None:
 
 def test_immediate_answer_with_a_status_of_its_own(api: Api) -> None:
     options = {"responseCode": {"values": {"responseCode": 202}}, "responseData": "={{ $json.body.id }}"}
-    live(api, [hook_node("x", options=options)])
+    live(api, [webhook("x", options=options)])
     answer = api.hook("x", {"id": "abc"})
     assert (answer.status_code, answer.json()) == (202, "abc")
 
 
 def test_execution_is_readable_at_once_and_ends_soon(api: Api) -> None:
-    live(api, [hook_node("x", options={"responseData": WITH_ID})])
+    live(api, [webhook("x", options={"responseData": WITH_ID})])
     execution = api.hook("x", {}).json()["executionId"]
     assert api.get(f"/executions/{execution}").json()["status"] in ("running", "success")
     until(lambda: api.get(f"/executions/{execution}").json()["status"] == "success")
@@ -169,21 +163,21 @@ def setter(**values: Any) -> dict[str, Any]:
 
 
 def test_last_node_answers_its_first_item(api: Api) -> None:
-    live(api, [hook_node("x", responseMode="lastNode"), setter(id="={{ $execution.id }}", got="={{ $json.body.a }}")])
+    live(api, [webhook("x", responseMode="lastNode"), setter(id="={{ $execution.id }}", got="={{ $json.body.a }}")])
     answer = api.hook("x", {"a": "b"})
     assert (answer.status_code, answer.json()) == (200, {"id": "1", "got": "b"})
 
 
 def test_last_node_can_answer_every_item_or_none(api: Api) -> None:
-    live(api, [hook_node("all", responseMode="lastNode", responseData="allEntries"), setter(a="1")])
-    live(api, [hook_node("none", responseMode="lastNode", responseData="noData"), setter(a="1")])
+    live(api, [webhook("all", responseMode="lastNode", responseData="allEntries"), setter(a="1")])
+    live(api, [webhook("none", responseMode="lastNode", responseData="noData"), setter(a="1")])
     assert api.hook("all", {}).json() == [{"a": "1"}]
     assert api.hook("none", {}).content == b""
 
 
 @pytest.mark.parametrize("mode", ["lastNode", "responseNode"])
 def test_failing_run_is_500(api: Api, mode: str) -> None:
-    nodes = [hook_node("x", responseMode=mode), node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1)]
+    nodes = [webhook("x", responseMode=mode), node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1)]
     live(api, [*nodes, node("Respond", "respondToWebhook", 1.1, {}, 2)])
     answer = api.hook("x", {})
     assert (answer.status_code, answer.json()) == (500, {"message": "Error in workflow"})
@@ -216,11 +210,10 @@ def test_long_wait_answers_what_there_is_so_far(api: Api) -> None:
 
 
 def test_respond_node_answers_while_the_run_goes_on(api: Api) -> None:
-    respond = {"respondWith": "json", "responseBody": WITH_ID, "options": {"responseCode": 202}}
     nodes = [
-        hook_node("x", responseMode="responseNode"),
-        node("Respond", "respondToWebhook", 1.1, respond, 1),
-        node("Wait", "wait", 1.1, {"amount": 30, "unit": "seconds"}, 2),
+        webhook("x", responseMode="responseNode"),
+        respond(respondWith="json", responseBody=WITH_ID, options={"responseCode": 202}),
+        wait(30),
     ]
     live(api, nodes)
     answer = api.hook("x", {})
@@ -232,8 +225,8 @@ def test_respond_node_answers_while_the_run_goes_on(api: Api) -> None:
 
 def test_respond_node_with_text_and_headers(api: Api) -> None:
     options = {"responseHeaders": {"entries": [{"name": "X-Run", "value": "=run {{ $execution.id }}"}]}}
-    respond = {"respondWith": "text", "responseBody": "=done {{ $json.body.a }}", "options": options}
-    live(api, [hook_node("x", responseMode="responseNode"), node("Respond", "respondToWebhook", 1.1, respond, 1)])
+    answers = respond(respondWith="text", responseBody="=done {{ $json.body.a }}", options=options)
+    live(api, [webhook("x", responseMode="responseNode"), answers])
     answer = api.hook("x", {"a": 1})
     assert (answer.text, answer.headers["x-run"]) == ("done 1", "run 1")
     assert answer.headers["content-type"].startswith("text/html")
@@ -248,20 +241,18 @@ def test_respond_node_with_text_and_headers(api: Api) -> None:
     ],
 )
 def test_respond_node_with_json(api: Api, parameters: dict[str, Any], body: Any) -> None:
-    respond = node("Respond", "respondToWebhook", 1.1, parameters, 2)
-    live(api, [hook_node("x", responseMode="responseNode"), setter(a="1"), respond])
+    live(api, [webhook("x", responseMode="responseNode"), setter(a="1"), respond(**parameters)])
     assert api.hook("x", {}).json() == body
 
 
 def test_respond_node_without_data(api: Api) -> None:
-    respond = node("Respond", "respondToWebhook", 1.1, {"respondWith": "noData"}, 2)
-    live(api, [hook_node("x", responseMode="responseNode"), respond])
+    live(api, [webhook("x", responseMode="responseNode"), respond(respondWith="noData")])
     answer = api.hook("x", {})
     assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_missing_respond_node(api: Api) -> None:
-    live(api, [hook_node("x", responseMode="responseNode"), node("Done", "noOp", 1, {}, 1)])
+    live(api, [webhook("x", responseMode="responseNode"), node("Done", "noOp", 1, {}, 1)])
     answer = api.hook("x", {})
     message = "No Respond to Webhook node found in the workflow"
     assert (answer.status_code, answer.json()) == (500, {"code": 0, "message": message})

@@ -123,9 +123,11 @@ def test_the_hook_is_its_client(connect: Connect) -> None:
         assert hook.tags.get(tag.id).name == "prod"
 
 
-def test_a_hook_that_was_not_used_closes(connect: Connect) -> None:
-    with connect(host="https://s.example.com"):
+def test_a_hook_that_was_not_used_opens_nothing_to_close(connect: Connect) -> None:
+    with connect(host="https://s.example.com") as hook:
         pass
+
+    assert not {"config", "client"} & set(vars(hook))
 
 
 def test_connection_works(connect: Connect) -> None:

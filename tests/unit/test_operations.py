@@ -49,17 +49,6 @@ each_shaped_call = calls_with(lambda call: documented(call) not in (None, sample
 each_call_with_ids = calls_with(lambda call: "{" in CONTRACT[call.operation]["path"])
 
 
-@pytest.fixture
-def client() -> Client:
-    return Client(retry_deadline=0)
-
-
-@pytest.fixture
-def server() -> Iterator[requests_mock.Mocker]:
-    with requests_mock.Mocker() as mocker:
-        yield mocker
-
-
 def run(client: Resources, call: Call, *args: Any) -> Any:
     """Make the call, with other positional arguments if given, and read all that it iterates over."""
     resource, method = call.calls.split(".")

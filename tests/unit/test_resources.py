@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -25,15 +25,9 @@ Calls = Callable[[Client], Any]
 
 
 @pytest.fixture
-def client() -> Client:
-    return Client(retry_deadline=0)
-
-
-@pytest.fixture
-def server() -> Iterator[requests_mock.Mocker]:
-    with requests_mock.Mocker() as mocker:
-        mocker.register_uri(requests_mock.ANY, requests_mock.ANY, json=True)
-        yield mocker
+def server(server: requests_mock.Mocker) -> requests_mock.Mocker:
+    server.register_uri(requests_mock.ANY, requests_mock.ANY, json=True)
+    return server
 
 
 def answer(server: requests_mock.Mocker, value: Any, status: int = 200) -> None:

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import gc
-import logging
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .polls import poller_threads
 
 
-@pytest.fixture(scope="session")
-def running_simulator() -> Iterator[ServiceSimulator]:
-    with ServiceSimulator() as simulator:
-        yield simulator
-
-
 @pytest.fixture
-def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> ServiceSimulator:
-    """An empty service behind the default connection."""
-    running_simulator.reset()
-    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", running_simulator.connection_json())
-    # Airflow's own logger writes where no fixture sees it.
-    for kind in (ServiceBaseOperator, ServiceExecutionSensor):
-        monkeypatch.setattr(kind, "log", logging.getLogger("airflow_provider_service.task"))
-    return running_simulator
+def simulator(simulator: ServiceSimulator, task_log: None) -> ServiceSimulator:
+    """An empty service behind the default connection, and tasks whose log is seen."""
+    return simulator
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ from typing import Any
 
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+from tests.stored_triggers import revived
 
-from .driving import revived, until
+from .driving import until
 
 INTERVAL = 0.05
 

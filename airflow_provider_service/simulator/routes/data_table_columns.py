@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.gateway import Call, operation
@@ -16,36 +17,21 @@ _NAME = Text(min=1, max=63, pattern="[a-zA-Z][a-zA-Z0-9_]*")
 _INDEX = Integer(min=0)
 _CREATE = Body(required={"name": _NAME, "type": Enum(COLUMN_TYPES)}, optional={"index": _INDEX})
 _UPDATE = Body(optional={"name": _NAME, "index": _INDEX})
+_operation = partial(operation, family="strict")
 
 
-@operation("list_data_table_columns", "GET", _COLUMNS, scope="dataTableColumn:read", family="strict")
+@_operation("list_data_table_columns", "GET", _COLUMNS, scope="dataTableColumn:read")
 def list_data_table_columns(call: Call) -> Any:
     return call.state.data_tables.get(call.path["dataTableId"]).list_columns()
 
 
-@operation(
-    "create_data_table_column",
-    "POST",
-    _COLUMNS,
-    scope="dataTableColumn:create",
-    family="strict",
-    status=201,
-    body=_CREATE,
-)
+@_operation("create_data_table_column", "POST", _COLUMNS, scope="dataTableColumn:create", status=201, body=_CREATE)
 def create_data_table_column(call: Call) -> Any:
     table = call.state.data_tables.get(call.path["dataTableId"])
     return table.add_column(call.body["name"], call.body["type"], call.body.get("index"))
 
 
-@operation(
-    "update_data_table_column",
-    "PATCH",
-    _COLUMN,
-    scope="dataTableColumn:update",
-    family="strict",
-    params=_PARAMS,
-    body=_UPDATE,
-)
+@_operation("update_data_table_column", "PATCH", _COLUMN, scope="dataTableColumn:update", params=_PARAMS, body=_UPDATE)
 def update_data_table_column(call: Call) -> Any:
     _check_change(call.body)
     table = call.state.data_tables.get(call.path["dataTableId"])
@@ -60,14 +46,6 @@ def _check_change(given: Mapping[str, Any]) -> None:
         raise ApiError(400, "request/body must NOT have additional properties")
 
 
-@operation(
-    "delete_data_table_column",
-    "DELETE",
-    _COLUMN,
-    scope="dataTableColumn:delete",
-    family="strict",
-    status=204,
-    params=_PARAMS,
-)
+@_operation("delete_data_table_column", "DELETE", _COLUMN, scope="dataTableColumn:delete", status=204, params=_PARAMS)
 def delete_data_table_column(call: Call) -> None:
     call.state.data_tables.get(call.path["dataTableId"]).delete_column(call.path["columnId"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.gateway import Call, operation
@@ -39,6 +40,7 @@ _CHANGE = Body(
 )
 _LIST_QUERY = (*PAGING, FILTER, Param("sortBy"), Param("search"))
 _DELETE_QUERY = (replace(FILTER, required=True), Param("returnData", "boolean"), Param("dryRun", "boolean"))
+_operation = partial(operation, family="strict")
 
 
 def _table(call: Call) -> Table:
@@ -56,7 +58,7 @@ def _answer(table: Table, rows: list[Row], options: Mapping[str, Any]) -> Any:
     return [table.show(row) for row in rows] if options.get("returnData") else True
 
 
-@operation("list_data_table_rows", "GET", _ROWS, scope="dataTableRow:read", family="strict", query=_LIST_QUERY)
+@_operation("list_data_table_rows", "GET", _ROWS, scope="dataTableRow:read", query=_LIST_QUERY)
 def list_data_table_rows(call: Call) -> Any:
     query = call.query
     table = _table(call)
@@ -64,7 +66,7 @@ def list_data_table_rows(call: Call) -> Any:
     return page(call, rows, over="refuse", shape=table.show)
 
 
-@operation("insert_data_table_rows", "POST", _ROWS, scope="dataTableRow:create", family="strict", body=_INSERT)
+@_operation("insert_data_table_rows", "POST", _ROWS, scope="dataTableRow:create", body=_INSERT)
 def insert_data_table_rows(call: Call) -> Any:
     _check_values(call.body["data"])
     table = _table(call)
@@ -75,9 +77,7 @@ def insert_data_table_rows(call: Call) -> Any:
     return [{"id": row["id"]} for row in rows] if wanted == "id" else [table.show(row) for row in rows]
 
 
-@operation(
-    "update_data_table_rows", "PATCH", f"{_ROWS}/update", scope="dataTableRow:update", family="strict", body=_CHANGE
-)
+@_operation("update_data_table_rows", "PATCH", f"{_ROWS}/update", scope="dataTableRow:update", body=_CHANGE)
 def update_data_table_rows(call: Call) -> Any:
     _check_values([call.body["data"]])
     table = _table(call)
@@ -85,9 +85,7 @@ def update_data_table_rows(call: Call) -> Any:
     return _answer(table, rows, call.body)
 
 
-@operation(
-    "upsert_data_table_rows", "POST", f"{_ROWS}/upsert", scope="dataTableRow:upsert", family="strict", body=_CHANGE
-)
+@_operation("upsert_data_table_rows", "POST", f"{_ROWS}/upsert", scope="dataTableRow:upsert", body=_CHANGE)
 def upsert_data_table_rows(call: Call) -> Any:
     _check_values([call.body["data"]])
     table = _table(call)
@@ -95,19 +93,12 @@ def upsert_data_table_rows(call: Call) -> Any:
     return _answer(table, rows, call.body)
 
 
-@operation(
-    "delete_data_table_rows",
-    "DELETE",
-    f"{_ROWS}/delete",
-    scope="dataTableRow:delete",
-    family="strict",
-    query=_DELETE_QUERY,
-)
+@_operation("delete_data_table_rows", "DELETE", f"{_ROWS}/delete", scope="dataTableRow:delete", query=_DELETE_QUERY)
 def delete_data_table_rows(call: Call) -> Any:
     table = _table(call)
     return _answer(table, table.delete(call.query["filter"], dry_run=call.query.get("dryRun", False)), call.query)
 
 
-@operation("clear_data_table_rows", "DELETE", f"{_ROWS}/clear", scope="dataTableRow:delete", family="strict")
+@_operation("clear_data_table_rows", "DELETE", f"{_ROWS}/clear", scope="dataTableRow:delete")
 def clear_data_table_rows(call: Call) -> Any:
     return {"deletedCount": _table(call).clear()}

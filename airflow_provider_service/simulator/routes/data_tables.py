@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.gateway import Call, operation
@@ -17,9 +18,10 @@ _COLUMN = Object(required={"name": Text(min=1), "type": Enum((*COLUMN_TYPES, "js
 _CREATE = Body(required={"name": _NAME, "columns": Array(items=_COLUMN)}, optional={"projectId": Text()})
 _UPDATE = Body(required={"name": _NAME})
 _QUERY = (*PAGING, FILTER, Param("sortBy"))
+_operation = partial(operation, family="strict")
 
 
-@operation("list_data_tables", "GET", "/data-tables", scope="dataTable:list", family="strict", query=_QUERY)
+@_operation("list_data_tables", "GET", "/data-tables", scope="dataTable:list", query=_QUERY)
 def list_data_tables(call: Call) -> Any:
     tables = call.state.data_tables.find(call.query.get("filter", {}), call.query.get("sortBy"))
     return page(call, tables, over="refuse", shape=_list_item)
@@ -32,9 +34,7 @@ def _list_item(table: Table) -> dict[str, Any]:
     return described
 
 
-@operation(
-    "create_data_table", "POST", "/data-tables", scope="dataTable:create", family="strict", status=201, body=_CREATE
-)
+@_operation("create_data_table", "POST", "/data-tables", scope="dataTable:create", status=201, body=_CREATE)
 def create_data_table(call: Call) -> Any:
     project_id = call.body.get("projectId", call.state.personal_project_id)
     if call.state.projects.find(project_id) is None:
@@ -42,20 +42,16 @@ def create_data_table(call: Call) -> Any:
     return call.state.data_tables.create(call.body["name"], call.body["columns"], project_id).describe()
 
 
-@operation("get_data_table", "GET", "/data-tables/{dataTableId}", scope="dataTable:read", family="strict")
+@_operation("get_data_table", "GET", "/data-tables/{dataTableId}", scope="dataTable:read")
 def get_data_table(call: Call) -> Any:
     return call.state.data_tables.get(call.path["dataTableId"]).describe()
 
 
-@operation(
-    "update_data_table", "PATCH", "/data-tables/{dataTableId}", scope="dataTable:update", family="strict", body=_UPDATE
-)
+@_operation("update_data_table", "PATCH", "/data-tables/{dataTableId}", scope="dataTable:update", body=_UPDATE)
 def update_data_table(call: Call) -> Any:
     return call.state.data_tables.rename(call.path["dataTableId"], call.body["name"]).describe()
 
 
-@operation(
-    "delete_data_table", "DELETE", "/data-tables/{dataTableId}", scope="dataTable:delete", family="strict", status=204
-)
+@_operation("delete_data_table", "DELETE", "/data-tables/{dataTableId}", scope="dataTable:delete", status=204)
 def delete_data_table(call: Call) -> None:
     call.state.data_tables.delete(call.path["dataTableId"])

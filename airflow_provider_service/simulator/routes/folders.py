@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.gateway import Call, operation
@@ -11,21 +12,24 @@ from airflow_provider_service.simulator.paging import skip_take
 from airflow_provider_service.simulator.stores.folders import FIELDS, ROOT
 from airflow_provider_service.simulator.validation import ApiError, Body, Param, Text
 
-_FEATURE = "feat:folders"
 _FOLDERS = "/projects/{projectId}/folders"
 _FOLDER = "/projects/{projectId}/folders/{folderId}"
 _SORTS = tuple(f"{name}:{order}" for name in ("name", "createdAt", "updatedAt") for order in ("asc", "desc"))
-_QUERY = (
+_LIST_QUERY = (
     Param("filter"),
     Param("select"),
     Param("sortBy", "enum", enum=_SORTS),
     Param("skip", "integer", min=0),
     Param("take", "integer", min=0),
 )
+_DELETE_QUERY = (Param("transferToFolderId"),)
+_CREATE = Body(required={"name": Text()}, optional={"parentFolderId": Text()}, closed=True)
+_UPDATE = Body(optional={"name": Text(), "parentFolderId": Text()}, closed=True, min_properties=1)
 _FILTERS = ("parentFolderId", "name", "tags", "excludeFolderIdAndDescendants")
+_operation = partial(operation, family="strict", feature="feat:folders")
 
 
-@operation("list_folders", "GET", _FOLDERS, scope="folder:list", family="strict", feature=_FEATURE, query=_QUERY)
+@_operation("list_folders", "GET", _FOLDERS, scope="folder:list", query=_LIST_QUERY)
 def list_folders(call: Call) -> Any:
     project_id = _project_id(call)
     chosen = _filtered(call, call.state.folders.of_project(project_id), _decode(call, "filter", dict))
@@ -76,16 +80,7 @@ def _project_id(call: Call) -> str:
     return project_id
 
 
-@operation(
-    "create_folder",
-    "POST",
-    _FOLDERS,
-    scope="folder:create",
-    family="strict",
-    feature=_FEATURE,
-    status=201,
-    body=Body(required={"name": Text()}, optional={"parentFolderId": Text()}, closed=True),
-)
+@_operation("create_folder", "POST", _FOLDERS, scope="folder:create", status=201, body=_CREATE)
 def create_folder(call: Call) -> Any:
     project_id = call.path["projectId"]
     if project_id == "personal":
@@ -94,7 +89,7 @@ def create_folder(call: Call) -> Any:
     return call.state.folders.describe(folder)
 
 
-@operation("get_folder", "GET", _FOLDER, scope="folder:read", family="strict", feature=_FEATURE)
+@_operation("get_folder", "GET", _FOLDER, scope="folder:read")
 def get_folder(call: Call) -> Any:
     store = call.state.folders
     folder = store.get(call.path["projectId"], call.path["folderId"])
@@ -102,30 +97,13 @@ def get_folder(call: Call) -> Any:
     return {**store.describe(folder), "totalSubFolders": folders, "totalWorkflows": workflows}
 
 
-@operation(
-    "update_folder",
-    "PATCH",
-    _FOLDER,
-    scope="folder:update",
-    family="strict",
-    feature=_FEATURE,
-    body=Body(optional={"name": Text(), "parentFolderId": Text()}, closed=True, min_properties=1),
-)
+@_operation("update_folder", "PATCH", _FOLDER, scope="folder:update", body=_UPDATE)
 def update_folder(call: Call) -> Any:
     store = call.state.folders
     return store.describe(store.update(call.path["projectId"], call.path["folderId"], call.body))
 
 
-@operation(
-    "delete_folder",
-    "DELETE",
-    _FOLDER,
-    scope="folder:delete",
-    family="strict",
-    feature=_FEATURE,
-    status=204,
-    query=(Param("transferToFolderId"),),
-)
+@_operation("delete_folder", "DELETE", _FOLDER, scope="folder:delete", status=204, query=_DELETE_QUERY)
 def delete_folder(call: Call) -> None:
     transfer_to = call.query.get("transferToFolderId")
     call.state.folders.delete(call.path["projectId"], call.path["folderId"], transfer_to)

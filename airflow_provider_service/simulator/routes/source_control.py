@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.gateway import Call, Reply, operation
@@ -13,38 +14,22 @@ from airflow_provider_service.simulator.stores.source_control import (
 )
 from airflow_provider_service.simulator.validation import Array, Body, Boolean, Enum, Object, Param, Text
 
-_FEATURE = "feat:sourceControl"
 _FILE = Object(required={"id": Text(min=1), "type": Enum(FILE_TYPES)})
 _PUSH = Body(
     required={"commitMessage": Text(min=1, max=1000), "fileNames": Array(items=_FILE, min=1)},
     optional={"force": Boolean()},
 )
 _PULL = Body(optional={"force": Boolean(), "autoPublish": Enum(AUTO_PUBLISH)})
-_DIRECTION = Param("direction", "enum", enum=("push", "pull"), required=True)
+_QUERY = (Param("direction", "enum", enum=("push", "pull"), required=True),)
+_operation = partial(operation, family="lenient", feature="feat:sourceControl")
 
 
-@operation(
-    "get_source_control_status",
-    "GET",
-    "/source-control/status",
-    scope="sourceControl:read",
-    family="lenient",
-    feature=_FEATURE,
-    query=(_DIRECTION,),
-)
+@_operation("get_source_control_status", "GET", "/source-control/status", scope="sourceControl:read", query=_QUERY)
 def get_source_control_status(call: Call) -> Any:
     return {"data": call.state.source_control.status(call.query["direction"])}
 
 
-@operation(
-    "push_source_control",
-    "POST",
-    "/source-control/push",
-    scope="sourceControl:push",
-    family="lenient",
-    feature=_FEATURE,
-    body=_PUSH,
-)
+@_operation("push_source_control", "POST", "/source-control/push", scope="sourceControl:push", body=_PUSH)
 def push_source_control(call: Call) -> Any:
     wanted = [(given["type"], given["id"]) for given in call.body["fileNames"]]
     try:
@@ -55,15 +40,7 @@ def push_source_control(call: Call) -> Any:
     return {"data": pushed}
 
 
-@operation(
-    "pull_source_control",
-    "POST",
-    "/source-control/pull",
-    scope="sourceControl:pull",
-    family="lenient",
-    feature=_FEATURE,
-    body=_PULL,
-)
+@_operation("pull_source_control", "POST", "/source-control/pull", scope="sourceControl:pull", body=_PULL)
 def pull_source_control(call: Call) -> Any:
     store = call.state.source_control
     if not store.connected:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.gateway import Call, operation
 from airflow_provider_service.simulator.paging import page
 from airflow_provider_service.simulator.validation import PAGING, Body, Param, Text
 
-_FEATURE = "feat:variables"
 _VALUE = Text(max=1000)
 _READ_ONLY = ("id", "type")
 _CREATE = Body(
@@ -24,55 +24,28 @@ _UPDATE = Body(
     read_only=_READ_ONLY,
 )
 _QUERY = (*PAGING, Param("projectId"), Param("state", "enum", enum=("empty",)))
+_operation = partial(operation, family="lenient", feature="feat:variables")
 
 
-@operation(
-    "list_variables", "GET", "/variables", scope="variable:list", family="lenient", feature=_FEATURE, query=_QUERY
-)
+@_operation("list_variables", "GET", "/variables", scope="variable:list", query=_QUERY)
 def list_variables(call: Call) -> Any:
     store = call.state.variables
     found = store.all(project_id=call.query.get("projectId"), empty=call.query.get("state") == "empty")
     return page(call, found, shape=store.describe)
 
 
-@operation(
-    "create_variable",
-    "POST",
-    "/variables",
-    scope="variable:create",
-    family="lenient",
-    feature=_FEATURE,
-    status=201,
-    body=_CREATE,
-)
+@_operation("create_variable", "POST", "/variables", scope="variable:create", status=201, body=_CREATE)
 def create_variable(call: Call) -> None:
     call.state.variables.create(call.body["key"], call.body["value"], call.body.get("projectId"))
 
 
-@operation(
-    "update_variable",
-    "PUT",
-    "/variables/{id}",
-    scope="variable:update",
-    family="lenient",
-    feature=_FEATURE,
-    status=204,
-    body=_UPDATE,
-)
+@_operation("update_variable", "PUT", "/variables/{id}", scope="variable:update", status=204, body=_UPDATE)
 def update_variable(call: Call) -> None:
     place = call.state.variables.get(call.path["id"])["projectId"]
     given = call.body
     call.state.variables.update(call.path["id"], given["key"], given["value"], given.get("projectId", place))
 
 
-@operation(
-    "delete_variable",
-    "DELETE",
-    "/variables/{id}",
-    scope="variable:delete",
-    family="lenient",
-    feature=_FEATURE,
-    status=204,
-)
+@_operation("delete_variable", "DELETE", "/variables/{id}", scope="variable:delete", status=204)
 def delete_variable(call: Call) -> None:
     call.state.variables.delete(call.path["id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.gateway import Call, Reply, operation
@@ -29,6 +30,7 @@ _WORKFLOW = "/workflows/{workflowId}"
 _EXCLUDE_PINNED_DATA = Param("excludePinnedData", "boolean")
 _ACTIVATION_DEPRECATED = {"Deprecation": "@1784764800"}
 _VERSION_DEPRECATED = {"Deprecation": "@1787702400"}
+_operation = partial(operation, family="lenient")
 
 
 def _may_not(verb: str) -> str:
@@ -42,12 +44,11 @@ def _workflow(call: Call, *, missing: str = "Not Found") -> Workflow:
 # ---------------------------------------------------------------- drafts
 
 
-@operation(
+@_operation(
     "list_workflows",
     "GET",
     "/workflows",
     scope="workflow:list",
-    family="lenient",
     query=(
         *PAGING,
         Param("offset", "integer", min=0),
@@ -77,7 +78,7 @@ def _matches(call: Call, workflow: Workflow) -> bool:
     return not wanted or wanted <= {tag["name"] for tag in call.state.workflows.tags_of(workflow)}
 
 
-@operation("create_workflow", "POST", "/workflows", scope="workflow:create", family="lenient", body=CREATE_BODY)
+@_operation("create_workflow", "POST", "/workflows", scope="workflow:create", body=CREATE_BODY)
 def create_workflow(call: Call) -> dict[str, Any]:
     """Create an inactive workflow."""
     check_structure(call.body)
@@ -96,18 +97,17 @@ def _folder(state: State, project_id: str, body: dict[str, Any]) -> dict[str, An
     return state.folders.describe(state.folders.get(project_id, folder_id)) if folder_id else None
 
 
-@operation("get_workflow", "GET", _WORKFLOW, scope="workflow:read", family="lenient", query=(_EXCLUDE_PINNED_DATA,))
+@_operation("get_workflow", "GET", _WORKFLOW, scope="workflow:read", query=(_EXCLUDE_PINNED_DATA,))
 def get_workflow(call: Call) -> dict[str, Any]:
     """One workflow."""
     return workflow_json(call.state, _workflow(call), pinned=not call.query.get("excludePinnedData", False))
 
 
-@operation(
+@_operation(
     "update_workflow",
     "PUT",
     _WORKFLOW,
     scope="workflow:update",
-    family="lenient",
     query=(Param("publishIfActive", "boolean"),),
     body=UPDATE_BODY,
 )
@@ -131,7 +131,7 @@ def update_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "shared")
 
 
-@operation("delete_workflow", "DELETE", _WORKFLOW, scope="workflow:delete", family="lenient")
+@_operation("delete_workflow", "DELETE", _WORKFLOW, scope="workflow:delete")
 def delete_workflow(call: Call) -> dict[str, Any]:
     """Delete a workflow with its executions."""
     workflow = _workflow(call)
@@ -139,7 +139,7 @@ def delete_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "tags", "activeVersion")
 
 
-@operation("archive_workflow", "POST", f"{_WORKFLOW}/archive", scope="workflow:delete", family="lenient")
+@_operation("archive_workflow", "POST", f"{_WORKFLOW}/archive", scope="workflow:delete")
 def archive_workflow(call: Call) -> dict[str, Any]:
     """Unpublish and archive a workflow."""
     workflow = _workflow(call, missing="Workflow not found")
@@ -147,7 +147,7 @@ def archive_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "tags")
 
 
-@operation("unarchive_workflow", "POST", f"{_WORKFLOW}/unarchive", scope="workflow:delete", family="lenient")
+@_operation("unarchive_workflow", "POST", f"{_WORKFLOW}/unarchive", scope="workflow:delete")
 def unarchive_workflow(call: Call) -> dict[str, Any]:
     """Take a workflow out of the archive."""
     workflow = _workflow(call, missing="Workflow not found")
@@ -155,12 +155,11 @@ def unarchive_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "tags")
 
 
-@operation(
+@_operation(
     "transfer_workflow",
     "PUT",
     f"{_WORKFLOW}/transfer",
     scope="workflow:move",
-    family="lenient",
     status=204,
     body=Body(required={"destinationProjectId": Text()}),
 )
@@ -172,14 +171,7 @@ def transfer_workflow(call: Call) -> None:
 # ---------------------------------------------------------------- publishing
 
 
-@operation(
-    "publish_workflow",
-    "POST",
-    f"{_WORKFLOW}/publish",
-    scope="workflow:activate",
-    family="lenient",
-    body=PUBLISH_BODY,
-)
+@_operation("publish_workflow", "POST", f"{_WORKFLOW}/publish", scope="workflow:activate", body=PUBLISH_BODY)
 def publish_workflow(call: Call) -> dict[str, Any]:
     """Publish a version."""
     workflow = _workflow(call, missing=_may_not("activate"))
@@ -190,20 +182,13 @@ def publish_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "tags", "shared")
 
 
-@operation(
-    "activate_workflow",
-    "POST",
-    f"{_WORKFLOW}/activate",
-    scope="workflow:activate",
-    family="lenient",
-    body=PUBLISH_BODY,
-)
+@_operation("activate_workflow", "POST", f"{_WORKFLOW}/activate", scope="workflow:activate", body=PUBLISH_BODY)
 def activate_workflow(call: Call) -> Reply:
     """The deprecated name of publishing."""
     return Reply(publish_workflow(call), headers=_ACTIVATION_DEPRECATED)
 
 
-@operation("unpublish_workflow", "POST", f"{_WORKFLOW}/unpublish", scope="workflow:deactivate", family="lenient")
+@_operation("unpublish_workflow", "POST", f"{_WORKFLOW}/unpublish", scope="workflow:deactivate")
 def unpublish_workflow(call: Call) -> dict[str, Any]:
     """Take a workflow out of production."""
     workflow = _workflow(call, missing=_may_not("deactivate"))
@@ -211,7 +196,7 @@ def unpublish_workflow(call: Call) -> dict[str, Any]:
     return workflow_without(call.state, workflow, "tags")
 
 
-@operation("deactivate_workflow", "POST", f"{_WORKFLOW}/deactivate", scope="workflow:deactivate", family="lenient")
+@_operation("deactivate_workflow", "POST", f"{_WORKFLOW}/deactivate", scope="workflow:deactivate")
 def deactivate_workflow(call: Call) -> Reply:
     """The deprecated name of unpublishing."""
     return Reply(unpublish_workflow(call), headers=_ACTIVATION_DEPRECATED)
@@ -220,21 +205,13 @@ def deactivate_workflow(call: Call) -> Reply:
 # ---------------------------------------------------------------- versions
 
 
-@operation(
-    "list_workflow_history", "GET", f"{_WORKFLOW}/history", scope="workflow:read", family="lenient", query=PAGING
-)
+@_operation("list_workflow_history", "GET", f"{_WORKFLOW}/history", scope="workflow:read", query=PAGING)
 def list_workflow_history(call: Call) -> dict[str, Any]:
     """The versions, newest first."""
     return page(call, list(reversed(_workflow(call).versions.values())), shape=version_summary)
 
 
-@operation(
-    "get_workflow_version",
-    "GET",
-    f"{_WORKFLOW}/versions/{{workflowVersionId}}",
-    scope="workflow:read",
-    family="lenient",
-)
+@_operation("get_workflow_version", "GET", f"{_WORKFLOW}/versions/{{workflowVersionId}}", scope="workflow:read")
 def get_workflow_version(call: Call) -> dict[str, Any]:
     """One version with its nodes."""
     return _version(call, call.path["workflowId"], call.path["workflowVersionId"])
@@ -262,20 +239,13 @@ def _version(call: Call, workflow_id: str, version_id: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- tags
 
 
-@operation("list_workflow_tags", "GET", f"{_WORKFLOW}/tags", scope="workflowTags:list", family="lenient")
+@_operation("list_workflow_tags", "GET", f"{_WORKFLOW}/tags", scope="workflowTags:list")
 def list_workflow_tags(call: Call) -> list[dict[str, Any]]:
     """The tags of a workflow."""
     return call.state.workflows.tags_of(_workflow(call))
 
 
-@operation(
-    "update_workflow_tags",
-    "PUT",
-    f"{_WORKFLOW}/tags",
-    scope="workflowTags:update",
-    family="lenient",
-    body=TAGS_BODY,
-)
+@_operation("update_workflow_tags", "PUT", f"{_WORKFLOW}/tags", scope="workflowTags:update", body=TAGS_BODY)
 def update_workflow_tags(call: Call) -> list[dict[str, Any]]:
     """Replace the tags of a workflow."""
     workflow = _workflow(call)

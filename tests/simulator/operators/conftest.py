@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -32,13 +30,8 @@ def task_instance() -> FakeTaskInstance:
 
 
 @pytest.fixture
-def execute(
-    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, task_instance: FakeTaskInstance
-) -> Iterator[Execute]:
+def execute(simulator: ServiceSimulator, task_log: None, task_instance: FakeTaskInstance) -> Iterator[Execute]:
     """``execute(Operator, **arguments)`` renders and executes a task, and returns what it returns."""
-    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
-    # Airflow's own logger writes where no fixture sees it.
-    monkeypatch.setattr(ServiceBaseOperator, "log", logging.getLogger("airflow_provider_service.task"))
     tasks: list[ServiceBaseOperator] = []
 
     def run(operator: type[ServiceBaseOperator], **arguments: Any) -> Any:
@@ -54,18 +47,11 @@ def execute(
 
 
 @pytest.fixture
-def service(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
-    """A client that looks at what the server holds."""
-    with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as client:
-        yield client
-
-
-@pytest.fixture
 def link(simulator: ServiceSimulator, task_instance: FakeTaskInstance) -> Callable[[], str]:
-    """``link()`` is the path of the page that the last task's button leads to."""
+    """``link()`` is the path of the page that the last task's last button leads to."""
 
     def path() -> str:
-        [url] = [value for key, value in task_instance.pushed.items() if key.startswith("_link_")]
+        url = [value for key, value in task_instance.pushed.items() if key.startswith("_link_")][-1]
         assert url.startswith(simulator.base_url)
         return str(url.removeprefix(simulator.base_url))
 

@@ -151,14 +151,14 @@ def test_what_can_not_be_meant_is_refused(execute, simulator, monkeypatch, kind,
     assert not simulator.requests
 
 
-def test_a_path_that_is_no_text(execute, service):
-    table = service.data_tables.create("stock", [{"name": "sku", "type": "string"}])
+def test_a_path_that_is_no_text(execute, client):
+    table = client.data_tables.create("stock", [{"name": "sku", "type": "string"}])
     with pytest.raises(AirflowFailException, match="path must be text, not int"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, path=5)
 
 
-def test_numbers_may_be_text_as_templates_render_them(execute, service):
-    table = service.data_tables.create("stock", [{"name": "sku", "type": "string"}])
+def test_numbers_may_be_text_as_templates_render_them(execute, client):
+    table = client.data_tables.create("stock", [{"name": "sku", "type": "string"}])
     rows = [{"sku": "a"}, {"sku": "b"}]
     inserted = execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_rows="1", batch_bytes="50")
     assert inserted["inserted"] == 2
@@ -190,27 +190,27 @@ def test_they_are_not_retried_and_keep_their_message(execute, monkeypatch, opera
 # ---------------------------------------------------------------- templates that render to nothing
 
 
-def test_executions_of_every_workflow_stay(execute, service, simulator):
+def test_executions_of_every_workflow_stay(execute, client, simulator):
     workflow_id = simulator.create_webhook_workflow("orders", path="orders")["id"]
     ids = {simulator.start_execution(workflow_id, status="success") for _ in range(2)}
     for selection in ({"workflow_id": "{{ nope }}"}, {"workflow_id": workflow_id, "started_before": "{{ x }}"}):
         for operator in (ServiceDeleteExecutionsOperator, ServiceStopExecutionsOperator):
             with pytest.raises(AirflowFailException, match=r"^(workflow_id|started_before) is empty: give a value"):
                 execute(operator, **selection)
-    assert {one.id for one in service.executions.list()} == ids
+    assert {one.id for one in client.executions.list()} == ids
 
 
-def test_the_draft_is_not_activated(execute, service, simulator):
+def test_the_draft_is_not_activated(execute, client, simulator):
     workflow_id = simulator.create_webhook_workflow("orders", path="orders", active=False)["id"]
     with pytest.raises(AirflowFailException, match="version_id is empty"):
         execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id, version_id=" {{ nope }} ")
-    assert not service.workflows.get(workflow_id).active
+    assert not client.workflows.get(workflow_id).active
 
 
 @pytest.mark.parametrize("selection", [{"workflow_id": ""}, {"project_id": " "}, {"workflow_id": 5}])
-def test_the_client_selects_by_no_empty_id(service, simulator, selection):
+def test_the_client_selects_by_no_empty_id(client, simulator, selection):
     with pytest.raises(ServiceInputError, match=f"{next(iter(selection))} must not be empty; nothing was sent"):
-        service.executions.list(**selection)
+        client.executions.list(**selection)
     assert not simulator.requests
 
 

@@ -26,11 +26,11 @@ def data_of(simulator):
     return lambda credential_id: simulator.state.credentials.data(credential_id)
 
 
-def test_creating_twice_keeps_the_first(execute, service, data_of, link):
+def test_creating_twice_keeps_the_first(execute, client, data_of, link):
     first = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     second = execute(ServiceCreateCredentialOperator, **HEADER, data={**DATA, "value": "other"})
     assert (first["outcome"], second["outcome"], first["id"]) == ("created", "skipped", second["id"])
-    assert [one.id for one in service.credentials.list()] == [first["id"]]
+    assert [one.id for one in client.credentials.list()] == [first["id"]]
     assert data_of(first["id"]) == DATA
     assert link() == "/home/credentials"
     assert SECRET not in json.dumps([first, second])
@@ -45,7 +45,7 @@ def test_an_existing_one_can_be_updated_or_fail(execute, data_of):
         execute(ServiceCreateCredentialOperator, **HEADER, data=DATA, if_exists="fail")
 
 
-def test_the_type_tells_credentials_of_one_name_apart(execute, service):
+def test_the_type_tells_credentials_of_one_name_apart(execute, client):
     execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     basic = {"name": "tracker", "credential_type": "httpBasicAuth", "data": {"user": "u", "password": SECRET}}
     assert execute(ServiceCreateCredentialOperator, **basic)["outcome"] == "created"
@@ -53,8 +53,8 @@ def test_the_type_tells_credentials_of_one_name_apart(execute, service):
         execute(ServiceUpdateCredentialOperator, name="tracker", data=DATA)
 
 
-def test_a_project_has_its_own(execute, service):
-    project = service.projects.create("Analytics").id
+def test_a_project_has_its_own(execute, client):
+    project = client.projects.create("Analytics").id
     execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     created = [execute(ServiceCreateCredentialOperator, **HEADER, data=DATA, project_id=project) for _ in range(2)]
     assert [one["outcome"] for one in created] == ["created", "skipped"]
@@ -81,14 +81,14 @@ def test_data_comes_from_an_airflow_connection(execute, data_of, monkeypatch):
     assert data_of(updated["id"])["user"] == "example.com"
 
 
-def test_updating_replaces_or_merges(execute, service, data_of):
+def test_updating_replaces_or_merges(execute, client, data_of):
     credential_id = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)["id"]
     execute(ServiceUpdateCredentialOperator, name="tracker", data={"value": "second"}, merge_data=True)
     assert data_of(credential_id) == {"name": "X-Token", "value": "second"}
     execute(ServiceUpdateCredentialOperator, name="tracker", data={"name": "X-Key", "value": "third"})
     assert data_of(credential_id) == {"name": "X-Key", "value": "third"}
     renamed = execute(ServiceUpdateCredentialOperator, credential_id=credential_id, name="new name")
-    assert (renamed["name"], service.credentials.get(credential_id).name) == ("new name", "new name")
+    assert (renamed["name"], client.credentials.get(credential_id).name) == ("new name", "new name")
     assert data_of(credential_id) == {"name": "X-Key", "value": "third"}
 
 

@@ -11,53 +11,53 @@ from airflow_provider_service.operators.data_tables import ServiceCreateDataTabl
 COLUMNS = {"sku": "string", "stock": "number", "sold_at": "date"}
 
 
-def columns_of(service, table_id) -> dict[str, str]:
-    return {column.name: column.type for column in service.data_table_columns.list(table_id)}
+def columns_of(client, table_id) -> dict[str, str]:
+    return {column.name: column.type for column in client.data_table_columns.list(table_id)}
 
 
-def test_creating_twice(execute, service, writes, link):
+def test_creating_twice(execute, client, writes, link):
     first = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
     assert (first["outcome"], writes()) == ("created", ["POST /data-tables"])
-    assert columns_of(service, first["data_table_id"]) == COLUMNS
+    assert columns_of(client, first["data_table_id"]) == COLUMNS
     second = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
     assert second == {**first, "outcome": "unchanged"}
     assert writes() == []
     assert link() == f"/projects/{first['project_id']}/datatables/{first['data_table_id']}"
 
 
-def test_an_existing_table_gets_what_it_lacks_and_keeps_the_rest(execute, service):
-    table = service.data_tables.create("stock", [{"name": "note", "type": "string"}, {"name": "sku", "type": "string"}])
-    service.data_table_rows.insert(table.id, [{"sku": "a"}])
+def test_an_existing_table_gets_what_it_lacks_and_keeps_the_rest(execute, client):
+    table = client.data_tables.create("stock", [{"name": "note", "type": "string"}, {"name": "sku", "type": "string"}])
+    client.data_table_rows.insert(table.id, [{"sku": "a"}])
     columns = [{"name": name, "type": kind} for name, kind in COLUMNS.items()]
     done = execute(ServiceCreateDataTableOperator, name="stock", columns=columns)
     assert (done["outcome"], done["added_columns"]) == ("extended", ["stock", "sold_at"])
-    assert columns_of(service, table.id) == {"note": "string", **COLUMNS}
-    assert next(service.data_table_rows.list(table.id))["sku"] == "a"
+    assert columns_of(client, table.id) == {"note": "string", **COLUMNS}
+    assert next(client.data_table_rows.list(table.id))["sku"] == "a"
 
 
-def test_a_column_of_another_type_fails_and_nothing_is_added(execute, service):
-    table = service.data_tables.create("stock", [{"name": "stock", "type": "string"}])
+def test_a_column_of_another_type_fails_and_nothing_is_added(execute, client):
+    table = client.data_tables.create("stock", [{"name": "stock", "type": "string"}])
     with pytest.raises(AirflowFailException, match="'stock' is string, not number; the service can not change the ty"):
         execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
-    assert columns_of(service, table.id) == {"stock": "string"}
+    assert columns_of(client, table.id) == {"stock": "string"}
 
 
-def test_an_existing_table_can_fail_the_task(execute, service):
-    service.data_tables.create("stock", [])
+def test_an_existing_table_can_fail_the_task(execute, client):
+    client.data_tables.create("stock", [])
     with pytest.raises(errors.ServiceConflictError, match="Data table with name 'stock' already exists"):
         execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS, if_exists="fail")
 
 
-def test_names_that_differ_in_case_are_different_tables(execute, service):
-    other = service.data_tables.create("Stock", [{"name": "sku", "type": "number"}])
+def test_names_that_differ_in_case_are_different_tables(execute, client):
+    other = client.data_tables.create("Stock", [{"name": "sku", "type": "number"}])
     created = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
     assert created["outcome"] == "created"
     again = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
     assert again["data_table_id"] == created["data_table_id"] != other.id
 
 
-def test_the_project_decides_which_table_it_is(execute, service):
-    project = service.projects.create("Analytics")
+def test_the_project_decides_which_table_it_is(execute, client):
+    project = client.projects.create("Analytics")
     execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
     created = execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS, project_id=project.id)
     assert (created["outcome"], created["project_id"]) == ("created", project.id)

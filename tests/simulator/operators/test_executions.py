@@ -25,22 +25,22 @@ def other_workflow_id(simulator) -> str:
     return simulator.create_webhook_workflow("bills", path="bills")["id"]
 
 
-def held(service, **selection) -> set[str]:
-    running = {one.id for one in service.executions.list(status="running", **selection)}
-    return running | {one.id for one in service.executions.list(**selection)}
+def held(client, **selection) -> set[str]:
+    running = {one.id for one in client.executions.list(status="running", **selection)}
+    return running | {one.id for one in client.executions.list(**selection)}
 
 
 # ---------------------------------------------------------------- stop
 
 
 @pytest.mark.parametrize("status", ["new", "running", "waiting"])
-def test_stopping_twice(execute, service, simulator, link, workflow_id, status):
+def test_stopping_twice(execute, client, simulator, link, workflow_id, status):
     execution = simulator.start_execution(workflow_id, status=status)
     first = execute(ServiceStopExecutionOperator, execution_id=execution)
     assert (first["status"], first["stopped"]) == ("canceled", True)
     second = execute(ServiceStopExecutionOperator, execution_id=int(execution))
     assert (second["status"], second["stopped"]) == ("canceled", False)
-    assert service.executions.get(execution).status == "canceled"
+    assert client.executions.get(execution).status == "canceled"
     assert link() == f"/workflow/{workflow_id}/executions/{execution}"
 
 
@@ -58,18 +58,18 @@ def test_stopping_one_that_does_not_exist(execute, workflow_id):
         execute(ServiceStopExecutionOperator, execution_id=99, if_missing="maybe")
 
 
-def test_stopping_many_of_a_workflow(execute, service, simulator, link, workflow_id, other_workflow_id):
+def test_stopping_many_of_a_workflow(execute, client, simulator, link, workflow_id, other_workflow_id):
     mine = [simulator.start_execution(workflow_id, status=status) for status in ("new", "running", "waiting")]
     other = simulator.start_execution(other_workflow_id)
     done = execute(ServiceStopExecutionsOperator, workflow_id=workflow_id)
     assert done["stopped"] == 3
-    assert {service.executions.get(one).status for one in mine} == {"canceled"}
-    assert service.executions.get(other).status == "running"
+    assert {client.executions.get(one).status for one in mine} == {"canceled"}
+    assert client.executions.get(other).status == "running"
     assert execute(ServiceStopExecutionsOperator, workflow_id=workflow_id)["stopped"] == 0
     assert link() == f"/workflow/{workflow_id}/executions"
 
 
-def test_stopping_many_by_status_and_age(execute, service, simulator, link, workflow_id):
+def test_stopping_many_by_status_and_age(execute, client, simulator, link, workflow_id):
     old = simulator.start_execution(workflow_id)
     waiting = simulator.start_execution(workflow_id, status="waiting")
     simulator.clock.advance(7200)
@@ -77,7 +77,7 @@ def test_stopping_many_by_status_and_age(execute, service, simulator, link, work
     before = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat()
     done = execute(ServiceStopExecutionsOperator, all_workflows=True, status="running", started_before=before)
     assert done["stopped"] == 1
-    statuses = [service.executions.get(one).status for one in (old, waiting, young)]
+    statuses = [client.executions.get(one).status for one in (old, waiting, young)]
     assert statuses == ["canceled", "waiting", "running"]
     assert link() == "/home/executions"
 
@@ -103,19 +103,19 @@ def test_stopping_many_refuses(execute, simulator, arguments, message):
 # ---------------------------------------------------------------- delete
 
 
-def test_deleting_by_id_twice(execute, service, simulator, workflow_id):
+def test_deleting_by_id_twice(execute, client, simulator, workflow_id):
     gone = [simulator.start_execution(workflow_id, status="success") for _ in range(3)]
     kept = simulator.start_execution(workflow_id, status="success")
     first = execute(ServiceDeleteExecutionsOperator, execution_ids=gone)
     assert (first["deleted"], first["missing"], first["execution_ids"]) == (3, 0, gone)
     second = execute(ServiceDeleteExecutionsOperator, execution_ids=gone)
     assert (second["deleted"], second["missing"]) == (0, 3)
-    assert held(service) == {kept}
+    assert held(client) == {kept}
     with pytest.raises(errors.ServiceNotFoundError):
         execute(ServiceDeleteExecutionsOperator, execution_ids=gone, if_missing="fail")
 
 
-def test_deleting_what_is_old_leaves_what_goes_on(execute, service, simulator, link, workflow_id, other_workflow_id):
+def test_deleting_what_is_old_leaves_what_goes_on(execute, client, simulator, link, workflow_id, other_workflow_id):
     ended = [simulator.start_execution(workflow_id, status=one) for one in ("success", "error", "canceled", "crashed")]
     going_on = [simulator.start_execution(workflow_id, status=one) for one in ("running", "waiting", "new")]
     other = simulator.start_execution(other_workflow_id, status="success")
@@ -127,10 +127,10 @@ def test_deleting_what_is_old_leaves_what_goes_on(execute, service, simulator, l
     }
     preview = execute(ServiceDeleteExecutionsOperator, **selection, dry_run=True)
     assert (preview["deleted"], preview["dry_run"], set(preview["execution_ids"])) == (0, True, set(ended))
-    assert len(held(service)) == 9
+    assert len(held(client)) == 9
     done = execute(ServiceDeleteExecutionsOperator, **selection)
     assert (done["deleted"], done["more"]) == (4, False)
-    assert held(service) == {*going_on, other, young}
+    assert held(client) == {*going_on, other, young}
     assert execute(ServiceDeleteExecutionsOperator, **selection)["deleted"] == 0
     assert link() == f"/workflow/{workflow_id}/executions"
 
@@ -145,21 +145,21 @@ def test_older_than_counts_from_now(execute, simulator, workflow_id):
     assert [len(one) for one in ids] == [0, 1]
 
 
-def test_deletions_are_limited_and_the_rest_is_for_the_next_run(execute, service, simulator, workflow_id):
+def test_deletions_are_limited_and_the_rest_is_for_the_next_run(execute, client, simulator, workflow_id):
     ids = [simulator.start_execution(workflow_id, status="error") for _ in range(5)]
     selection = {"all_workflows": True, "status": ["error", "crashed"], "max_deletions": "3"}
     first = execute(ServiceDeleteExecutionsOperator, **selection)
-    assert (first["deleted"], first["more"], len(held(service))) == (3, True, 2)
+    assert (first["deleted"], first["more"], len(held(client))) == (3, True, 2)
     second = execute(ServiceDeleteExecutionsOperator, **selection)
-    assert (second["deleted"], second["more"], held(service)) == (2, False, set())
+    assert (second["deleted"], second["more"], held(client)) == (2, False, set())
     assert {*first["execution_ids"], *second["execution_ids"]} == set(ids)
 
 
-def test_a_selection_of_several_pages_is_deleted_in_whole(execute, service, simulator, workflow_id):
+def test_a_selection_of_several_pages_is_deleted_in_whole(execute, client, simulator, workflow_id):
     for _ in range(270):
         simulator.start_execution(workflow_id, status="success")
     done = execute(ServiceDeleteExecutionsOperator, workflow_id=workflow_id)
-    assert (done["deleted"], len(done["execution_ids"]), held(service)) == (270, 100, set())
+    assert (done["deleted"], len(done["execution_ids"]), held(client)) == (270, 100, set())
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,16 @@ from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.simulator.samples import webhook_workflow
 
 
-def test_an_object_is_returned_by_the_names_of_the_service(execute, service, link):
+def test_an_object_is_returned_by_the_names_of_the_service(execute, client, link):
     created = execute(ServiceOperator, resource="tags", action="create", arguments={"name": "billing"})
     assert created.keys() == {"id", "name", "createdAt", "updatedAt"}
-    assert next(service.tags.list()).to_wire() == created
+    assert next(client.tags.list()).to_wire() == created
     assert link() == "/home/workflows"
 
 
-def test_a_list_is_consumed_up_to_the_limit(execute, service):
+def test_a_list_is_consumed_up_to_the_limit(execute, client):
     for number in range(3):
-        service.tags.create(f"tag {number}")
+        client.tags.create(f"tag {number}")
     names = [tag["name"] for tag in execute(ServiceOperator, resource="tags", action="list", limit=3)]
     assert names == ["tag 0", "tag 1", "tag 2"]
     with pytest.raises(AirflowFailException, match=r"tags\.list has more than limit=2 items; raise limit"):
@@ -30,18 +30,18 @@ def test_a_list_is_consumed_up_to_the_limit(execute, service):
     assert len(first) == 2
 
 
-def test_nested_models_plain_lists_and_nothing(execute, simulator, service):
+def test_nested_models_plain_lists_and_nothing(execute, simulator, client):
     reports = execute(ServiceOperator, resource="audit", action="generate")
     assert reports["Instance Risk Report"]["sections"]
     assert json.dumps(reports)
     workflow_id = simulator.create_webhook_workflow("orders", path="orders")["id"]
-    tag = service.tags.create("billing")
+    tag = client.tags.create("billing")
     arguments = {"workflow_id": workflow_id, "tag_ids": [tag.id]}
     [updated] = execute(ServiceOperator, resource="workflows", action="update_tags", arguments=arguments)
     assert updated["name"] == "billing"
     variable = {"key": "STAGE", "value": "test"}
     assert execute(ServiceOperator, resource="variables", action="create", arguments=variable) is None
-    assert next(service.variables.list()).value == "test"
+    assert next(client.variables.list()).value == "test"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_secrets_stay_out_of_what_is_returned(execute, simulator):
     assert invitation["error"] == ""
 
 
-def test_braces_are_kept_as_literals(execute, service, simulator, task_instance):
+def test_braces_are_kept_as_literals(execute, client, simulator, task_instance):
     expression = "={{ $json.body.id }}"
     node = {**webhook_workflow("w", "w", "immediate")["nodes"][0], "notes": "={{ now }}"}
     arguments = {
@@ -95,7 +95,7 @@ def test_braces_are_kept_as_literals(execute, service, simulator, task_instance)
         "settings": {"timezone": literal(expression)},
     }
     created = execute(ServiceOperator, resource="workflows", action="create", arguments=arguments)
-    held = service.workflows.get(created["id"])
+    held = client.workflows.get(created["id"])
     assert (held.name, held.nodes[0]["notes"], held.settings["timezone"]) == ("task", "={{ now }}", expression)
 
 

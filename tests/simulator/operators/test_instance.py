@@ -18,14 +18,14 @@ from airflow_provider_service.operators.users import ServiceInviteUsersOperator
 # ---------------------------------------------------------------- users
 
 
-def test_users_are_invited_and_active_ones_left_alone(execute, service, simulator, link):
+def test_users_are_invited_and_active_ones_left_alone(execute, client, simulator, link):
     simulator.state.users.add("active@example.com")
     users = ["new@example.com", {"email": "admin@example.com", "role": "global:admin"}, "Active@example.com"]
     users[2] = "active@example.com"
     done = execute(ServiceInviteUsersOperator, users=users)
     assert [one["email"] for one in done["invited"]] == ["new@example.com", "admin@example.com"]
     assert done["already_active"] == ["active@example.com"]
-    roles = {one.email: one.role for one in service.users.list(include_role=True)}
+    roles = {one.email: one.role for one in client.users.list(include_role=True)}
     assert (roles["new@example.com"], roles["admin@example.com"]) == ("global:member", "global:admin")
     assert "token=" not in json.dumps(done)
     again = execute(ServiceInviteUsersOperator, users=users)
@@ -56,7 +56,7 @@ def test_an_unknown_role_is_refused_by_the_service(execute):
 # ---------------------------------------------------------------- community packages
 
 
-def test_a_package_is_installed_kept_and_updated(execute, service, writes, link):
+def test_a_package_is_installed_kept_and_updated(execute, client, writes, link):
     name = "n8n-nodes-example"
     first = execute(ServiceInstallCommunityPackageOperator, name=name, version="0.9.0")
     assert (first["outcome"], first["version"], first["previous_version"]) == ("installed", "0.9.0", None)
@@ -66,7 +66,7 @@ def test_a_package_is_installed_kept_and_updated(execute, service, writes, link)
         assert (kept["outcome"], kept["version"], writes()) == ("skipped", "0.9.0", [])
     updated = execute(ServiceInstallCommunityPackageOperator, name=name, version="1.0.0")
     assert (updated["outcome"], updated["version"], updated["previous_version"]) == ("updated", "1.0.0", "0.9.0")
-    assert [(one.package_name, one.installed_version) for one in service.community_packages.list()] == [(name, "1.0.0")]
+    assert [(one.package_name, one.installed_version) for one in client.community_packages.list()] == [(name, "1.0.0")]
     assert link() == "/settings/community-nodes"
 
 
@@ -78,20 +78,20 @@ def test_a_package_that_is_not_vetted_is_refused(execute):
 # ---------------------------------------------------------------- source control
 
 
-def test_pulling_twice(execute, service, link):
+def test_pulling_twice(execute, client, link):
     first = execute(ServicePullSourceControlOperator)
     assert (first["count"], first["by_type"]) == (3, {"workflow": 1, "variables": 1, "tags": 1})
     assert first["by_status"] == {"new": 3}
     assert {"file", "type", "id", "name", "status"} == first["files"][0].keys()
-    assert [one.name for one in service.workflows.list(name="Pulled workflow")] == ["Pulled workflow"]
-    assert not next(service.workflows.list(name="Pulled workflow")).active
+    assert [one.name for one in client.workflows.list(name="Pulled workflow")] == ["Pulled workflow"]
+    assert not next(client.workflows.list(name="Pulled workflow")).active
     assert execute(ServicePullSourceControlOperator)["count"] == 0
     assert link() == "/settings/environments"
 
 
-def test_pulled_workflows_are_published(execute, service):
+def test_pulled_workflows_are_published(execute, client):
     execute(ServicePullSourceControlOperator, auto_publish="all")
-    assert next(service.workflows.list(name="Pulled workflow")).active
+    assert next(client.workflows.list(name="Pulled workflow")).active
 
 
 def test_conflicts_fail_with_the_files_unless_forced(execute, simulator):

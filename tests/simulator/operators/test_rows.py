@@ -18,21 +18,21 @@ from airflow_provider_service.operators.rows import (
 
 
 @pytest.fixture
-def table(service):
+def table(client):
     columns = [("sku", "string"), ("stock", "number"), ("active", "boolean"), ("sold_at", "date")]
-    return service.data_tables.create("Stock", [{"name": name, "type": kind} for name, kind in columns])
+    return client.data_tables.create("Stock", [{"name": name, "type": kind} for name, kind in columns])
 
 
 @pytest.fixture
-def rows_of(service, table):
+def rows_of(client, table):
     """``rows_of(column)`` lists a column in the order of insertion."""
-    return lambda column="sku": [row[column] for row in service.data_table_rows.list(table.id)]
+    return lambda column="sku": [row[column] for row in client.data_table_rows.list(table.id)]
 
 
 @pytest.fixture
-def filled(service, table):
+def filled(client, table):
     """Rows ``s0`` ... ``s399`` with their number as stock."""
-    service.data_table_rows.insert(table.id, [{"sku": f"s{number}", "stock": number} for number in range(400)])
+    client.data_table_rows.insert(table.id, [{"sku": f"s{number}", "stock": number} for number in range(400)])
 
 
 def below(stock: int) -> dict[str, object]:
@@ -42,18 +42,18 @@ def below(stock: int) -> dict[str, object]:
 # ---------------------------------------------------------------- which table
 
 
-def test_a_table_is_found_by_its_exact_name(execute, service, table, rows_of, link):
-    service.data_tables.create("stock", [])
+def test_a_table_is_found_by_its_exact_name(execute, client, table, rows_of, link):
+    client.data_tables.create("stock", [])
     done = execute(ServiceInsertRowsOperator, data_table_name="Stock", rows=[{"sku": "a"}])
     assert (done["data_table_id"], rows_of()) == (table.id, ["a"])
     assert link() == f"/projects/{table.project_id}/datatables/{table.id}"
 
 
-def test_a_name_without_a_table_or_with_several_says_so(execute, service, table):
+def test_a_name_without_a_table_or_with_several_says_so(execute, client, table):
     with pytest.raises(AirflowFailException, match="there is no data table named 'STOCK'"):
         execute(ServiceReadRowsOperator, data_table_name="STOCK")
-    project = service.projects.create("Analytics")
-    twin = service.data_tables.create("Stock", [], project_id=project.id)
+    project = client.projects.create("Analytics")
+    twin = client.data_tables.create("Stock", [], project_id=project.id)
     with pytest.raises(AirflowFailException, match="more than one data table named 'Stock'") as caught:
         execute(ServiceReadRowsOperator, data_table_name="Stock")
     assert table.id in str(caught.value)
@@ -126,15 +126,15 @@ def test_inserting_refuses(execute, simulator, table, arguments, message):
 
 
 @pytest.mark.usefixtures("filled")
-def test_updating_what_meets_a_filter(execute, service, table):
+def test_updating_what_meets_a_filter(execute, client, table):
     arguments = {"data_table_id": table.id, "filter": below(3), "data": {"active": True}}
     preview = execute(ServiceUpdateRowsOperator, **arguments, dry_run=True)
     assert (preview["updated"], preview["dry_run"]) == (3, True)
     active = {"filters": [{"columnName": "active", "value": True}]}
-    assert not list(service.data_table_rows.list(table.id, filter=active))
+    assert not list(client.data_table_rows.list(table.id, filter=active))
     for _ in range(2):
         assert execute(ServiceUpdateRowsOperator, **arguments)["updated"] == 3
-    assert [row["sku"] for row in service.data_table_rows.list(table.id, filter=active)] == ["s0", "s1", "s2"]
+    assert [row["sku"] for row in client.data_table_rows.list(table.id, filter=active)] == ["s0", "s1", "s2"]
 
 
 @pytest.mark.usefixtures("filled")
@@ -196,9 +196,9 @@ def test_more_rows_than_allowed_fail(execute, table):
         execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=399)
 
 
-def test_rows_are_written_as_csv(execute, service, table, tmp_path):
+def test_rows_are_written_as_csv(execute, client, table, tmp_path):
     rows = [{"sku": 'a,"b"\n', "stock": 1.5, "active": True}, {"sku": "é", "sold_at": "2026-01-02"}]
-    service.data_table_rows.insert(table.id, rows)
+    client.data_table_rows.insert(table.id, rows)
     path = tmp_path / "stock.csv"
     done = execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(path))
     assert (done["count"], done["path"]) == (2, str(path))
@@ -211,12 +211,12 @@ def test_rows_are_written_as_csv(execute, service, table, tmp_path):
 
 
 @pytest.mark.usefixtures("filled")
-def test_rows_are_written_as_lines_of_json(execute, service, table, tmp_path):
+def test_rows_are_written_as_lines_of_json(execute, client, table, tmp_path):
     path = tmp_path / "stock.jsonl"
     done = execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(path), max_rows=0)
     written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert done["count"] == 400
-    assert written == list(service.data_table_rows.list(table.id))
+    assert written == list(client.data_table_rows.list(table.id))
 
 
 @pytest.mark.usefixtures("filled")

@@ -14,16 +14,16 @@ from airflow_provider_service.operators.variables import (
 )
 
 
-def test_creating_a_tag_twice(execute, service, link):
+def test_creating_a_tag_twice(execute, client, link):
     first = execute(ServiceCreateTagOperator, name="billing")
     second = execute(ServiceCreateTagOperator, name=" billing ")
     assert (first["outcome"], second["outcome"], first["id"]) == ("created", "skipped", second["id"])
-    assert [tag.name for tag in service.tags.list()] == ["billing"]
+    assert [tag.name for tag in client.tags.list()] == ["billing"]
     assert link() == "/home/workflows"
 
 
-def test_an_existing_tag_can_fail_the_task(execute, service):
-    tag = service.tags.create("billing")
+def test_an_existing_tag_can_fail_the_task(execute, client):
+    tag = client.tags.create("billing")
     with pytest.raises(AirflowFailException, match=f"tag 'billing' exists with id {tag.id}"):
         execute(ServiceCreateTagOperator, name="billing", if_exists="fail")
     with pytest.raises(AirflowFailException, match="if_exists must be one of skip, fail, not 'update'"):
@@ -38,63 +38,63 @@ def test_a_name_that_no_tag_can_have(execute):
 # ---------------------------------------------------------------- variables
 
 
-def held(service) -> list[tuple[str, str, str | None]]:
-    return [(one.key, one.value, one.project.id if one.project else None) for one in service.variables.list()]
+def held(client) -> list[tuple[str, str, str | None]]:
+    return [(one.key, one.value, one.project.id if one.project else None) for one in client.variables.list()]
 
 
-def test_creating_a_variable_updates_the_one_that_exists(execute, service, writes, link):
+def test_creating_a_variable_updates_the_one_that_exists(execute, client, writes, link):
     first = execute(ServiceCreateVariableOperator, key="STAGE", value="test")
     assert (first["outcome"], writes()) == ("created", ["POST /variables"])
     assert execute(ServiceCreateVariableOperator, key="STAGE", value="test")["outcome"] == "unchanged"
     assert writes() == []
     updated = execute(ServiceCreateVariableOperator, key="STAGE", value="live")
     assert (updated["outcome"], updated["id"]) == ("updated", first["id"])
-    assert held(service) == [("STAGE", "live", None)]
+    assert held(client) == [("STAGE", "live", None)]
     assert link() == "/home/variables"
 
 
-def test_an_existing_variable_can_be_left_or_fail(execute, service):
+def test_an_existing_variable_can_be_left_or_fail(execute, client):
     execute(ServiceCreateVariableOperator, key="STAGE", value="test")
     skipped = execute(ServiceCreateVariableOperator, key="STAGE", value="live", if_exists="skip")
     assert skipped["outcome"] == "skipped"
     with pytest.raises(AirflowFailException, match=f"variable 'STAGE' exists with id {skipped['id']}"):
         execute(ServiceCreateVariableOperator, key="STAGE", value="live", if_exists="fail")
-    assert held(service) == [("STAGE", "test", None)]
+    assert held(client) == [("STAGE", "test", None)]
 
 
-def test_a_key_of_a_project_is_another_variable(execute, service):
-    project = service.projects.create("Analytics").id
+def test_a_key_of_a_project_is_another_variable(execute, client):
+    project = client.projects.create("Analytics").id
     execute(ServiceCreateVariableOperator, key="STAGE", value="all")
     assert execute(ServiceCreateVariableOperator, key="STAGE", value="one", project_id=project)["outcome"] == "created"
     execute(ServiceUpdateVariableOperator, key="STAGE", value="two", project_id=project)
-    assert sorted(held(service), key=lambda one: one[1]) == [("STAGE", "all", None), ("STAGE", "two", project)]
+    assert sorted(held(client), key=lambda one: one[1]) == [("STAGE", "all", None), ("STAGE", "two", project)]
     execute(ServiceDeleteVariableOperator, key="STAGE")
-    assert held(service) == [("STAGE", "two", project)]
+    assert held(client) == [("STAGE", "two", project)]
 
 
-def test_updating_needs_a_variable(execute, service, writes):
+def test_updating_needs_a_variable(execute, client, writes):
     with pytest.raises(AirflowFailException, match="there is no variable of the whole instance with the key 'STAGE'"):
         execute(ServiceUpdateVariableOperator, key="STAGE", value="live")
-    service.variables.create("STAGE", "test")
+    client.variables.create("STAGE", "test")
     outcomes = [execute(ServiceUpdateVariableOperator, key="STAGE", value="live")["outcome"] for _ in range(2)]
-    assert (outcomes, held(service)) == (["updated", "unchanged"], [("STAGE", "live", None)])
+    assert (outcomes, held(client)) == (["updated", "unchanged"], [("STAGE", "live", None)])
 
 
-def test_deleting_a_variable_twice(execute, service):
-    service.variables.create("STAGE", "test")
+def test_deleting_a_variable_twice(execute, client):
+    client.variables.create("STAGE", "test")
     outcomes = [execute(ServiceDeleteVariableOperator, key="STAGE")["outcome"] for _ in range(2)]
-    assert (outcomes, held(service)) == (["deleted", "missing"], [])
+    assert (outcomes, held(client)) == (["deleted", "missing"], [])
     with pytest.raises(AirflowFailException, match="there is no variable"):
         execute(ServiceDeleteVariableOperator, key="STAGE", if_missing="fail")
     with pytest.raises(AirflowFailException, match="if_missing must be one of ignore, fail"):
         execute(ServiceDeleteVariableOperator, key="STAGE", if_missing="skip")
 
 
-def test_deleting_survives_a_lost_answer(execute, service, simulator):
-    service.variables.create("STAGE", "test")
+def test_deleting_survives_a_lost_answer(execute, client, simulator):
+    client.variables.create("STAGE", "test")
     simulator.inject("drop", method="DELETE", after_processing=True)
     assert execute(ServiceDeleteVariableOperator, key="STAGE")["outcome"] == "deleted"
-    assert held(service) == []
+    assert held(client) == []
 
 
 def test_a_malformed_key_is_refused_by_the_service(execute):

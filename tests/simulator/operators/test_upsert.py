@@ -15,8 +15,8 @@ COLUMNS = {"shop": "string", "sku": "string", "stock": "number", "active": "bool
 
 
 @pytest.fixture
-def table(service):
-    return service.data_tables.create("stock", [{"name": name, "type": kind} for name, kind in COLUMNS.items()])
+def table(client):
+    return client.data_tables.create("stock", [{"name": name, "type": kind} for name, kind in COLUMNS.items()])
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def upsert(execute, table):
 
 
 @pytest.fixture
-def held(service, table):
+def held(client, table):
     """``held(*columns)`` lists those columns of the rows in the order of insertion."""
-    return lambda *columns: [tuple(row[one] for one in columns) for row in service.data_table_rows.list(table.id)]
+    return lambda *columns: [tuple(row[one] for one in columns) for row in client.data_table_rows.list(table.id)]
 
 
 def test_new_changed_and_unchanged_rows(upsert, held, writes, link, table):
@@ -112,8 +112,8 @@ def test_the_case_of_a_key_counts(upsert, held):
     assert held("sku") == [("a",), ("A",)]
 
 
-def test_all_rows_of_a_key_are_updated(upsert, service, table, held):
-    service.data_table_rows.insert(table.id, [{"sku": "a", "stock": 1}, {"sku": "a", "stock": 2}])
+def test_all_rows_of_a_key_are_updated(upsert, client, table, held):
+    client.data_table_rows.insert(table.id, [{"sku": "a", "stock": 1}, {"sku": "a", "stock": 2}])
     assert upsert([{"sku": "a", "stock": 2}]) == (0, 1, 1)
     assert held("sku", "stock") == [("a", 2), ("a", 2)]
 
@@ -129,9 +129,9 @@ def test_the_last_input_row_of_a_key_counts(upsert, held, caplog):
 
 
 @pytest.mark.parametrize("existing", [300, 3000])
-def test_many_rows_cost_few_requests(upsert, service, simulator, table, held, existing):
+def test_many_rows_cost_few_requests(upsert, client, simulator, table, held, existing):
     rows = [{"sku": f"sku-{number:05}", "stock": number} for number in range(existing)]
-    service.data_table_rows.insert(table.id, rows)
+    client.data_table_rows.insert(table.id, rows)
     changed = [{**row, "stock": -1} for row in rows[:200]]
     new = [{"sku": f"new-{number:05}", "stock": 0} for number in range(1000)]
     simulator.clear_requests()
@@ -143,8 +143,8 @@ def test_many_rows_cost_few_requests(upsert, service, simulator, table, held, ex
     assert held("sku", "stock") == [(row["sku"], row["stock"]) for row in [*changed, *rows[200:], *new]]
 
 
-def test_few_rows_do_not_read_a_large_table(upsert, service, simulator, table):
-    service.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(2000)])
+def test_few_rows_do_not_read_a_large_table(upsert, client, simulator, table):
+    client.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(2000)])
     simulator.clear_requests()
     assert upsert([{"sku": "s77", "stock": 1}, {"sku": "s1999", "stock": 1}, {"sku": "new"}]) == (1, 2, 0)
     assert [request.method for request in simulator.requests] == ["GET", "GET", "PATCH", "POST"]
@@ -156,8 +156,8 @@ def test_true_in_a_column_of_text_is_1(upsert, held):
     assert held("sku", "shop") == [("1", "0")]
 
 
-def test_more_changes_than_a_filter_takes(upsert, service, table, held, writes):
-    service.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(950)])
+def test_more_changes_than_a_filter_takes(upsert, client, table, held, writes):
+    client.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(950)])
     writes()
     assert upsert([{"sku": f"s{number}", "stock": 1} for number in range(950)]) == (0, 950, 0)
     assert writes() == [f"PATCH /data-tables/{table.id}/rows/update"] * 2, "a server fails at 1,000 conditions"

@@ -31,12 +31,12 @@ def definition() -> dict[str, Any]:
     return webhook_workflow("nightly", "nightly", "immediate")
 
 
-def test_activating_twice_leaves_it_active(execute, service, link, workflow_id):
+def test_activating_twice_leaves_it_active(execute, client, link, workflow_id):
     first = execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)
     second = execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)
     assert first == second
     assert first["active"] is True
-    held = service.workflows.get(workflow_id)
+    held = client.workflows.get(workflow_id)
     assert (held.active, held.active_version_id) == (True, first["version_id"])
     assert link() == f"/workflow/{workflow_id}"
     assert first["url"].endswith(link())
@@ -48,21 +48,21 @@ def test_what_was_done_is_logged_with_the_link(execute, caplog, workflow_id):
     assert f"Workflow {workflow_id} (orders) is active: {url}" in caplog.messages
 
 
-def test_deactivating_twice_leaves_it_inactive(execute, service, link, workflow_id):
+def test_deactivating_twice_leaves_it_inactive(execute, client, link, workflow_id):
     execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)
     for _ in range(2):
         assert execute(ServiceDeactivateWorkflowOperator, workflow_id=workflow_id)["active"] is False
-    assert not service.workflows.get(workflow_id).active
+    assert not client.workflows.get(workflow_id).active
     assert link() == f"/workflow/{workflow_id}"
 
 
-def test_archiving_and_unarchiving_are_idempotent(execute, service, workflow_id):
+def test_archiving_and_unarchiving_are_idempotent(execute, client, workflow_id):
     for _ in range(2):
         assert execute(ServiceArchiveWorkflowOperator, workflow_id=workflow_id)["archived"] is True
-    assert service.workflows.get(workflow_id).is_archived
+    assert client.workflows.get(workflow_id).is_archived
     for _ in range(2):
         assert execute(ServiceUnarchiveWorkflowOperator, workflow_id=workflow_id)["archived"] is False
-    assert not service.workflows.get(workflow_id).is_archived
+    assert not client.workflows.get(workflow_id).is_archived
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_the_button_leads_to_a_workflow_that_exists(execute, simulator, link, ta
     assert link() == f"/workflow/{workflow_id}"
 
 
-def test_unarchiving_passes_on_a_refusal_that_means_something_else(execute, service, simulator, workflow_id):
-    service.workflows.archive(workflow_id)
+def test_unarchiving_passes_on_a_refusal_that_means_something_else(execute, client, simulator, workflow_id):
+    client.workflows.archive(workflow_id)
     simulator.inject("status", status=400, path="/unarchive$")
     with pytest.raises(errors.ServiceInvalidRequestError):
         execute(ServiceUnarchiveWorkflowOperator, workflow_id=workflow_id)
@@ -95,38 +95,38 @@ def test_unarchiving_passes_on_a_refusal_that_means_something_else(execute, serv
 # ---------------------------------------------------------------- transfer
 
 
-def test_transfer_moves_once(execute, service, writes, link, workflow_id):
-    project = service.projects.create("Analytics")
+def test_transfer_moves_once(execute, client, writes, link, workflow_id):
+    project = client.projects.create("Analytics")
     writes()
     by_name = {"destination_project_name": "Analytics"}
     assert execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, **by_name)["moved"] is True
-    assert service.workflows.get(workflow_id).shared[0]["projectId"] == project.id
+    assert client.workflows.get(workflow_id).shared[0]["projectId"] == project.id
     assert writes() == [f"PUT /workflows/{workflow_id}/transfer"]
     again = execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
     assert (again["moved"], again["project_id"], writes()) == (False, project.id, [])
     assert link() == f"/workflow/{workflow_id}"
 
 
-def test_transfer_survives_a_lost_answer(execute, service, simulator, workflow_id):
-    project = service.projects.create("Analytics")
+def test_transfer_survives_a_lost_answer(execute, client, simulator, workflow_id):
+    project = client.projects.create("Analytics")
     simulator.inject("drop", path="/transfer$", after_processing=True)
     execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
-    assert service.workflows.get(workflow_id).shared[0]["projectId"] == project.id
+    assert client.workflows.get(workflow_id).shared[0]["projectId"] == project.id
 
 
-def test_a_transfer_that_is_refused_fails(execute, service, simulator, workflow_id):
-    project = service.projects.create("Analytics")
+def test_a_transfer_that_is_refused_fails(execute, client, simulator, workflow_id):
+    project = client.projects.create("Analytics")
     simulator.inject("status", status=400, path="/transfer$")
     with pytest.raises(errors.ServiceInvalidRequestError):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
 
 
-def test_transfer_says_what_is_wrong(execute, service, workflow_id):
+def test_transfer_says_what_is_wrong(execute, client, workflow_id):
     with pytest.raises(AirflowFailException, match="either destination_project_id or destination_project_name"):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id)
     with pytest.raises(AirflowFailException, match="there is no project named 'Nope'"):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Nope")
-    twins = [service.projects.create("Twin").id for _ in range(2)]
+    twins = [client.projects.create("Twin").id for _ in range(2)]
     with pytest.raises(AirflowFailException, match=r"more than one project named 'Twin': ids \w+, \w+") as caught:
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Twin")
     assert all(one in str(caught.value) for one in twins)
@@ -135,7 +135,7 @@ def test_transfer_says_what_is_wrong(execute, service, workflow_id):
 # ---------------------------------------------------------------- create or update
 
 
-def test_create_update_and_leave_alone(execute, service, writes, link, definition):
+def test_create_update_and_leave_alone(execute, client, writes, link, definition):
     created = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert (created["outcome"], created["active"], writes()) == ("created", False, ["POST /workflows"])
     unchanged = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
@@ -143,12 +143,12 @@ def test_create_update_and_leave_alone(execute, service, writes, link, definitio
     definition["nodes"][0]["parameters"]["path"] = "elsewhere"
     updated = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert (updated["outcome"], writes()) == ("updated", [f"PUT /workflows/{created['id']}"])
-    assert service.workflows.get(created["id"]).nodes[0]["parameters"]["path"] == "elsewhere"
+    assert client.workflows.get(created["id"]).nodes[0]["parameters"]["path"] == "elsewhere"
     assert link() == f"/workflow/{created['id']}"
 
 
-def test_an_export_of_the_service_is_accepted_as_it_is(execute, service, writes, simulator):
-    exported = service.workflows.get(simulator.create_webhook_workflow("live", path="live")["id"])
+def test_an_export_of_the_service_is_accepted_as_it_is(execute, client, writes, simulator):
+    exported = client.workflows.get(simulator.create_webhook_workflow("live", path="live")["id"])
     same = execute(
         ServiceCreateOrUpdateWorkflowOperator, definition=exported.to_wire(), workflow_id=exported.id, activate=True
     )
@@ -166,24 +166,24 @@ def test_an_export_of_the_service_is_accepted_as_it_is(execute, service, writes,
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_each_part_that_differs_is_updated_once(execute, service, definition, change, writes):
-    workflow_id = service.workflows.create("old", definition["nodes"], definition["connections"], {}).id
+def test_each_part_that_differs_is_updated_once(execute, client, definition, change, writes):
+    workflow_id = client.workflows.create("old", definition["nodes"], definition["connections"], {}).id
     writes()
     wanted = {**definition, "name": "old", **change}
     for outcome in ("updated", "unchanged"):
         done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=wanted, workflow_id=workflow_id)
         assert done["outcome"] == outcome
     assert writes() == [f"PUT /workflows/{workflow_id}"]
-    held = service.workflows.get(workflow_id).to_wire()
+    held = client.workflows.get(workflow_id).to_wire()
     assert {name: held[name] for name in change} == change
 
 
-def test_what_a_node_no_longer_has_is_a_change(execute, service, definition):
+def test_what_a_node_no_longer_has_is_a_change(execute, client, definition):
     nodes = [{**node, "disabled": True} for node in definition["nodes"]]
-    workflow_id = service.workflows.create("nightly", nodes, definition["connections"], {}).id
+    workflow_id = client.workflows.create("nightly", nodes, definition["connections"], {}).id
     outcomes = [execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)["outcome"] for _ in range(2)]
     assert outcomes == ["updated", "unchanged"]
-    assert not any("disabled" in node for node in service.workflows.get(workflow_id).nodes)
+    assert not any("disabled" in node for node in client.workflows.get(workflow_id).nodes)
 
 
 def test_other_static_data_is_no_change(execute, writes, definition):
@@ -193,24 +193,24 @@ def test_other_static_data_is_no_change(execute, writes, definition):
     assert (again["outcome"], writes()) == ("unchanged", [])
 
 
-def test_a_description_is_set_on_creation_too(execute, service, definition):
+def test_a_description_is_set_on_creation_too(execute, client, definition):
     created = execute(ServiceCreateOrUpdateWorkflowOperator, definition={**definition, "description": "why"})
     assert created["outcome"] == "created"
-    assert service.workflows.get(created["id"]).description == "why"
+    assert client.workflows.get(created["id"]).description == "why"
 
 
-def test_other_settings_and_static_data_stay(execute, service, definition):
-    workflow = service.workflows.create(
+def test_other_settings_and_static_data_stay(execute, client, definition):
+    workflow = client.workflows.create(
         "nightly", definition["nodes"], definition["connections"], {"timezone": "UTC"}, static_data={"cursor": 7}
     )
     wanted = {**definition, "settings": {"executionTimeout": 60}, "staticData": {"cursor": 0}}
     execute(ServiceCreateOrUpdateWorkflowOperator, definition=wanted)
-    held = service.workflows.get(workflow.id)
+    held = client.workflows.get(workflow.id)
     assert held.settings == {"timezone": "UTC", "executionTimeout": 60}
     assert held.static_data == {"cursor": 7}
 
 
-def test_activation_follows_the_argument(execute, service, definition, writes):
+def test_activation_follows_the_argument(execute, client, definition, writes):
     def run(activate: bool | None) -> bool:
         return execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=activate)["active"]
 
@@ -225,19 +225,19 @@ def test_activation_follows_the_argument(execute, service, definition, writes):
     assert [one.rpartition("/")[2] for one in writes()] == ["workflows", "activate", "deactivate"]
 
 
-def test_only_an_unarchived_workflow_of_the_exact_name_counts(execute, service, definition):
+def test_only_an_unarchived_workflow_of_the_exact_name_counts(execute, client, definition):
     others = [
-        service.workflows.create(name, definition["nodes"], definition["connections"], {}).id
+        client.workflows.create(name, definition["nodes"], definition["connections"], {}).id
         for name in ("Nightly", "nightly run", "nightly")
     ]
-    service.workflows.archive(others[-1])
+    client.workflows.archive(others[-1])
     created = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert created["outcome"] == "created"
     assert created["id"] not in others
 
 
-def test_two_workflows_of_the_name_are_ambiguous(execute, service, definition):
-    ids = [service.workflows.create(**definition).id for _ in range(2)]
+def test_two_workflows_of_the_name_are_ambiguous(execute, client, definition):
+    ids = [client.workflows.create(**definition).id for _ in range(2)]
     with pytest.raises(AirflowFailException, match="more than one workflow named 'nightly'") as caught:
         execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert all(one in str(caught.value) for one in ids)
@@ -255,7 +255,7 @@ def test_a_bad_definition_is_refused_before_anything_is_sent(execute, simulator)
     assert not simulator.requests
 
 
-def test_expressions_of_the_service_are_left_as_they_are(execute, service, writes, definition):
+def test_expressions_of_the_service_are_left_as_they_are(execute, client, writes, definition):
     definition["nodes"][0]["parameters"]["options"] = {"responseData": "={{ $json.body.id }}", "at": ["={{ now }}"]}
     definition["nodes"][0]["notes"] = "{% raw %} {{ task.task_id }} {# kept #}"
     outcomes = []
@@ -264,31 +264,31 @@ def test_expressions_of_the_service_are_left_as_they_are(execute, service, write
         outcomes.append(done["outcome"])
     assert outcomes == ["created", "unchanged", "unchanged"]
     assert writes() == ["POST /workflows"]
-    assert service.workflows.get(done["id"]).nodes[0].items() >= definition["nodes"][0].items()
+    assert client.workflows.get(done["id"]).nodes[0].items() >= definition["nodes"][0].items()
 
 
 # ---------------------------------------------------------------- tags
 
 
-def test_tags_are_set_by_name_and_created(execute, service, writes, link, workflow_id):
-    service.tags.create("known")
+def test_tags_are_set_by_name_and_created(execute, client, writes, link, workflow_id):
+    client.tags.create("known")
     writes()
     done = execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=["new", "known", "new"])
     assert (done["tags"], done["changed"]) == (["known", "new"], True)
-    assert {tag.name for tag in service.workflows.list_tags(workflow_id)} == {"known", "new"}
+    assert {tag.name for tag in client.workflows.list_tags(workflow_id)} == {"known", "new"}
     assert writes() == ["POST /tags", f"PUT /workflows/{workflow_id}/tags"]
     again = execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=("known", "new"))
     assert (again["changed"], writes()) == (False, [])
     assert link() == f"/workflow/{workflow_id}"
 
 
-def test_tags_are_replaced_and_removed(execute, service, workflow_id):
+def test_tags_are_replaced_and_removed(execute, client, workflow_id):
     for tags in (["a", "b"], ["b"], []):
         execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=tags)
-        assert {tag.name for tag in service.workflows.list_tags(workflow_id)} == set(tags)
+        assert {tag.name for tag in client.workflows.list_tags(workflow_id)} == set(tags)
 
 
-def test_missing_tags_can_fail_instead(execute, service, writes, workflow_id):
+def test_missing_tags_can_fail_instead(execute, client, writes, workflow_id):
     with pytest.raises(AirflowFailException, match="these tags do not exist: 'a', 'b'; create_missing=True"):
         execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=["b", "a"], create_missing=False)
     assert writes() == []

@@ -1,0 +1,40 @@
+"""Triggers on their way through Airflow's database to a triggerer, and their events on the way back."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger
+
+try:
+    from airflow.sdk.serde import deserialize, serialize
+except ImportError:  # Airflow 2.11
+    from airflow.serialization.serde import deserialize, serialize
+
+Stored = tuple[str, dict[str, Any]]
+
+
+def as_stored(trigger: BaseTrigger) -> Stored:
+    """A trigger as the database holds it: its class path and its arguments, which are JSON."""
+    path, arguments = trigger.serialize()
+    return path, json.loads(json.dumps(serialize(arguments)))
+
+
+def from_stored(path: str, arguments: dict[str, Any]) -> Any:
+    """The trigger as the triggerer makes it of what the database holds."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)(**deserialize(arguments))
+
+
+def revived(trigger: BaseTrigger) -> Any:
+    """The trigger after its way through the database."""
+    return from_stored(*as_stored(trigger))
+
+
+async def first_event(trigger: BaseTrigger) -> Any:
+    """The payload of a trigger's first event, as it arrives at the task."""
+    async for event in trigger.run():
+        return deserialize(serialize(event.payload))
+    raise AssertionError("the trigger ended without an event")

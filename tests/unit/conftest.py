@@ -1,0 +1,21 @@
+"""A client that gives up at once, and a server that answers as each test says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import requests_mock
+
+from .clients import Client
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(retry_deadline=0)
+
+
+@pytest.fixture
+def server() -> Iterator[requests_mock.Mocker]:
+    with requests_mock.Mocker() as mocker:
+        yield mocker
