@@ -159,7 +159,7 @@ class Watch:
     def look(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait goes on."""
         outcome = self._read(client)
-        return self._timed_out() if outcome is None and not self.seconds_left else outcome
+        return self.timed_out() if outcome is None and not self.seconds_left else outcome
 
     def _read(self, client: ServiceClient) -> Outcome | None:
         try:
@@ -201,7 +201,8 @@ class Watch:
             return self._unobservable(f"reading it failed for more than {self._fault_tolerance:g} s, last: {error}")
         return None
 
-    def _timed_out(self) -> Outcome:
+    def timed_out(self) -> Outcome:
+        """The outcome of a wait whose deadline has passed."""
         message = f"execution {self.execution_id} had not ended {self._timeout:g} s after the wait began"
         return Outcome(self.execution_id, "timed_out", message)
 

@@ -106,10 +106,6 @@ class ServiceExecutionTrigger(BaseTrigger):
                 fault_tolerance=self.fault_tolerance,
             )
             poller = poller_for(await config_for(self.service_conn_id), self.poll_interval)
-            with poller.subscription(watch, self.service_conn_id) as found:
-                try:
-                    outcome = await asyncio.wait_for(found, watch.seconds_left)
-                except asyncio.TimeoutError:
-                    outcome = await poller.look(watch)
+            outcome = await poller.wait(watch, self.service_conn_id)
             if outcome is not None:
                 return outcome

@@ -16,7 +16,7 @@ from airflow_provider_service.triggers import polling
 from airflow_provider_service.waiting import Outcome, Watch
 
 from .driving import in_event_loop, looks_at, until, waits_for
-from .polls import CONNECTION, end, poller_threads, requests_made, started
+from .polls import CONNECTION, LIST, end, poller_threads, requests_made, started
 
 
 @in_event_loop
@@ -171,21 +171,41 @@ class BrokenWatch(Watch):
     def look(self, client: ServiceClient) -> Outcome | None:
         raise RuntimeError("nobody has thought of this")
 
+    def failed_to_look(self, error: Exception) -> Outcome | None:
+        raise RuntimeError("nor of this")
+
+
+async def broken_waits(count: int) -> list[asyncio.Task[Outcome | None]]:
+    poller = polling.poller_for(await config_for("service_default"), 0.05)
+    watches = [BrokenWatch(str(number)) for number in range(900, 900 + count)]
+    return [asyncio.create_task(poller.wait(watch, "service_default")) for watch in watches]
+
 
 @in_event_loop
-async def test_a_round_that_breaks_ends_no_wait(
+async def test_a_wait_that_breaks_when_it_looks_ends_no_other(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     [one] = started(simulator, workflow_id, 1)
-    poller = polling.poller_for(await config_for("service_default"), 0.05)
-    with poller.subscription(BrokenWatch("77"), "service_default") as broken:
-        [wait] = waits_for([one])
-        await until(lambda: caplog.text.count("A round of polling failed; the next begins in 0.05 s") >= 2)
-        assert not wait.done()
-        simulator.finish_execution(one)
+    broken, wait = await broken_waits(1), *waits_for([one])
+    await until(lambda: caplog.text.count("The wait for execution 900 could not look") >= 2)
+    assert not wait.done()
+    simulator.finish_execution(one)
 
-        assert (await wait)["verdict"] == "succeeded"
-        assert not broken.done()
+    assert (await wait)["verdict"] == "succeeded"
+    assert not broken[0].done()
+    await end(broken)
+
+
+@in_event_loop
+async def test_waits_that_break_when_lists_fail_starve_no_other(simulator: ServiceSimulator, workflow_id: str) -> None:
+    simulator.inject("status", times=None, path=LIST, status=503)
+    broken, waits = await broken_waits(6), waits_for(started(simulator, workflow_id, 12), fault_tolerance=0.3)
+
+    events = await asyncio.wait_for(asyncio.gather(*waits), 5)
+
+    assert {event["verdict"] for event in events} == {"unobservable"}
+    assert not any(one.done() for one in broken)
+    await end(broken)
 
 
 @pytest.mark.parametrize("waits", [1, 6], ids=["by id", "listed"])
@@ -214,21 +234,6 @@ async def test_a_status_of_a_later_server_keeps_waiting(simulator: ServiceSimula
         [wait] = waits_for([one])
 
         assert (await wait)["verdict"] == "succeeded"
-
-
-@in_event_loop
-async def test_a_slow_read_does_not_hold_up_the_others(simulator: ServiceSimulator, workflow_id: str) -> None:
-    slow, fast, other = started(simulator, workflow_id, 3)
-    simulator.inject("latency", path=f"/executions/{slow}$", seconds=1.0)
-    slow_wait, fast_wait, _ = waits = waits_for([slow, fast, other])
-    simulator.finish_execution(slow)
-    simulator.finish_execution(fast)
-    begin = time.monotonic()
-
-    assert (await fast_wait)["verdict"] == "succeeded"
-    assert time.monotonic() - begin < 0.5
-    assert (await slow_wait)["verdict"] == "succeeded"
-    await end(waits)
 
 
 @in_event_loop

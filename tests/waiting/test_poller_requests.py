@@ -114,6 +114,25 @@ async def test_without_lists_each_is_read_by_id(
     assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
 
 
+@pytest.mark.parametrize("status", [400, 403, 405])
+@in_event_loop
+async def test_lists_that_were_refused_are_tried_again(
+    simulator: ServiceSimulator, workflow_id: str, status: int
+) -> None:
+    simulator.inject("status", times=3, path=LIST, status=status)
+    ids = started(simulator, workflow_id, 12)
+    waits = waits_for(ids)
+    await until(lambda: requests_made(simulator)["read"] >= 12)
+
+    await until(lambda: requests_made(simulator)["list running"] == 2)
+    reads = requests_made(simulator)["read"]
+    assert reads > 12 * 2  # several rounds went by
+    # From then on in every round, and what was still to be read is not.
+    await until(lambda: requests_made(simulator)["list running"] >= 6)
+    assert requests_made(simulator)["read"] <= reads + 12
+    await end(waits)
+
+
 @in_event_loop
 async def test_a_list_that_can_not_be_understood_is_replaced_by_reads(
     simulator: ServiceSimulator, workflow_id: str

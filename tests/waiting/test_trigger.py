@@ -13,6 +13,7 @@ import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waiting import Outcome
+from tests.stored_triggers import first_event, revived
 
 from .driving import (
     OPERATOR_MODES,
@@ -20,10 +21,8 @@ from .driving import (
     TaskInstance,
     Triggerer,
     execution_trigger,
-    first_event,
     in_event_loop,
     looks_at,
-    revived,
     until,
 )
 
