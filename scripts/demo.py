@@ -24,7 +24,6 @@ DAG_FILE = ROOT / "example_dags" / "example_service_main_job.py"
 ROWS = 100
 TABLE = "airflow_example_stock"
 WORKFLOW = "Airflow example: main job"
-DEFAULT_HEADER = "X-SERVICE-API-KEY"
 
 
 @contextlib.contextmanager
@@ -32,7 +31,9 @@ def server() -> Iterator[dict[str, Any]]:
     """The connection of the server that the demo talks to; starts the simulator when none is named."""
     url, key = os.environ.get("SERVICE_URL"), os.environ.get("SERVICE_API_KEY")
     if url and key:
-        header = os.environ.get("SERVICE_API_KEY_HEADER", DEFAULT_HEADER)
+        from airflow_provider_service.client.config import DEFAULT_API_KEY_HEADER
+
+        header = os.environ.get("SERVICE_API_KEY_HEADER", DEFAULT_API_KEY_HEADER)
         yield {"conn_type": "service", "host": url, "password": key, "extra": {"api_key_header": header}}
         return
     if url or key:

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from airflow_provider_service.client import errors, starting
 from airflow_provider_service.client.runs import began_before, list_back
 from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotStartedError
-from airflow_provider_service.client.statuses import FAILED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.runs import RunKey
 
 
 def find_earlier_retry(
-    client: ServiceClient, original: Execution, since: datetime | None, stopped: threading.Event
+    client: ServiceClient, original: Execution, key: RunKey, since: datetime | None, stopped: threading.Event
 ) -> Execution | None:
-    """Find the newest retry of an execution that began since a moment and has not failed.
+    """Find the newest retry of an execution that began since a moment and that an attempt goes on with.
 
     Looks long enough for a call that was on its way when its attempt was killed.
     """
@@ -31,7 +31,7 @@ def find_earlier_retry(
 
     def going_on() -> Execution | None:
         retries = find_retries(client, original)
-        return next((one for one in retries if one.status not in FAILED_STATUSES and not is_older(one)), None)
+        return next((one for one in retries if key.adopts(key.attempt - 1, one.status) and not is_older(one)), None)
 
     return starting.search_for(going_on, starting.SETTLING_SECONDS, stopped)
 
@@ -44,6 +44,8 @@ def find_retries(client: ServiceClient, original: Execution) -> list[Execution]:
 
 class RetryStarter:
     """Starts one retry of an execution.
+
+    ``started_nothing`` says, after an error, that there provably is none.
 
     :param client: the service.
     :param original: the execution to retry.
@@ -66,6 +68,7 @@ class RetryStarter:
         self._load_workflow = load_workflow
         self._timeout = timeout
         self._stopped = stopped
+        self.started_nothing = False
         self._known = frozenset(one.id for one in find_retries(client, original))
 
     def start(self) -> str:
@@ -80,6 +83,7 @@ class RetryStarter:
             answer, found = starting.answer_or_found(self._send, self._search, self._stopped)
         except errors.ServiceApiError as error:
             if error.not_processed:
+                self.started_nothing = True
                 raise
             found = starting.search_for(self._search, starting.SETTLING_SECONDS, self._stopped)
             if found is None:
@@ -101,7 +105,8 @@ class RetryStarter:
         )
 
     def _lost(self, error: errors.ServiceApiError) -> Exception:
-        if keeps_executions(self._client, self._original):
+        self.started_nothing = keeps_executions(self._client, self._original)
+        if self.started_nothing:
             return ServiceRunNotStartedError(f"{error}; no retry of execution {self._original.id} was started")
         return ServiceRunNotFoundError(
             f"{error}; a retry of execution {self._original.id} may have been started, which its workflow does not keep"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from airflow_provider_service.client._client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution
 
 
@@ -31,9 +32,19 @@ def failure_of(execution: Execution) -> Failure:
     return Failure(node, message)
 
 
-def last_output(execution: Execution) -> list[Any]:
-    """The JSON items that the last node put out."""
+def with_data(client: ServiceClient, execution_id: str) -> Execution:
+    """Read an execution with its data, also where that is larger than the service shows unasked."""
+    execution = client.executions.get(execution_id, include_data=True)
+    if not execution.data_too_large_to_display:
+        return execution
+    return client.executions.get(execution_id, include_data=True, ignore_data_size_limit=True)
+
+
+def last_output(execution: Execution) -> list[Any] | None:
+    """The JSON items that the last node put out; None where the data does not show that."""
     runs = _at(execution.data, "resultData", "runData", _last_node(execution) or "")
+    if not runs:
+        return None
     items = _at(runs, -1, "data", "main", 0) or []
     return [item.get("json") for item in items if isinstance(item, dict)]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_service.client import errors, starting
 from airflow_provider_service.client.run_data import starting_items
 from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotStartedError
-from airflow_provider_service.client.statuses import FAILED_STATUSES
+from airflow_provider_service.client.statuses import ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.client.webhooks import WebhookAnswer, WebhookTrigger, is_refusal
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 RUN_KEY_HEADER = "X-Airflow-Run-Key"
 MAX_CALLS = 3
 MAX_PAUSE_SECONDS = 60.0
+MAX_SHOWN_IDS = 5
 # Clocks of Airflow and the service may differ by so much.
 CLOCK_SKEW = timedelta(minutes=10)
 
@@ -37,17 +38,25 @@ CLOCK_SKEW = timedelta(minutes=10)
 class RunKey(NamedTuple):
     """What marks the calls of one task run.
 
-    :param key: the same for all attempts that must not start a second run.
-    :param attempt: grows with every attempt of the task.
+    :param key: the same for all attempts of the task run.
+    :param attempt: grows with every attempt.
+    :param first: the first attempt since another run was asked for, such as by clearing the task.
     """
 
     key: str
     attempt: int
+    first: int = 1
 
     @property
     def header(self) -> str:
         """Value of the header that carries the key."""
         return f"{self.key}.{self.attempt}"
+
+    def adopts(self, made_by: int, status: str) -> bool:
+        """Whether this attempt goes on with an execution that an attempt has made, instead of starting one."""
+        if made_by < self.first:
+            return status not in ENDED_STATUSES
+        return made_by == self.attempt or status not in FAILED_STATUSES
 
 
 class FoundRun(NamedTuple):
@@ -71,11 +80,23 @@ class EarlierRuns(NamedTuple):
         """Whether an execution of an attempt, or of a later one, was found."""
         return any(run.attempt >= attempt for run in self.found)
 
-    def adoptable(self, attempt: int) -> FoundRun | None:
-        """The one that an attempt goes on with: its own, or an earlier attempt's that has not failed."""
-        return next(
-            (run for run in self.found if run.attempt == attempt or run.execution.status not in FAILED_STATUSES), None
-        )
+    def adoptable(self, key: RunKey) -> FoundRun | None:
+        """The newest one that an attempt goes on with."""
+        return next((run for run in self.found if key.adopts(run.attempt, run.execution.status)), None)
+
+    def failed(self, key: RunKey) -> str | None:
+        """The newest one, by id, since another run was asked for, when there is none to go on with."""
+        return next((run.execution.id for run in self.found if run.attempt >= key.first), None)
+
+    def doubt(self, *, all_are_kept: bool) -> str | None:
+        """Why there may be one that was not found; None when there can be none.
+
+        :param all_are_kept: whether the workflow keeps its executions.
+        """
+        if self.unreadable:
+            ids = ", ".join(self.unreadable[:MAX_SHOWN_IDS])
+            return f"executions {ids} do not show what started them, one may be its own"
+        return None if all_are_kept else "the workflow does not keep all its executions"
 
 
 @dataclass(frozen=True)
@@ -187,6 +208,8 @@ def _is_readable(execution: Execution) -> bool:
 class RunStarter:
     """Calls a webhook until it is known which execution the call made.
 
+    ``started_nothing`` says, after an error, that there provably is none.
+
     :param client: the service.
     :param call: what to call.
     :param stopped: set from outside to give up early.
@@ -197,6 +220,7 @@ class RunStarter:
         self._call = call
         self._stopped = stopped
         self._since = datetime.now(timezone.utc) - CLOCK_SKEW
+        self.started_nothing = False
 
     def start(self) -> str:
         """Start the run and return its execution id. Repeats the call only when no execution of it exists.
@@ -219,6 +243,7 @@ class RunStarter:
                     return self._known_from(answer)
             if found is not None:
                 return found
+        self.started_nothing = True
         raise ServiceRunNotStartedError(
             f"{MAX_CALLS} calls of webhook {self._call.trigger.path!r} made no execution; nothing was started"
         )
@@ -240,25 +265,42 @@ class RunStarter:
             headers={**call.headers, RUN_KEY_HEADER: call.key.header},
             payload=call.payload,
             timeout=call.timeout,
+            stopped=self._stopped,
         )
 
     def _found_in_spite_of(self, error: errors.ServiceApiError) -> str | None:
         """Look for the execution of a call that failed; None when there is none, and the call may be repeated."""
         if is_refusal(error):
+            self.started_nothing = True
             raise error
         found = starting.search_for(self._search, starting.SETTLING_SECONDS, self._stopped)
-        if found is None and error.not_processed:
+        if found is not None:
+            return found
+        if error.not_processed:
+            self.started_nothing = True
             raise error
-        if found is None and not self._call.is_kept:
-            raise ServiceRunNotFoundError(f"{error}; the workflow keeps no executions to look for") from error
-        return found
+        call = self._call
+        doubt = _runs(self._client, call.workflow_id, call.key, self._since).doubt(all_are_kept=call.is_kept)
+        if doubt is not None:
+            raise ServiceRunNotFoundError(f"{error}; it may have run the workflow: {doubt}") from error
+        if isinstance(error, errors.ServiceTimeoutError):
+            # All the time that the task has is over.
+            self.started_nothing = True
+            raise ServiceRunNotStartedError(f"{error}; nothing was started") from error
+        return None
 
     def _known_from(self, answer: WebhookAnswer) -> str:
         named = answer.body.get("executionId") if isinstance(answer.body, dict) else None
         claim = self._judge(str(named)) if _is_id(named) else _Claim.FALSE
         if claim is _Claim.PROVEN:
             return str(named)
-        found = starting.search_for(self._search, claim.patience, self._stopped)
+        try:
+            found = starting.search_for(self._search, claim.patience, self._stopped)
+        except errors.ServiceApiError as error:
+            if claim is _Claim.FALSE:
+                raise
+            log.warning("Execution %s, which the webhook named, was not checked: %s", named, error)
+            return str(named)
         if found is not None:
             return found
         if claim is not _Claim.FALSE:
@@ -275,6 +317,9 @@ class RunStarter:
             execution = self._client.executions.get(execution_id, include_data=True)
         except errors.ServiceNotFoundError:
             return _Claim.DOUBTFUL if self._call.is_kept else _Claim.LIKELY
+        except errors.ServiceApiError as error:
+            log.warning("Execution %s, which the webhook named, can not be read: %s", execution_id, error)
+            return _Claim.LIKELY
         if execution.workflow_id == self._call.workflow_id:
             if _attempt_of(execution, self._call.key) == self._call.key.attempt:
                 return _Claim.PROVEN
@@ -287,7 +332,7 @@ class _Claim(Enum):
     """Whether an execution that an answer names is the one that the call made."""
 
     PROVEN = "it carries the run key"
-    LIKELY = "its data is hidden, or it was not kept"
+    LIKELY = "it can not be read, its data is hidden, or it was not kept"
     DOUBTFUL = "it is not there, although its workflow keeps its executions"
     FALSE = "it is another, or the answer names none"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -16,7 +17,16 @@ from urllib.parse import quote, urljoin, urlsplit
 import requests
 from pydantic_core import to_jsonable_python
 from requests.adapters import HTTPAdapter
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_before_delay, wait_random_exponential
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_any,
+    stop_before_delay,
+    stop_when_event_set,
+    wait_random_exponential,
+)
 
 from airflow_provider_service.client import answers, webhooks
 from airflow_provider_service.client.config import ServiceConfig
@@ -48,9 +58,10 @@ _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
 
 class _SameOriginSession(requests.Session):
-    """A session that follows redirects of reads within one origin only.
+    """A session that follows redirects of the API's reads within one origin only.
 
     ``requests`` drops only ``Authorization`` on the way to another host; the key travels in a header of its own.
+    A webhook's redirect is its workflow's answer, and would run what it leads to.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -62,7 +73,8 @@ class _SameOriginSession(requests.Session):
         if target is None:
             return None
         absolute = urljoin(resp.url, target)
-        if resp.request.method == "GET" and _origin(absolute) == _origin(resp.url):
+        is_read = resp.request.method == "GET" and self._config.api_key_header in resp.request.headers
+        if is_read and _origin(absolute) == _origin(resp.url):
             return target
         resp.close()
         address = answers.masked(absolute.partition("?")[0], self._config.api_key.get_secret_value())
@@ -91,7 +103,8 @@ class Transport:
         self.config = config
         self._key = config.api_key.get_secret_value()
         self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
-        self._retrying_webhooks = _retrying(False, min(config.retry_deadline, WEBHOOK_LIVE_SECONDS), sleep)
+        self._webhook_seconds = min(config.retry_deadline, WEBHOOK_LIVE_SECONDS)
+        self._retrying_webhooks = _retrying(False, self._webhook_seconds, sleep)
         self._last_use = 0.0
         self._session = _SameOriginSession(config)
         adapter = HTTPAdapter(pool_connections=4, pool_maxsize=32)
@@ -148,7 +161,14 @@ class Transport:
         return self._retrying[repeatable](send)
 
     def call_webhook(
-        self, method: str, path: str, *, headers: Mapping[str, str], payload: Any, timeout: float
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        payload: Any,
+        timeout: float,
+        stopped: threading.Event | None = None,
     ) -> WebhookAnswer:
         """Call a production webhook, without the key; repeat it only while nothing ran.
 
@@ -157,6 +177,7 @@ class Transport:
         :param headers: further headers.
         :param payload: JSON body; query parameters where the method has no body.
         :param timeout: seconds to wait for the answer.
+        :param stopped: set from outside to call no more.
         :returns: what the workflow, or the service for it, answered.
         :raises ServiceWebhookNotLiveError: the webhook is not there.
         :raises ServiceWebhookRefusedError: wrong authentication, method or body.
@@ -179,7 +200,11 @@ class Transport:
             self._drop_stale_connections()
             return webhooks.read_answer(self._answer(request, target, timeout), method, target)
 
-        return self._retrying_webhooks(send)
+        retrying = self._retrying_webhooks
+        if stopped is not None:
+            stop = stop_any(stop_before_delay(self._webhook_seconds), stop_when_event_set(stopped))
+            retrying = retrying.copy(sleep=sleep_using_event(stopped), stop=stop)
+        return retrying(send)
 
     def probe(self, path: str) -> int | None:
         """Ask for a page of the server outside the API, without the key.

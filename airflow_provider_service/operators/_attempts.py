@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -15,8 +15,21 @@ if TYPE_CHECKING:
 STATE_KEY = "service_execution"
 
 
+class Kept(NamedTuple):
+    """What Airflow keeps of an attempt.
+
+    :param attempt: its number.
+    :param execution_id: the execution that it waits for; None when it was about to start one.
+    :param workflow_id: the execution's workflow.
+    """
+
+    attempt: int
+    execution_id: str | None = None
+    workflow_id: str = ""
+
+
 class Attempt:
-    """One attempt of a task run. A cleared task is another task run, unless it was cleared while it ran.
+    """One attempt of a task run. Clearing a task asks for another execution, unless the last one still goes on.
 
     :param context: of the task.
     """
@@ -26,42 +39,62 @@ class Attempt:
 
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
-        # Clearing raises the highest number allowed, retrying does not.
-        first = max(1, (ti.max_tries or 0) - (context["task"].retries or 0) + 1)
         # The start tells apart the deployments of Airflow that share the service.
-        parts = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index, first, start.isoformat() if start else None)
-        self.key: RunKey = RunKey(uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(parts)).hex, ti.try_number)
-        self.is_first = ti.try_number <= first
+        parts = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index, start.isoformat() if start else None)
+        key = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(parts)).hex
+        self.key: RunKey = RunKey(key, ti.try_number, _first_attempt(ti, context["task"].retries or 0))
         #: A moment before the first attempt began.
         self.since: datetime | None = start - CLOCK_SKEW if start else None
         # Airflow 3.3 and newer.
         self._store: Any = context.get("task_state_store")
+        self._before: Any = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no attempt came before."""
+        return self.key.attempt == 1
 
     def note_call(self) -> None:
         """Note that this attempt is about to start an execution."""
-        self._keep(None)
+        if self._store is not None:
+            self._before = self._store.get(STATE_KEY)
+            self._keep(Kept(self.key.attempt))
 
-    def remember(self, execution_id: str) -> None:
+    def take_back(self) -> None:
+        """Take the note of the call back: it provably started nothing."""
+        if self._store is None:
+            return
+        if self._before is None:
+            self._store.delete(STATE_KEY)
+        else:
+            self._store.set(STATE_KEY, self._before)
+
+    def remember(self, execution_id: str, workflow_id: str) -> None:
         """Keep the execution where a later attempt finds it without a search."""
-        self._keep(execution_id)
+        self._keep(Kept(self.key.attempt, execution_id, workflow_id))
 
-    def recalled(self) -> str | None:
-        """The execution that an attempt of this task run has kept."""
-        kept = self._kept()
-        return kept.get("execution_id") if kept else None
+    def recalled(self) -> Kept | None:
+        """What an attempt of this task run has kept."""
+        kept = self._store.get(STATE_KEY) if self._store is not None else None
+        if not isinstance(kept, dict) or kept.get("key") != self.key.key:
+            return None
+        return Kept(kept["attempt"], kept["execution_id"], kept["workflow_id"])
 
     @property
     def may_have_started_unseen(self) -> bool:
         """Whether an earlier attempt may have started an execution without learning which."""
         if self._store is None:
-            return not self.is_first
-        kept = self._kept()
-        return kept is not None and kept.get("execution_id") is None
+            return self.key.attempt > self.key.first
+        kept = self.recalled()
+        return kept is not None and kept.execution_id is None and kept.attempt >= self.key.first
 
-    def _keep(self, execution_id: str | None) -> None:
+    def _keep(self, kept: Kept) -> None:
         if self._store is not None:
-            self._store.set(STATE_KEY, {"execution_id": execution_id, "key": self.key.key})
+            self._store.set(STATE_KEY, {"key": self.key.key, **kept._asdict()})
 
-    def _kept(self) -> dict[str, Any] | None:
-        kept = self._store.get(STATE_KEY) if self._store is not None else None
-        return kept if isinstance(kept, dict) and kept.get("key") == self.key.key else None
+
+def _first_attempt(ti: Any, retries: int) -> int:
+    # Clearing raises the highest number allowed to the attempts so far and all retries anew.
+    first = max(1, (ti.max_tries or 0) - retries + 1)
+    # Later than this attempt it can only be where the DAG's retries were lowered since.
+    return first if first <= ti.try_number else 1

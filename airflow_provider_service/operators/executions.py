@@ -22,12 +22,12 @@ from airflow_provider_service.operators._base import (
     fail,
     read_count,
     read_moment,
-    read_seconds,
     refuse,
     require,
     require_choice,
     require_flag,
 )
+from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ _STOPPABLE = ("queued", "running", "waiting")
 _MAX_IDS_IN_XCOM = 100
 
 
-class ServiceRetryExecutionOperator(ServiceWaitingOperator):
+class ServiceRetryExecutionOperator(ServiceStartingOperator):
     """Run an execution again, and wait until the new one has ended. Safe to repeat.
 
     One task run makes one retry. A later attempt goes on with a retry of the same execution that began since the DAG
-    run did, unless it failed. Clearing the task asks for another retry.
+    run did, unless it failed. Clearing the task asks for another retry. The service does not say who asked for a
+    retry: let no two tasks retry the same execution at the same time.
 
     :param execution_id: an execution that failed, crashed or was canceled.
     :param load_workflow: run the current workflow instead of the one that was saved with the execution.
@@ -54,7 +55,7 @@ class ServiceRetryExecutionOperator(ServiceWaitingOperator):
         execution; without ``wait_for_completion`` only ids and address.
     """
 
-    template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
+    template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")
 
     def __init__(self, *, execution_id: str | int, load_workflow: bool | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -78,98 +79,101 @@ class ServiceRetryExecutionOperator(ServiceWaitingOperator):
         from airflow_provider_service.client.retries import keeps_executions
         from airflow_provider_service.client.starting import ServiceRunNotFoundError
 
-        earlier = self._kept_run(attempt)
-        if earlier is None and not attempt.is_first:
-            earlier = self._earlier_retry(attempt, original)
-        if earlier is not None or attempt.is_first:
-            return earlier
-        if attempt.may_have_started_unseen and not keeps_executions(self.hook.client, original):
+        if attempt.is_first:
+            return None
+        earlier = self._earlier_retry(attempt, original)
+        if earlier is None and attempt.may_have_started_unseen and not keeps_executions(self.hook.client, original):
             raise ServiceRunNotFoundError(
                 f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
                 "executions"
             )
-        return None
+        return earlier
 
 
-class ServiceStopExecutionOperator(ServiceBaseOperator):
+class ServiceStopExecutionOperator(ServiceWaitingOperator):
     """Stop an execution that is queued, running or waiting. Safe to repeat: one that has ended stays as it is.
+
+    The service ends it at once, as a rule; the task waits until it has.
 
     :param execution_id: the execution.
     :param if_missing: what to do when it does not exist: ``"fail"`` or ``"ignore"``.
-    :param wait_for_completion: wait until it has really ended; the service ends it at once, as a rule.
     :param poll_interval: seconds between two looks; 1 by default.
     :param timeout: seconds after which the task fails when it has not ended; 60 by default.
     :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None for a missing one, ``stopped``
         tells whether this call ended it.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "execution_id")
-    operator_extra_links = (ServiceExecutionLink(),)
+    template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
 
     def __init__(
         self,
         *,
         execution_id: str | int,
         if_missing: Literal["fail", "ignore"] = "fail",
-        wait_for_completion: bool = True,
         poll_interval: float = 1.0,
         timeout: float = 60.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        # One that is gone has ended.
+        super().__init__(poll_interval=poll_interval, timeout=timeout, on_vanished="succeed", **kwargs)
         self.execution_id = execution_id
         self.if_missing = if_missing
-        self.wait_for_completion = wait_for_completion
-        self.poll_interval = poll_interval
-        self.timeout = timeout
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Stop the execution and return its state."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
 
         require_choice("if_missing", self.if_missing, ("fail", "ignore"))
-        require_flag("wait_for_completion", self.wait_for_completion)
-        self.poll_interval = read_seconds("poll_interval", self.poll_interval)
-        self.timeout = read_seconds("timeout", self.timeout)
+        self.check_how_to_wait()
+        deadline = time.time() + self.timeout
+        stopped = False
         try:
-            return self._stop(context)
+            stopped = self._stop()
+            # The answer to a stop names neither the execution nor its workflow.
+            execution = self.hook.executions.get(self.execution_id)
         except ServiceNotFoundError:
-            if self.if_missing == "fail":
+            if self.if_missing == "fail" and not stopped:
                 raise
-            self.log.info("Execution %s does not exist", self.execution_id)
-            return {"execution_id": str(self.execution_id), "status": None, "stopped": False, "url": None}
+            self.log.info("Execution %s does not exist%s", self.execution_id, " any more" if stopped else "")
+            return {"execution_id": str(self.execution_id), "status": None, "stopped": stopped, "url": None}
+        url = self._link(context, execution)
+        if execution.status in ENDED_STATUSES or not self.wait_for_completion:
+            return self._report(execution.id, execution.status, stopped, url)
+        return self._ended(self.wait(execution.id, deadline, stopped=stopped, url=url), stopped, url)
 
-    def _stop(self, context: Context) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> dict[str, Any]:
+        """End the task as the trigger's event says."""
+        from airflow_provider_service.waiting import Outcome
+
+        return self._ended(Outcome.from_event(event), stopped, url)
+
+    def _stop(self) -> bool:
         from airflow_provider_service.client.errors import ServiceConflictError
 
         try:
             self.hook.executions.stop(self.execution_id)
-            stopped = True
         except ServiceConflictError:
-            stopped = False
-        # The answer to a stop names neither the execution nor its workflow.
-        execution = self.hook.executions.get(self.execution_id)
-        url = (
-            self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
-            if execution.workflow_id
-            else None
-        )
-        if self.wait_for_completion:
-            execution = self._ended(execution)
-        what = "was stopped" if stopped else f"had ended as {execution.status!r}"
-        self.log.info("Execution %s %s: %s", execution.id, what, url)
-        return {"execution_id": execution.id, "status": execution.status, "stopped": stopped, "url": url}
+            return False
+        return True
 
-    def _ended(self, execution: Execution) -> Execution:
-        deadline = time.monotonic() + self.timeout
-        while execution.status not in ENDED_STATUSES:
-            require(
-                time.monotonic() < deadline,
-                f"execution {execution.id} was stopped, and is still {execution.status!r} after {self.timeout:g} s",
-            )
-            time.sleep(self.poll_interval)
-            execution = self.hook.executions.get(self.execution_id)
-        return execution
+    def _link(self, context: Context, execution: Execution) -> str | None:
+        if not execution.workflow_id:
+            return None
+        self.link_workflow(context, execution.workflow_id)
+        return self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
+
+    def _ended(self, outcome: Outcome, stopped: bool, url: str | None) -> dict[str, Any]:
+        from airflow_provider_service.waiting import ServiceWaitError
+
+        if outcome.verdict == "unobservable":
+            raise ServiceWaitError(outcome.message)
+        require(outcome.verdict != "timed_out", f"{outcome.message}, although it was stopped")
+        return self._report(outcome.execution_id, outcome.status, stopped, url)
+
+    def _report(self, execution_id: str, status: str | None, stopped: bool, url: str | None) -> dict[str, Any]:
+        what = "was stopped" if stopped else f"had ended as {status!r}"
+        self.log.info("Execution %s %s: %s", execution_id, what, url)
+        return {"execution_id": execution_id, "status": status, "stopped": stopped, "url": url}
 
 
 class _ExecutionsOperator(ServiceBaseOperator):

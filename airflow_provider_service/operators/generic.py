@@ -1,8 +1,9 @@
-"""The operator for every endpoint that has none of its own."""
+"""The operator for every method of the hook that has no operator of its own."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -70,7 +71,7 @@ class ServiceOperator(ServiceBaseOperator):
         require(self.action in methods, f"{self.resource} has no action {self.action!r}; it has {', '.join(methods)}")
         method = methods[self.action]
         # Postponed annotations are texts.
-        if "bytes" in str(inspect.signature(method)):
+        if re.search(r"\bbytes\b", str(inspect.signature(method))):
             fail(
                 f"{self.resource}.{self.action} sends or returns a file, which does not fit in XCom; "
                 f"call ServiceHook().{self.resource}.{self.action} in a @task function instead"

@@ -14,19 +14,20 @@ from airflow_provider_service.operators._base import (
     require_one_of,
 )
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
-from airflow_provider_service.operators._waiting import ServiceWaitingOperator
+from airflow_provider_service.operators._starting import ServiceStartingOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.client.runs import EarlierRuns
     from airflow_provider_service.operators._attempts import Attempt
     from airflow_provider_service.waiting import Outcome
 
 MAX_OUTPUT_BYTES = 48_000
 
 
-class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
+class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     """Run a workflow on its production webhook, and wait until the execution has ended. Safe to repeat.
 
     One task run makes one execution. The call carries a key of the task run; a later attempt looks for the execution
@@ -47,12 +48,12 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         anew (``"new"``), or let the service retry that execution (``"retry_execution"``).
     :param output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
-        ``output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB; without
-        ``wait_for_completion`` only ids and address.
+        ``output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or not shown;
+        without ``wait_for_completion`` only ids and address.
     """
 
     template_fields: Sequence[str] = (
-        *ServiceWaitingOperator.template_fields,
+        *ServiceStartingOperator.template_fields,
         "workflow_id",
         "workflow_name",
         "payload",
@@ -105,9 +106,12 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
         if outcome.status is None:
             return {"output": None}
         from airflow_provider_service.client.redaction import redacted
-        from airflow_provider_service.client.run_data import last_output
+        from airflow_provider_service.client.run_data import last_output, with_data
 
-        items = last_output(self.hook.executions.get(outcome.execution_id, include_data=True))
+        items = last_output(with_data(self.hook.client, outcome.execution_id))
+        if items is None:
+            self.log.warning("Execution %s does not show what its last node put out", outcome.execution_id)
+            return {"output": None}
         # A workflow that passes its input on puts out the headers of the call.
         items = redacted(items, self._secrets())
         size = len(json.dumps(items))
@@ -128,33 +132,29 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceWaitingOperator):
     def _earlier(self, attempt: Attempt, workflow: Workflow) -> str | None:
         """The execution that this attempt is to go on with instead of starting one."""
         from airflow_provider_service.client.runs import find_earlier_runs
+        from airflow_provider_service.client.starting import ServiceRunNotFoundError
 
-        kept = self._kept_run(attempt)
-        if kept is not None or attempt.is_first:
-            return kept
+        if attempt.is_first:
+            return None
         runs = find_earlier_runs(self.hook.client, workflow.id, attempt.key, attempt.since, self._killed)
-        run = runs.adoptable(attempt.key.attempt)
+        run = runs.adoptable(attempt.key)
         if run is not None:
             self.log.info("Going on with execution %s, which attempt %d started", run.execution.id, run.attempt)
             return run.execution.id
         if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
-            self._refuse_doubt(workflow, runs.unreadable)
-        failed_id = runs.found[0].execution.id if runs.found else attempt.recalled()
-        if failed_id is None or self.on_retry == "new":
+            doubt = runs.doubt(all_are_kept=workflow.keeps_executions)
+            if doubt is not None:
+                about = f"workflow {workflow.id} ({workflow.name})"
+                raise ServiceRunNotFoundError(f"an earlier attempt may have run {about}: {doubt}")
+        return self._retry_of_failed(attempt, runs) if self.on_retry == "retry_execution" else None
+
+    def _retry_of_failed(self, attempt: Attempt, runs: EarlierRuns) -> str | None:
+        kept = attempt.recalled()
+        failed_id = runs.failed(attempt.key) or (kept.execution_id if kept else None)
+        if failed_id is None:
             return None
         failed = self.hook.executions.get(failed_id)
         return self._earlier_retry(attempt, failed) or self._retry(attempt, failed)
-
-    def _refuse_doubt(self, workflow: Workflow, unreadable: list[str]) -> None:
-        from airflow_provider_service.client.starting import ServiceRunNotFoundError
-
-        about = f"an earlier attempt may have run workflow {workflow.id} ({workflow.name})"
-        if unreadable:
-            raise ServiceRunNotFoundError(
-                f"{about}: executions {', '.join(unreadable[:5])} do not show what started them, one may be its own"
-            )
-        if not workflow.keeps_executions:
-            raise ServiceRunNotFoundError(f"{about}, which does not keep all its executions")
 
     def _run(self, attempt: Attempt, workflow: Workflow) -> str:
         from airflow_provider_service.client.runs import RunCall, RunStarter

@@ -15,13 +15,14 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 
 from airflow_provider_service.client import starting
 from airflow_provider_service.client.runs import RUN_KEY_HEADER, RunKey
+from airflow_provider_service.client.webhooks import ServiceWebhookNotLiveError
 from airflow_provider_service.operators._attempts import Attempt
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waiting import ServiceExecutionFailedError, ServiceWaitError
 
-from .conftest import MakeRun
+from .conftest import MakeRun, connect
 from .task_run import StateStore, TaskRun
-from .workflows import DONE, FAIL, WITH_ID, calls, held, put, statuses, wait, webhook
+from .workflows import DONE, FAIL, WITH_ID, calls, held, put, set_live, statuses, wait, webhook
 
 
 class CutOffError(Exception):
@@ -198,6 +199,43 @@ def test_a_task_cleared_while_it_ran_goes_on(task_run: MakeRun, simulator: Servi
     assert [run.attempt(number)["execution_id"] for number in (1, 2)] == ["1", "1"]
 
 
+@pytest.mark.parametrize("retries", [2, 3])
+def test_retries_that_were_lowered_since_are_no_new_order(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, retries: int
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
+    run = task_run(workflow_id=workflow_id, store=store)
+    run.retries = run.max_tries = 4
+    cut_off(run)
+    run.retries = retries
+    assert run.whole_attempt(2)["execution_id"] == "1"
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 1)
+
+
+def test_a_cleared_task_goes_on_with_what_still_runs(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
+    run = task_run(workflow_id=workflow_id, store=store)
+    cut_off(run)
+    run.max_tries = 1 + run.retries
+    assert run.whole_attempt(2)["execution_id"] == "1"
+    assert calls(simulator) == 1
+
+
+def test_a_refused_call_leaves_no_doubt(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 0.2})
+    workflow_id = put(simulator, webhook(), DONE, saveDataErrorExecution="none")
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"))
+    set_live(simulator, workflow_id, False)
+    with pytest.raises(ServiceWebhookNotLiveError):
+        run.attempt(1)
+    set_live(simulator, workflow_id, True)
+    assert run.attempt(2)["status"] == "success"
+
+
 def test_mapped_tasks_and_deployments_have_runs_of_their_own(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     began = datetime.now(timezone.utc)
@@ -342,5 +380,5 @@ def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: Servic
     path = tmp_path / "state.json"
     task_run(workflow_id=put(simulator, webhook(), DONE), store=StateStore(path)).attempt(1)
     [kept] = json.loads(path.read_text()).values()
-    assert kept.keys() == {"execution_id", "key"}
-    assert kept["execution_id"] == "1"
+    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id"}
+    assert (kept["attempt"], kept["execution_id"]) == (1, "1")

@@ -15,9 +15,9 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
-from .conftest import MakeRun
+from .conftest import MakeRun, connect
 from .task_run import TaskRun
-from .workflows import DONE, calls, held, put, statuses, wait, webhook
+from .workflows import DONE, calls, held, put, set_live, statuses, wait, webhook
 
 
 def eventually(holds: Callable[[], Any], seconds: float = 5.0) -> Any:
@@ -98,6 +98,18 @@ def test_before_the_call(task_run: MakeRun, killed: Killed, simulator: ServiceSi
     simulator.inject("latency", seconds=0.3, path="/workflows/")
     killed(task_run(workflow_id=workflow_id), lambda: simulator.requests)
     assert (calls(simulator), held(simulator, workflow_id)) == (0, [])
+
+
+def test_while_the_webhook_is_not_live_yet(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, killed: Killed, simulator: ServiceSimulator
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    set_live(simulator, workflow_id, False)
+    killed(task_run(workflow_id=workflow_id), lambda: calls(simulator) == 2)
+    set_live(simulator, workflow_id, True)
+    time.sleep(2.5)  # the next call was to come by then
+    assert held(simulator, workflow_id) == []
 
 
 @pytest.mark.parametrize("wait_for_completion", [True, False])

@@ -13,7 +13,7 @@ from airflow_provider_service.operators.run_workflow import MAX_OUTPUT_BYTES
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun
-from .workflows import DONE, answers_as, put, puts_out, wait, webhook
+from .workflows import DONE, WITH_ID, answers_as, put, puts_out, wait, webhook
 
 
 def test_the_items_of_the_last_node(make_run: MakeRun, simulator: ServiceSimulator) -> None:
@@ -35,6 +35,12 @@ def test_the_limit_counts_bytes_as_they_are_stored(task_run: MakeRun, simulator:
         for count in (letters, letters + 1)
     ]
     assert outputs == [[{"text": letter * letters}], None]
+
+
+def test_output_that_is_not_shown_is_none(redacting: None, task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), puts_out('={{ {"sum": 3} }}'))
+    done = task_run(workflow_id=workflow_id, output="last_node").attempt(1)
+    assert (done["status"], done["output"]) == ("success", None)
 
 
 SECRET = "Bearer token-of-the-hook"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from airflow_provider_service.client.starting import ServiceRunNotStartedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator, ServiceStopExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waiting import ServiceExecutionFailedError
+from tests.stored_triggers import as_stored
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore
@@ -141,6 +143,29 @@ def test_an_attempt_goes_on_with_a_kept_retry(
     assert run.whole_attempt(2)["execution_id"] == "2"
 
 
+def test_a_kept_retry_does_not_need_the_original(
+    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    _, original = failed(simulator, wait(0.5))
+    store = StateStore(tmp_path / "state.json")
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original, store=store, deferrable=True)
+    with pytest.raises(TaskDeferred):
+        run.attempt(1)
+    simulator.forget_execution(original)
+    assert run.whole_attempt(2)["execution_id"] == "2"
+
+
+def test_a_cleared_task_asks_for_another_retry(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id, original = failed(simulator)
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original, store=store)
+    assert run.attempt(1)["execution_id"] == "2"
+    run.max_tries = 1 + run.retries
+    assert run.attempt(2)["execution_id"] == "3"
+    assert statuses(simulator, workflow_id) == ["error", "success", "success"]
+
+
 def test_a_retry_that_failed_is_followed_by_another(
     retry_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
@@ -166,7 +191,7 @@ def test_the_current_workflow_instead_of_the_saved_one(task_run: MakeRun, simula
     nodes = [webhook(), DONE]
     links = {"Webhook": {"main": [[{"node": "Done", "type": "main", "index": 0}]]}}
     body = {"nodes": nodes, "connections": links}
-    simulator._in_loop(lambda: simulator.state.workflows.update(workflow, body))
+    simulator.in_loop(lambda: simulator.state.workflows.update(workflow, body))
     run = task_run(ServiceRetryExecutionOperator, execution_id=original, load_workflow=True)
     assert run.attempt(1)["status"] == "success"
 
@@ -196,6 +221,32 @@ def test_a_stop_waits_for_the_end(task_run: MakeRun, simulator: ServiceSimulator
     stop = {"execution_id": execution_id, "poll_interval": 0.05}
     early = task_run(ServiceStopExecutionOperator, **stop, wait_for_completion=False).attempt(1)
     assert (early["status"], early["stopped"]) == ("running", False)
-    with pytest.raises(AirflowFailException, match=r"was stopped, and is still 'running' after 0.1 s"):
+    with pytest.raises(
+        AirflowFailException, match=r"had not ended 0\.1 s after the wait began, although it was stopped"
+    ):
         task_run(ServiceStopExecutionOperator, **{**stop, "timeout": 0.1}).attempt(1)
     assert task_run(ServiceStopExecutionOperator, **{**stop, "timeout": 5}).attempt(1)["status"] == "success"
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_stop_waits_where_it_is_asked_to(task_run: MakeRun, simulator: ServiceSimulator, deferrable: bool) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.4), DONE)
+    execution_id = task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)["execution_id"]
+    # The service says that it is over, and lets it run on for a while.
+    simulator.inject("status", status=409, path="/stop$", times=None)
+    stop = task_run(ServiceStopExecutionOperator, execution_id=execution_id, deferrable=deferrable)
+    if deferrable:
+        with pytest.raises(TaskDeferred) as deferred:
+            stop.attempt(1)
+        assert not as_stored(deferred.value.trigger)[1]["cancel_on_kill"]
+    done = stop.whole_attempt(1)
+    page = f"{simulator.base_url}/workflow/{workflow_id}/executions/{execution_id}"
+    assert done == {"execution_id": execution_id, "status": "success", "stopped": False, "url": page}
+
+
+def test_one_that_is_gone_once_it_was_stopped_counts_as_stopped(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    execution_id = task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)["execution_id"]
+    simulator.inject("status", status=404, path=f"/executions/{execution_id}$")
+    stop = task_run(ServiceStopExecutionOperator, execution_id=execution_id, if_missing="ignore")
+    assert stop.attempt(1) == {"execution_id": execution_id, "status": None, "stopped": True, "url": None}

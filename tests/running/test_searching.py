@@ -115,7 +115,7 @@ def test_what_an_attempt_goes_on_with(
 ) -> None:
     listed = [execution(number, f"k.{number}", status=status) for number, status in enumerate(statuses, 1)]
     answer(server, *reversed(listed))
-    run = search(client).adoptable(attempt)
+    run = search(client).adoptable(RunKey("k", attempt))
     assert (run and run.execution.id) == adopted
 
 

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 from airflow_provider_service.client.starting import ServiceRunNotStartedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waiting import ServiceExecutionFailedError
+from airflow_provider_service.waiting import ServiceExecutionFailedError, ServiceWaitError
 
 from .conftest import MakeRun, connect
 from .workflows import (
@@ -249,17 +249,9 @@ def test_a_lost_answer_of_one_that_is_not_kept_is_not_called_again(
 ) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), DONE, saveDataSuccessExecution="none")
     simulator.inject("drop", path="^/webhook/", after_processing=True)
-    with pytest.raises(AirflowFailException, match="the workflow keeps no executions to look for"):
+    with pytest.raises(AirflowFailException, match="may have run the workflow: the workflow does not keep all"):
         task_run(workflow_id=workflow_id).attempt(1)
     assert calls(simulator) == 1
-
-
-@pytest.fixture
-def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that shows no data of executions."""
-    from airflow_provider_service.simulator.routes import executions
-
-    monkeypatch.setattr(executions, "execution_data", lambda execution: {"resultData": {"runData": {}}})
 
 
 def test_redacted_data(redacting: None, task_run: MakeRun, simulator: ServiceSimulator) -> None:
@@ -269,6 +261,53 @@ def test_redacted_data(redacting: None, task_run: MakeRun, simulator: ServiceSim
     with pytest.raises(AirflowFailException, match="or its data is redacted"):
         task_run(workflow_id=unnamed, map_index=2).attempt(1)
     assert calls(simulator) == 2
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [[webhook(), DONE], [webhook(mode="lastNode"), wait(0.2), DONE], [webhook(mode="responseNode"), respond(), DONE]],
+    ids=["at once", "at the end", "by a node"],
+)
+@pytest.mark.parametrize("fault", [{"kind": "drop"}, {"kind": "status", "status": 504}], ids=["drop", "504"])
+def test_a_lost_answer_where_the_data_is_hidden_is_not_called_again(
+    redacting: None, task_run: MakeRun, simulator: ServiceSimulator, fault: dict[str, Any], nodes: list[dict[str, Any]]
+) -> None:
+    workflow_id = put(simulator, *nodes)
+    simulator.inject(**fault, path="^/webhook/", after_processing=True)
+    with pytest.raises(AirflowFailException, match=r"executions 1 do not show what started them.*clear the task"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 1)
+
+
+def test_a_call_without_an_answer_in_time_where_the_data_is_hidden_is_not_repeated(
+    redacting: None, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
+    with pytest.raises(AirflowFailException, match="do not show what started them"):
+        task_run(workflow_id=workflow_id, timeout=0.4).attempt(1)
+    assert calls(simulator) == 1
+
+
+@pytest.mark.parametrize("lists", [True, False], ids=["lists", "no lists"])
+def test_an_id_in_the_answer_counts_although_it_can_not_be_checked(
+    task_run: MakeRun, simulator: ServiceSimulator, lists: bool
+) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(30), DONE)
+    simulator.inject("status", status=403, path="/executions/1$", times=None)
+    if not lists:
+        simulator.inject("status", status=403, path="/executions$", times=None)
+    run = task_run(workflow_id=workflow_id)
+    with pytest.raises(ServiceWaitError, match="execution 1 could not be observed, it may still be running"):
+        run.attempt(1)
+    assert run.pushed["execution_id"] == "1"
+
+
+def test_a_redirect_of_a_webhook_is_not_followed(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    other = put(simulator, webhook("other", httpMethod="GET"), DONE)
+    away = respond(302, headers={"Location": f"{simulator.base_url}/webhook/other"})
+    workflow_id = put(simulator, webhook(httpMethod="GET", mode="responseNode"), away, DONE)
+    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    assert (statuses(simulator, workflow_id), held(simulator, other)) == (["success"], [])
 
 
 def test_a_template_and_a_name(task_run: MakeRun, simulator: ServiceSimulator) -> None:
