@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_service.client.statuses import ENDED_STATUSES
-from airflow_provider_service.triggers.endings import Cursor, Snapshot, look
+from airflow_provider_service.triggers.endings import Cursor, Snapshot
+from airflow_provider_service.triggers.event_poll import EventPoll, Look, until_it_works
 from airflow_provider_service.waiting import judge
-
-if TYPE_CHECKING:
-    from airflow_provider_service.client import ServiceConfig
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+# At its end a triggerer waits for what is under way, yet may get no answer any more.
+WRITE_SECONDS = 5.0
 
 
 class ServiceExecutionEventTrigger(BaseEventTrigger):
     """Fires whenever an execution of a workflow has ended; for an ``AssetWatcher``.
 
-    The watch begins with its first look: what ended before is not told. On Airflow 3.3 and newer a restart goes on
-    where it was, and watchers of the same connection and interval share one poll; before, it begins anew. So it does
-    where several assets have the same watcher, since Airflow keeps no state for those. An event is told once, unless
-    the triggerer dies in the moment between an event and the note of it.
+    The watch begins with its first look: what ended before is not told. Watchers of the same connection and interval
+    share one poll on Airflow 3.3 and newer; before, each has its own.
+
+    After a restart a watcher goes on where it was on Airflow 3.3 and newer, and no end is missed, whatever the
+    triggerer died of: it notes an event only once Airflow's database holds it. If a triggerer dies or stops within
+    about two seconds after an event, that event may be told again: ``execution_id`` and ``status`` are the same then.
+    At any other time each end is told once. The watch begins anew, as if it were new:
+
+    - before Airflow 3.3, and where several assets have the same watcher, since Airflow keeps no state for those;
+    - when ``workflow_id``, ``statuses``, the connection or its address changes;
+    - when the executions that it has seen are not there any more, because the service has another database.
+
+    Workflows must save the executions whose ends are to be told.
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``.
 
@@ -70,7 +78,8 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll alone, where Airflow shares no streams."""
-        async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
+        poll = EventPoll(self.serialize()[1])
+        async for event in self.filter_shared_stream(look async for look, _ in poll.open_stream()):
             yield event
 
     def shared_stream_key(self) -> Hashable:
@@ -78,97 +87,91 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         return (type(self).__qualname__, self.service_conn_id, self.poll_interval)
 
     @classmethod
-    async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Snapshot]:
-        """Look at the executions of all workflows, again and again."""
-        cursor = None
-        while True:
-            snapshot = await _until_it_works(partial(_look, kwargs["service_conn_id"], cursor), kwargs["poll_interval"])
-            yield snapshot
-            if cursor is None:
-                cursor = Cursor.beginning(snapshot)
+    def create_shared_stream_producer(cls, kwargs: dict[str, Any]) -> EventPoll:
+        """Look at the executions of all workflows; Airflow calls this once for all that share a poll."""
+        return EventPoll(kwargs)
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look]) -> AsyncIterator[TriggerEvent]:
+        """Tell the endings of this trigger's workflow."""
+        store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key)
+        cursor, is_caught_up = await until_it_works(store.read, self.poll_interval), False
+        async for look in shared_stream:
+            if cursor is None or cursor.base_url != look.snapshot.base_url:
+                cursor, is_caught_up = self._beginning(look, cursor), True
             else:
-                for execution in snapshot.ended:
+                try:
+                    snapshot = await self._seen(look, cursor, is_caught_up)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it may be mended until the next look
+                    log.error(
+                        "The watch of workflow %s is interrupted until the next look: %s", self.workflow_id, error
+                    )
+                    continue
+                is_caught_up = True
+                for execution in cursor.untold(snapshot):
+                    outcome = judge(execution, snapshot.base_url) if execution.status in self.statuses else None
+                    if outcome:
+                        yield TriggerEvent(outcome.to_xcom())
                     cursor.tell(execution)
                 cursor.advance(snapshot)
-            await asyncio.sleep(kwargs["poll_interval"])
+            store.write_once_persisted(cursor, look)
 
-    async def filter_shared_stream(self, shared_stream: AsyncIterator[Snapshot]) -> AsyncIterator[TriggerEvent]:
-        """Tell the endings of this trigger's workflow."""
-        store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key, self.poll_interval)
-        cursor, is_caught_up = await store.read(), False
-        async for everything in shared_stream:
-            snapshot = everything.of_workflow(self.workflow_id)
-            if cursor is None:
-                cursor = Cursor.beginning(snapshot)
-            elif not is_caught_up:
-                # The shared poll began with its own first subscriber, which may be later than the kept cursor.
-                own_look = partial(_look, self.service_conn_id, cursor, self.workflow_id)
-                snapshot = await _until_it_works(own_look, self.poll_interval)
-            is_caught_up = True
-            for execution in cursor.untold(snapshot):
-                wanted = judge(execution, snapshot.base_url) if execution.status in self.statuses else None
-                if wanted:
-                    yield TriggerEvent(wanted.to_xcom())
-                cursor.tell(execution)
-                if wanted:
-                    await store.write(cursor)
-            cursor.advance(snapshot)
-            await store.write(cursor)
+    def _beginning(self, look: Look, kept: Cursor | None) -> Cursor:
+        if kept:
+            now = look.snapshot.base_url
+            log.warning(
+                "Workflow %s was watched at %s, the watch begins anew at %s", self.workflow_id, kept.base_url, now
+            )
+        return Cursor.beginning(look.snapshot.of_workflow(self.workflow_id))
+
+    async def _seen(self, look: Look, cursor: Cursor, is_caught_up: bool) -> Snapshot:
+        snapshot = look.snapshot.of_workflow(self.workflow_id)
+        if not is_caught_up:
+            # The shared poll began with its own first subscriber, which may be later than the kept cursor.
+            snapshot = snapshot.with_more(await look.listed(cursor.floor, self.workflow_id))
+        # Those of other workflows are read by whoever watches these.
+        snapshot = snapshot.with_read(await look.read(cursor.unseen(snapshot)), self.workflow_id)
+        if cursor.is_ahead_of(snapshot):
+            log.warning(
+                "Execution %d has been seen at %s, now %d is the newest: later ones were deleted, or the service has "
+                "another database. The watch of workflow %s goes on from there",
+                *(cursor.ceiling, snapshot.base_url, snapshot.newest, self.workflow_id),
+            )
+        return snapshot
 
     @property
     def _cursor_key(self) -> str:
-        # Several watchers of one asset keep their cursors apart.
+        # Several watchers of one asset keep their cursors apart: what one has told, the other may not have.
         return f"service_executions:{self.service_conn_id}:{self.workflow_id}:{','.join(self.statuses)}"
 
 
 class _CursorStore:
     """Keeps a cursor where Airflow keeps the state of an asset, if it does."""
 
-    def __init__(self, store: Any, key: str, pause: float) -> None:
-        self._store, self._key, self._pause = store, key, pause
+    def __init__(self, store: Any, key: str) -> None:
+        self._store, self._key = store, key
         self._kept: Any = None
 
     async def read(self) -> Cursor | None:
         """The cursor that was written last, also by an earlier triggerer."""
-        self._kept = await _until_it_works(self._read, self._pause)
+        if self._store is not None:
+            try:
+                self._kept = await self._store.aget(self._key)
+            except ValueError as error:  # several assets have this watcher
+                log.warning("Airflow keeps no state for this watcher, so a restart begins anew: %s", error)
+                self._store = None
         return Cursor.from_json(self._kept)
 
-    async def write(self, cursor: Cursor) -> None:
-        """Write a cursor, unless it is what is there."""
+    def write_once_persisted(self, cursor: Cursor, look: Look) -> None:
+        """Write a cursor when all events of its look are in Airflow's database, unless it is what is there."""
         state = cursor.to_json()
         if self._store is not None and state != self._kept:
-            await _until_it_works(partial(self._store.aset, self._key, state), self._pause)
+            look.once_persisted(partial(self._write, state))
+
+    async def _write(self, state: dict[str, Any]) -> None:
+        if state == self._kept:  # by the look before
+            return
+        try:
+            await asyncio.wait_for(self._store.aset(self._key, state), WRITE_SECONDS)
             self._kept = state
-
-    async def _read(self) -> Any:
-        try:
-            return await self._store.aget(self._key) if self._store is not None else None
-        except ValueError as error:  # several assets have this watcher
-            log.warning("Airflow keeps no state for this watcher, so a restart begins anew: %s", error)
-            self._store = None
-
-
-async def _until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:
-    """Do something again and again: a watcher has no end that it could fail with, it says what is wrong instead."""
-    while True:
-        try:
-            return await action()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may be mended
-            log.error("The watch of executions is interrupted, trying again in %g s: %s", pause, error)
-            await asyncio.sleep(pause)
-
-
-async def _look(service_conn_id: str, cursor: Cursor | None, workflow_id: str | None = None) -> Snapshot:
-    from airflow_provider_service.hooks.connection import config_for
-
-    # The connection is read anew each time, so that a changed key is picked up.
-    config = await config_for(service_conn_id)
-    return await asyncio.to_thread(_look_with, config, cursor, workflow_id)
-
-
-def _look_with(config: ServiceConfig, cursor: Cursor | None, workflow_id: str | None) -> Snapshot:
-    # Loaded here since DAG files import this module, and in a thread since that would stall the event loop.
-    from airflow_provider_service.client import ServiceClient
-
-    with ServiceClient(config.one_try()) as client:
-        return look(client, cursor, workflow_id)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later look writes what is missing
+            log.error("How far ends were told can not be noted now, a restart might repeat them: %r", error)

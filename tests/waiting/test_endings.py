@@ -15,7 +15,7 @@ from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client._client import Resources
 from airflow_provider_service.client.transport import Transport
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.triggers.endings import Cursor, Snapshot, look
+from airflow_provider_service.triggers.endings import Cursor, Poll, Snapshot, listed, read
 
 ACTIVE = ("new", "running", "waiting")
 ENDED = ("success", "error", "canceled", "crashed")
@@ -97,28 +97,37 @@ class Story:
 
 
 class Listener:
-    """Follows snapshots from its first one on, and notes what is told and what must be."""
+    """Follows the snapshots of one workflow from its first one on, and notes what is told and what must be."""
 
-    def __init__(self, first: Snapshot, story: Story, ends_before: int) -> None:
-        self.cursor = Cursor.beginning(first)
+    def __init__(self, first: Snapshot, story: Story, workflow_id: str, ends_before: int) -> None:
+        self._workflow_id = workflow_id
+        self.cursor = Cursor.beginning(first.of_workflow(workflow_id))
         self.told: list[str] = []
         self._may_tell = set(story.ends[ends_before:])
         self._must_tell_from = len(story.ends)
+        self._is_caught_up = True
 
-    def hear(self, snapshot: Snapshot) -> None:
-        for execution in self.cursor.untold(snapshot):
+    def hear(self, snapshot: Snapshot, client: InterruptedClient) -> None:
+        own = snapshot.of_workflow(self._workflow_id)
+        if not self._is_caught_up:
+            own = own.with_more(listed(client, self.cursor.floor, self._workflow_id))  # type: ignore[arg-type]
+        self._is_caught_up = True
+        own = own.with_read(read(client, self.cursor.unseen(own)), self._workflow_id)  # type: ignore[arg-type]
+        for execution in self.cursor.untold(own):
             self.told.append(execution.id)
             self.cursor.tell(execution)
-        self.cursor.advance(snapshot)
+        self.cursor.advance(own)
 
     def restart(self) -> None:
         kept = Cursor.from_json(json.loads(json.dumps(self.cursor.to_json())))
         assert kept == self.cursor
-        self.cursor = kept
+        self.cursor, self._is_caught_up = kept, False
 
-    def check(self, ends: list[str], workflows: set[str], simulator: ServiceSimulator) -> None:
+    def check(self, ends: list[str], simulator: ServiceSimulator) -> None:
         executions = {one: simulator.state.executions.get(int(one)) for one in ends[self._must_tell_from :]}
-        must = {one for one, execution in executions.items() if execution and execution.workflow_id in workflows}
+        must = {
+            one for one, execution in executions.items() if execution and execution.workflow_id == self._workflow_id
+        }
         assert len(self.told) == len(set(self.told)), "told twice"
         assert must <= set(self.told), "missed"
         assert set(self.told) <= must | self._may_tell, "had ended before the beginning"
@@ -130,24 +139,23 @@ def test_each_end_is_told_once(simulator: ServiceSimulator, data: st.DataObject)
     simulator.reset()
     story = Story(simulator, data)
     client = InterruptedClient(simulator)
-    poll: Listener | None = None
-    listeners: list[Listener] = []
+    poll, listeners = Poll(), list[Listener]()
 
     def look_again() -> None:
         nonlocal poll
+        if data.draw(st.integers(0, 3)) == 0:  # another triggerer goes on
+            poll = Poll()
+            for listener in listeners:
+                listener.restart()
         story.moved.clear()
         ends_before = len(story.ends)
-        snapshot = look(client, poll.cursor if poll else None)  # type: ignore[arg-type]
-        own = snapshot.of_workflow(story.workflows[0])
+        snapshot = poll.look(client)  # type: ignore[arg-type]
         for listener in listeners:
-            listener.hear(own)
-        if poll is None:
-            poll = Listener(snapshot, story, ends_before)
-        else:
-            poll.hear(snapshot)
-        if data.draw(st.booleans()):
-            poll.restart()
-            listeners.append(Listener(own, story, ends_before))
+            if data.draw(st.booleans()):
+                listener.restart()
+            listener.hear(snapshot, client)
+        if not listeners or data.draw(st.booleans()):
+            listeners.append(Listener(snapshot, story, data.draw(st.sampled_from(story.workflows)), ends_before))
 
     client.transport.between = story.anything
     for _ in range(data.draw(st.integers(2, 5))):
@@ -157,10 +165,30 @@ def test_each_end_is_told_once(simulator: ServiceSimulator, data: st.DataObject)
         look_again()
     client.transport.close()
 
-    assert poll is not None
-    poll.check(story.ends, set(story.workflows), simulator)
     for listener in listeners:
-        listener.check(story.ends, {story.workflows[0]}, simulator)
+        listener.check(story.ends, simulator)
+
+
+class Watch:
+    """One poll and the cursor of one workflow."""
+
+    def __init__(self, client: InterruptedClient, workflow_id: str) -> None:
+        self._client, self._workflow_id, self._poll = client, workflow_id, Poll()
+        self._cursor = Cursor.beginning(self._look())
+
+    def _look(self) -> Snapshot:
+        return self._poll.look(self._client).of_workflow(self._workflow_id)  # type: ignore[arg-type]
+
+    def advance(self) -> list[str]:
+        """Look once, and return what is told."""
+        snapshot = self._look()
+        found = read(self._client, self._cursor.unseen(snapshot))  # type: ignore[arg-type]
+        snapshot = snapshot.with_read(found, self._workflow_id)
+        told = self._cursor.untold(snapshot)
+        for execution in told:
+            self._cursor.tell(execution)
+        self._cursor.advance(snapshot)
+        return [execution.id for execution in told]
 
 
 @pytest.mark.parametrize("moment", range(1, 7))
@@ -170,10 +198,10 @@ def test_an_execution_that_moves_on_during_a_look_is_not_lost(
 ) -> None:
     one = simulator.start_execution(workflow_id, status=before)
     client = InterruptedClient(simulator)
-    cursor = Cursor.beginning(look(client, None))  # type: ignore[arg-type]
+    watch = Watch(client, workflow_id)
     for _ in range(3):  # until it is older than what every look reads again
         simulator.start_execution(workflow_id, status="success")
-        advance(client, cursor)
+        watch.advance()
 
     def move_on() -> None:
         execution = simulator.state.executions.get(int(one))
@@ -181,10 +209,10 @@ def test_an_execution_that_moves_on_during_a_look_is_not_lost(
         simulator.state.executions.move(execution, after)
 
     client.transport.between = at_request(moment, move_on)
-    told = advance(client, cursor)
+    told = watch.advance()
     client.transport.between = lambda: None
     simulator.finish_execution(one)
-    told += advance(client, cursor)
+    told += watch.advance()
     client.transport.close()
 
     assert told == [one]
@@ -195,16 +223,16 @@ def test_an_execution_that_starts_during_a_look_is_not_overtaken(
     simulator: ServiceSimulator, workflow_id: str, moment: int
 ) -> None:
     client = InterruptedClient(simulator)
-    cursor = Cursor.beginning(look(client, None))  # type: ignore[arg-type]
+    watch = Watch(client, workflow_id)
     started: list[str] = []
 
     def start() -> None:
         started.extend(simulator.start_execution(workflow_id, status=status) for status in ("running", "success"))
 
     client.transport.between = at_request(moment, start)
-    told = advance(client, cursor)
+    told = watch.advance()
     simulator.finish_execution(started[0])
-    told += advance(client, cursor)
+    told += watch.advance()
     client.transport.close()
 
     assert sorted(told) == started
@@ -216,16 +244,6 @@ def at_request(moment: int, act: Callable[[], None]) -> Callable[[], None]:
     return lambda: act() if next(requests) == moment else None
 
 
-def advance(client: InterruptedClient, cursor: Cursor) -> list[str]:
-    """Look once, and return what is told."""
-    snapshot = look(client, cursor)  # type: ignore[arg-type]
-    told = cursor.untold(snapshot)
-    for execution in told:
-        cursor.tell(execution)
-    cursor.advance(snapshot)
-    return [execution.id for execution in told]
-
-
-@pytest.mark.parametrize("kept", [None, [], {}, 7, {"floor": 1, "ceiling": 2, "told": 3, "open": []}])
+@pytest.mark.parametrize("kept", [None, [], {}, 7, {"base_url": "u", "floor": 1, "ceiling": 2, "told": 3, "open": []}])
 def test_what_is_no_cursor(kept: Any) -> None:
     assert Cursor.from_json(kept) is None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 
 import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 
-from .driving import Triggerer, in_event_loop, until
-from .watching import AssetState, StateOfManyAssets, ids, looked, watcher
+from .driving import in_event_loop, until
+from .persisting import PersistingTriggerer
+from .watching import AssetState, StateOfManyAssets, ids, looked, looks, watcher
 
 
 @in_event_loop
@@ -19,7 +20,7 @@ async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSi
     told: list[str] = []
     expected: list[str] = []
     for life in range(3):
-        triggerer = Triggerer()
+        triggerer = PersistingTriggerer()
         number = triggerer.start(watcher(workflow_id, state))
         await looked(simulator)
         expected.append(simulator.start_execution(workflow_id, status="success"))
@@ -31,7 +32,7 @@ async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSi
         if life == 1:
             simulator.finish_execution(waiting)
             expected.insert(3, waiting)
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
     await until(lambda: len(told) + len(triggerer.events(number)) == 7)
     simulator.finish_execution(running)
@@ -48,7 +49,7 @@ async def test_a_watcher_that_joins_a_shared_poll_goes_on_where_it_was(
     simulator: ServiceSimulator, workflow_id: str
 ) -> None:
     state = AssetState()
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
     await looked(simulator)
     await triggerer.kill(number)
@@ -64,31 +65,91 @@ async def test_a_watcher_that_joins_a_shared_poll_goes_on_where_it_was(
     await triggerer.shut_down()
 
 
-@pytest.mark.parametrize("noted", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("death", "stored", "again"),
+    [
+        pytest.param({"syncs": False}, 0, 3, id="before the events leave the runner"),
+        pytest.param({"stores": False}, 0, 3, id="before the supervisor stores them"),
+        pytest.param({"confirms": False}, 3, 3, id="before the runner hears that they are stored"),
+        pytest.param({}, 3, 0, id="after that"),
+    ],
+)
 @in_event_loop
-async def test_only_the_event_that_was_not_noted_is_told_again(
-    simulator: ServiceSimulator, workflow_id: str, noted: int
+async def test_no_event_is_lost_when_the_triggerer_dies(
+    simulator: ServiceSimulator, workflow_id: str, death: dict[str, bool], stored: int, again: int
 ) -> None:
     state = AssetState()
-    stream = watcher(workflow_id, state).run()
-    first = asyncio.ensure_future(anext(stream))
+    first = PersistingTriggerer()
+    first.start(watcher(workflow_id, state))
+    await looked(simulator)
+    await first.shut_down()
+    dying = PersistingTriggerer(**death)
+    number = dying.start(watcher(workflow_id, state))
     await looked(simulator)
     started = [simulator.start_execution(workflow_id, status="success") for _ in range(3)]
-    told = [await first, *[await anext(stream) for _ in range(noted)]]
-    assert ids([event.payload for event in told]) == started[: noted + 1]
-    await stream.aclose()  # the triggerer dies between an event and its note
+    await until(lambda: len(dying.fired(number)) + len(dying.events(number)) == 3 or "stores" in death)
+    await looked(simulator, 5)
+    state = await dying.die(state)
+    assert ids(dying.events(number)) == started[:stored]
 
-    stream = watcher(workflow_id, state).run()
-    again = [(await anext(stream)).payload for _ in started[noted:]]
-    await stream.aclose()
+    second = PersistingTriggerer()
+    number = second.start(watcher(workflow_id, state))
+    await looked(simulator, 4)
+    assert ids(second.events(number)) == started[:again]
+    await second.shut_down()
 
-    assert ids(again) == started[noted:]
+
+@in_event_loop
+async def test_an_event_is_noted_as_soon_as_it_is_stored(simulator: ServiceSimulator, workflow_id: str) -> None:
+    state = AssetState()
+    triggerer = PersistingTriggerer()
+    unhurried = watcher(workflow_id, state)
+    unhurried.poll_interval = 1.0
+    number = triggerer.start(unhurried)
+    await until(lambda: state.writes == 1)
+    one = simulator.start_execution(workflow_id, status="success")
+
+    await until(lambda: ids(triggerer.events(number)) == [one])
+    seen = looks(simulator)
+    await until(lambda: state.writes == 2)
+
+    assert looks(simulator) == seen, "not only at the next look"
+    [cursor] = state.kept.values()
+    assert json.loads(cursor)["told"] == [int(one)]
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_what_airflow_gives_up_on_is_not_noted(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__TRIGGERER__SHARED_STREAM_ACK_TIMEOUT", "0.3")
+    other = simulator.create_webhook_workflow(path="other")["id"]
+    state, others_state = AssetState(), AssetState()
+    triggerer = PersistingTriggerer(stores=False)
+    triggerer.start(watcher(workflow_id, state))
+    triggerer.start(watcher(other, others_state, statuses=["crashed"]))
+    await looked(simulator)
+    one = simulator.start_execution(workflow_id, status="success")
+    await until(lambda: len(triggerer.broken()) == 1)
+    assert type(triggerer.broken()[0]).__name__ == "AckTimeout"
+    theirs = simulator.start_execution(other, status="success")
+    await looked(simulator, 3)
+    assert json.loads(*others_state.kept.values())["ceiling"] == int(theirs), "others go on"
+    await triggerer.shut_down()
+
+    # Airflow starts a watcher again that has failed.
+    triggerer = PersistingTriggerer()
+    number = triggerer.start(watcher(workflow_id, state))
+    await looked(simulator, 3)
+    assert ids(triggerer.events(number)) == [one]
+    await triggerer.shut_down()
 
 
 @in_event_loop
 async def test_the_cursor_is_written_only_when_it_has_moved(simulator: ServiceSimulator, workflow_id: str) -> None:
     state = AssetState()
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     triggerer.start(watcher(workflow_id, state))
     await looked(simulator, 3)
     writes = state.writes
@@ -101,7 +162,7 @@ async def test_the_cursor_is_written_only_when_it_has_moved(simulator: ServiceSi
 @in_event_loop
 async def test_watchers_of_one_asset_keep_their_cursors_apart(simulator: ServiceSimulator, workflow_id: str) -> None:
     state = AssetState()
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     for statuses in (["error"], ["success"], ["success", "error"]):
         triggerer.start(watcher(workflow_id, state, statuses=statuses))
     await looked(simulator)
@@ -114,7 +175,7 @@ async def test_watchers_of_one_asset_keep_their_cursors_apart(simulator: Service
 async def test_a_watcher_of_several_assets_works_without_a_state(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, StateOfManyAssets()))
     await looked(simulator)
     one = simulator.start_execution(workflow_id, status="success")
@@ -135,7 +196,7 @@ async def test_a_kept_value_that_is_no_cursor_begins_anew(
     state = AssetState()
     trigger = watcher(workflow_id, state)
     state.kept[trigger._cursor_key] = kept
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(trigger)
     await looked(simulator)
     one = simulator.start_execution(workflow_id, status="success")

@@ -13,7 +13,8 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests.stored_triggers import revived
 
-from .driving import Triggerer, in_event_loop, until
+from .driving import in_event_loop, until
+from .persisting import PersistingTriggerer
 from .watching import INTERVAL, AssetState, ids, looked, looks, watcher
 
 
@@ -21,7 +22,7 @@ from .watching import INTERVAL, AssetState, ids, looked, looks, watcher
 async def test_each_end_is_told_once_in_any_order(simulator: ServiceSimulator, workflow_id: str) -> None:
     old = simulator.start_execution(workflow_id, status="success")
     first, second, third = (simulator.start_execution(workflow_id) for _ in range(3))
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
     await looked(simulator)
     assert triggerer.events(number) == [], f"{old} ended before the beginning"
@@ -42,7 +43,7 @@ async def test_each_end_is_told_once_in_any_order(simulator: ServiceSimulator, w
 
 @in_event_loop
 async def test_an_event_says_what_ended(simulator: ServiceSimulator, workflow_id: str) -> None:
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
     await looked(simulator)
     one = simulator.start_execution(workflow_id, status="success")
@@ -61,7 +62,7 @@ async def test_an_event_says_what_ended(simulator: ServiceSimulator, workflow_id
 
 @in_event_loop
 async def test_executions_that_start_and_end_between_two_looks(simulator: ServiceSimulator, workflow_id: str) -> None:
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
     await looked(simulator)
 
@@ -76,7 +77,7 @@ async def test_executions_that_start_and_end_between_two_looks(simulator: Servic
 @in_event_loop
 async def test_only_wanted_ends_of_the_workflow_are_told(simulator: ServiceSimulator, workflow_id: str) -> None:
     other = simulator.create_webhook_workflow(path="other")["id"]
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, statuses=["error", "crashed"]))
     await looked(simulator)
 
@@ -91,7 +92,7 @@ async def test_only_wanted_ends_of_the_workflow_are_told(simulator: ServiceSimul
 
 @in_event_loop
 async def test_one_that_runs_for_long_and_one_that_sleeps(simulator: ServiceSimulator, workflow_id: str) -> None:
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
     await looked(simulator)
     running, waiting, queued = (
@@ -113,7 +114,7 @@ async def test_one_that_runs_for_long_and_one_that_sleeps(simulator: ServiceSimu
 @in_event_loop
 async def test_what_was_not_kept_is_dropped(simulator: ServiceSimulator, workflow_id: str) -> None:
     gone, kept = (simulator.start_execution(workflow_id) for _ in range(2))
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
     await looked(simulator)
     for _ in range(3):  # so that both are older than what every look reads again
@@ -126,15 +127,76 @@ async def test_what_was_not_kept_is_dropped(simulator: ServiceSimulator, workflo
     await until(lambda: kept in ids(triggerer.events(number)))
 
     assert gone not in ids(triggerer.events(number))
-    reads = [one for one in simulator.requests if one.path.endswith(f"/executions/{gone}")]
-    assert [one.status for one in reads] == [404]
+    assert [status for one, status in reads(simulator) if one == gone] == [404]
+    await triggerer.shut_down()
+
+
+def reads(simulator: ServiceSimulator) -> list[tuple[str, int]]:
+    """The executions that were read by id, and the status of the answers."""
+    requests = [(one.path.rpartition("/executions/")[2], one.status) for one in list(simulator.requests)]
+    return [(one, status) for one, status in requests if one.isdigit()]
+
+
+@in_event_loop
+async def test_one_that_can_not_be_read_hides_no_other(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = simulator.create_webhook_workflow(path="other")["id"]
+    unreadable, readable, theirs = (simulator.start_execution(one) for one in (workflow_id, workflow_id, other))
+    triggerer = PersistingTriggerer()
+    mine, others = triggerer.start(watcher(workflow_id)), triggerer.start(watcher(other))
+    await looked(simulator)
+    for _ in range(3):  # so that they are older than what every look reads again
+        simulator.start_execution(other, status="success")
+        await looked(simulator)
+    simulator.inject("status", times=None, path=f"/executions/{unreadable}$", status=500)
+
+    for one in (unreadable, readable, theirs):
+        simulator.finish_execution(one)
+    new = simulator.start_execution(workflow_id, status="success")
+    await until(lambda: len(triggerer.events(mine)) == 2)
+    await looked(simulator, 4)
+    assert ids(triggerer.events(mine)) == [readable, new]
+    assert ids(triggerer.events(others))[-1] == theirs
+    assert f"Whether execution {unreadable} has ended can not be read" in caplog.text
+    assert triggerer.broken() == []
+
+    simulator.clear_faults()
+    await looked(simulator, 3)
+    assert ids(triggerer.events(mine)) == [readable, new, unreadable]
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_only_watched_ends_are_read_and_each_once(simulator: ServiceSimulator, workflow_id: str) -> None:
+    other = simulator.create_webhook_workflow(path="other")["id"]
+    theirs = [simulator.start_execution(other) for _ in range(300)]
+    mine = [simulator.start_execution(workflow_id) for _ in range(3)]
+    triggerer = PersistingTriggerer()
+    numbers = [
+        triggerer.start(watcher(workflow_id, statuses=statuses)) for statuses in (["success"], ["success", "error"])
+    ]
+    await looked(simulator)
+    for _ in range(3):
+        simulator.start_execution(workflow_id, status="canceled")
+        await looked(simulator)
+
+    for one in (*theirs, *mine):
+        simulator.finish_execution(one)
+    await looked(simulator, 4)
+
+    for number in numbers:
+        assert ids(triggerer.events(number)) == mine
+    # An execution may be read while it is still running, where it ends between two lists.
+    assert {one for one, _ in reads(simulator)} == set(mine)
+    assert len(reads(simulator)) <= 2 * len(mine)
     await triggerer.shut_down()
 
 
 @in_event_loop
 async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id: str) -> None:
     other = simulator.create_webhook_workflow(path="other")["id"]
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     first = triggerer.start(watcher(workflow_id))
     second = triggerer.start(watcher(other))
     only_errors = triggerer.start(watcher(other, statuses=["error"]))
@@ -161,7 +223,7 @@ async def test_faults_are_said_and_survived(
 ) -> None:
     state = AssetState()
     state.faults = 2
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
     await looked(simulator)
     told: list[str] = []
@@ -198,7 +260,7 @@ async def test_faults_are_said_and_survived(
 async def test_a_rotated_key_is_picked_up(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    triggerer = Triggerer()
+    triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
     await looked(simulator)
     new = simulator.create_key()

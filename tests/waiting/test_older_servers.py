@@ -7,7 +7,7 @@ from typing import Any
 import requests_mock
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.triggers.endings import look
+from airflow_provider_service.triggers.endings import Poll
 
 ADDRESS = "https://service.example.com"
 
@@ -25,4 +25,4 @@ def test_a_status_that_can_not_be_listed_hides_no_other(requests_mock: requests_
     requests_mock.get(f"{ADDRESS}/api/v1/executions", json=listed)
 
     with ServiceClient(ServiceConfig(base_url=ADDRESS, api_key="key")) as client:
-        assert [one.id for one in look(client, None).active] == ["7"]
+        assert [one.id for one in Poll().look(client).active] == ["7"]

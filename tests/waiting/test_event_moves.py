@@ -1,0 +1,132 @@
+"""A watcher whose service has another database, or another address: its kept cursor counts what is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .driving import in_event_loop, until
+from .persisting import PersistingTriggerer
+from .watching import AssetState, ids, looked, watcher
+
+CONNECTION = "AIRFLOW_CONN_SERVICE_DEFAULT"
+
+
+async def watched(simulator: ServiceSimulator, workflow_id: str) -> AssetState:
+    """The state of a watcher that has told ends up to number 31."""
+    for _ in range(30):
+        simulator.start_execution(workflow_id, status="success")
+    state = AssetState()
+    triggerer = PersistingTriggerer()
+    number = triggerer.start(watcher(workflow_id, state))
+    await looked(simulator)
+    simulator.start_execution(workflow_id, status="success")
+    await until(lambda: len(triggerer.events(number)) == 1)
+    await looked(simulator, 3)
+    await triggerer.shut_down()
+    return state
+
+
+def refill(simulator: ServiceSimulator, state: AssetState) -> str:
+    """Put up a workflow with 5 ended executions, and hand the state to its watcher, since its id is another one."""
+    workflow_id = str(simulator.create_webhook_workflow(path="w")["id"])
+    for _ in range(5):
+        simulator.start_execution(workflow_id, status="success")
+    [kept] = state.kept.values()
+    state.kept = {watcher(workflow_id)._cursor_key: kept}
+    return workflow_id
+
+
+async def tells_what_ends_from_now_on(simulator: ServiceSimulator, workflow_id: str, state: AssetState) -> None:
+    triggerer = PersistingTriggerer()
+    number = triggerer.start(watcher(workflow_id, state))
+    await looked(simulator, 3)
+    assert triggerer.events(number) == [], "ended before the watch began anew"
+    running = simulator.start_execution(workflow_id)
+    expected = [simulator.start_execution(workflow_id, status="success") for _ in range(40)]
+    await until(lambda: len(triggerer.events(number)) >= 40)
+    simulator.finish_execution(running)
+    await looked(simulator, 4)
+    assert ids(triggerer.events(number)) == [*expected, running]
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_another_database_is_said_and_gone_on_with(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = await watched(simulator, workflow_id)
+    simulator.reset()
+    monkeypatch.setenv(CONNECTION, simulator.connection_json())
+    workflow_id = refill(simulator, state)
+
+    await tells_what_ends_from_now_on(simulator, workflow_id, state)
+
+    assert "Execution 31 has been seen" in caplog.text
+    assert caplog.text.count("now 5 is the newest") == 1
+
+
+@in_event_loop
+async def test_another_address_is_said_and_begun_with(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = await watched(simulator, workflow_id)
+    with ServiceSimulator() as other:
+        monkeypatch.setenv(CONNECTION, other.connection_json())
+        workflow_id = refill(other, state)
+        for _ in range(50):  # more than were told: by their numbers alone these would be news
+            other.start_execution(workflow_id, status="success")
+
+        await tells_what_ends_from_now_on(other, workflow_id, state)
+
+    assert f"was watched at {simulator.base_url}, the watch begins anew at {other.base_url}" in caplog.text
+
+
+@in_event_loop
+async def test_a_connection_that_moves_while_it_is_watched(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    triggerer = PersistingTriggerer()
+    number = triggerer.start(watcher("another"))
+    await looked(simulator)
+    with ServiceSimulator() as other:
+        workflow = str(other.create_webhook_workflow(path="w")["id"])
+        own = triggerer.start(watcher(workflow))
+        await looked(simulator)
+        old = other.start_execution(workflow, status="success")
+        monkeypatch.setenv(CONNECTION, other.connection_json())
+        await looked(other, 3)
+        one = other.start_execution(workflow, status="success")
+        await until(lambda: len(triggerer.events(own)) > 0)
+        await looked(other, 3)
+
+    assert ids(triggerer.events(own)) == [one], f"{old} ended before"
+    assert triggerer.events(number) == []
+    assert "the watch begins anew" in caplog.text
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_the_newest_execution_is_deleted(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    triggerer = PersistingTriggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await looked(simulator)
+    unsaved = simulator.start_execution(workflow_id)
+    await looked(simulator)
+    simulator.forget_execution(unsaved)
+    await looked(simulator, 3)
+    assert "is the newest" not in caplog.text, "an execution that was not kept is nothing to warn of"
+
+    told = simulator.start_execution(workflow_id, status="success")
+    await until(lambda: ids(triggerer.events(number)) == [told])
+    await looked(simulator, 3)
+    simulator.forget_execution(told)
+    after = simulator.start_execution(workflow_id, status="success")
+    await until(lambda: len(triggerer.events(number)) > 1)
+
+    await looked(simulator, 3)
+    assert ids(triggerer.events(number)) == [told, after]
+    await triggerer.shut_down()
