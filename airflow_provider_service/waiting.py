@@ -195,10 +195,12 @@ class Watch:
             self._failing_since = now
         self._failures += 1
         lasted = now - self._failing_since
+        # Whether a list or the execution itself was asked for must not show.
+        reason = error.explanation if isinstance(error, errors.ServiceApiError) else str(error)
         if isinstance(error, _FINAL_ERRORS):
-            return self._unobservable(str(error))
+            return self._unobservable(reason)
         if self._failures >= MIN_FAILURES and lasted >= self._fault_tolerance:
-            return self._unobservable(f"reading it failed for more than {self._fault_tolerance:g} s, last: {error}")
+            return self._unobservable(f"reading it failed for more than {self._fault_tolerance:g} s, last: {reason}")
         return None
 
     def timed_out(self) -> Outcome:

@@ -55,10 +55,12 @@ class ServiceApiError(Exception):
         self.reason, self.method, self.path = reason, method, path
         self.status, self.server_message, self.hint = status, server_message, hint
         self.retry_after = retry_after
-        super().__init__(self._text())
+        super().__init__(f"{method} {path}: {self.explanation}")
 
-    def _text(self) -> str:
-        parts = [f"{self.method} {self.path}: {self.reason}"]
+    @property
+    def explanation(self) -> str:
+        """What went wrong and what to do about it, without the call."""
+        parts = [self.reason]
         if self.status is not None:
             parts.append(f"(HTTP {self.status})")
         if self.server_message:
