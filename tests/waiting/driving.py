@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from types import SimpleNamespace
 from typing import Any
@@ -21,23 +21,23 @@ from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOp
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+from tests.stored_triggers import first_event, revived
 
 try:
     from airflow.sdk.exceptions import AirflowRescheduleException
-    from airflow.sdk.serde import deserialize, serialize
 except ImportError:  # Airflow 2.11
     from airflow.exceptions import AirflowRescheduleException
-    from airflow.serialization.serde import deserialize, serialize
 
 LONGEST_SECONDS = 15.0
 
 
 class TaskInstance:
-    """Keeps what a task pushes, and when it was first rescheduled."""
+    """Keeps what a task pushes, when it was first rescheduled, and how often it was paused."""
 
-    def __init__(self) -> None:
+    def __init__(self, try_number: int = 1) -> None:
         self.dag_id, self.run_id, self.task_id, self.map_index = "dag", "run", "wait", -1
-        self.try_number, self.max_tries = 1, 0
+        self.try_number, self.max_tries = try_number, 0
+        self.pauses: Counter[str] = Counter()
         self.pushed: dict[str, Any] = {}
         self.first_reschedule: Any = None
 
@@ -58,34 +58,22 @@ class Ending:
     pushed: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
-def revived(trigger: BaseTrigger) -> Any:
-    """The trigger as the triggerer makes it: from its class path and the arguments that were stored."""
-    path, arguments = trigger.serialize()
-    module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)(**deserialize(serialize(arguments)))
-
-
-async def first_event(trigger: BaseTrigger) -> Any:
-    """The payload of a trigger's first event, as it arrives at the task."""
-    async for event in trigger.run():
-        return deserialize(serialize(event.payload))
-    raise AssertionError("the trigger ended without an event")
-
-
-def run_to_end(make: Callable[[], Any]) -> Ending:
+def run_to_end(make: Callable[[], Any], ti: TaskInstance | None = None, beside: Sequence[str] = ()) -> Ending:
     """Execute a task until it ends, with a new instance after each pause, as Airflow does.
 
     :param make: makes the task.
+    :param ti: the attempt; the first one by default.
+    :param beside: executions that others wait for in the same triggerer.
     """
-    ti = TaskInstance()
+    ti = ti or TaskInstance()
     try:
-        value = _execute(make, ti)
+        value = _execute(make, ti, beside)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is how the task ended
         return Ending(type(error).__name__, str(error), pushed=ti.pushed)
     return Ending("returned", "", value, pushed=ti.pushed)
 
 
-def _execute(make: Callable[[], Any], ti: TaskInstance) -> Any:
+def _execute(make: Callable[[], Any], ti: TaskInstance, beside: Sequence[str]) -> Any:
     end = time.monotonic() + LONGEST_SECONDS
     while time.monotonic() < end:
         task = make()
@@ -94,10 +82,12 @@ def _execute(make: Callable[[], Any], ti: TaskInstance) -> Any:
         try:
             return task.execute(context)
         except AirflowRescheduleException as pause:
+            ti.pauses["rescheduled"] += 1
             ti.first_reschedule = ti.first_reschedule or timezone.utcnow()
             time.sleep(max(0.0, (pause.reschedule_date - timezone.utcnow()).total_seconds()))
         except TaskDeferred as deferred:
-            event = asyncio.run(asyncio.wait_for(first_event(revived(deferred.trigger)), LONGEST_SECONDS))
+            ti.pauses["deferred"] += 1
+            event = asyncio.run(asyncio.wait_for(_event_beside(deferred.trigger, beside), LONGEST_SECONDS))
             resumed = make()
             return resumed.resume_execution(
                 deferred.method_name, {**(deferred.kwargs or {}), "event": event}, {**context, "task": resumed}
@@ -105,13 +95,29 @@ def _execute(make: Callable[[], Any], ti: TaskInstance) -> Any:
     raise AssertionError("the task does not end")
 
 
+async def _event_beside(trigger: Any, execution_ids: Sequence[str]) -> Any:
+    others = waits_for(list(execution_ids), poll_interval=trigger.poll_interval, fault_tolerance=60.0)
+    try:
+        return await first_event(revived(trigger))
+    finally:
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
 @dataclass(frozen=True)
 class Mode:
-    """A way to wait: which task, and how it waits."""
+    """A way to wait: which task, and how it waits.
+
+    :param pause: how Airflow pauses the task while it waits, if it does.
+    :param neighbours: other waits in the same triggerer: from four waits on the poller reads lists.
+    """
 
     name: str
     starts: bool
     arguments: dict[str, Any] = field(hash=False)
+    pause: str | None = None
+    neighbours: int = 0
 
     def task(self, target: str, *, interval: float, **options: Any) -> Any:
         """A task that waits for an execution, or starts one of a workflow and waits for it."""
@@ -126,23 +132,37 @@ class Mode:
 
 SENSOR_MODES = (
     Mode("poke", False, {"mode": "poke", "deferrable": False}),
-    Mode("reschedule", False, {"mode": "reschedule", "deferrable": False}),
-    Mode("deferrable", False, {"deferrable": True}),
+    Mode("reschedule", False, {"mode": "reschedule", "deferrable": False}, "rescheduled"),
+    Mode("deferrable", False, {"deferrable": True}, "deferred"),
 )
 OPERATOR_MODES = (
     Mode("operator in worker", True, {"deferrable": False}),
-    Mode("operator deferred", True, {"deferrable": True}),
+    Mode("operator deferred", True, {"deferrable": True}, "deferred"),
 )
 MODES = (*SENSOR_MODES, *OPERATOR_MODES)
+LISTED_MODES = tuple(
+    replace(mode, name=f"{mode.name}, listed", neighbours=6) for mode in MODES if mode.pause == "deferred"
+)
 
 
 def looks_at(simulator: ServiceSimulator, execution_id: str) -> int:
-    """How often an execution was read by id."""
-    return sum(one.path.endswith(f"/executions/{execution_id}") for one in list(simulator.requests))
+    """How often an execution was read by id to see whether it has ended; what is read with its data is no look."""
+    page = f"/executions/{execution_id}"
+    requests = list(simulator.requests)
+    return sum(one.path.endswith(page) and "includeData" not in one.query for one in requests)
+
+
+def lists_of_active(simulator: ServiceSimulator) -> int:
+    """How often a poller has listed the running executions; a search lists those of one workflow."""
+    requests = list(simulator.requests)
+    return sum("status=running" in one.query and "workflowId" not in one.query for one in requests)
 
 
 class Meanwhile:
-    """Does something to the service once a wait has looked at its execution."""
+    """Does something to the service once a wait has looked at its execution, by id or in a list.
+
+    :param looks: how many times. The first is made in the worker, also of a task that defers.
+    """
 
     def __init__(self, simulator: ServiceSimulator, act: Callable[[str], None], *, looks: int = 1) -> None:
         self._simulator, self._act, self._looks = simulator, act, looks
@@ -161,10 +181,13 @@ class Meanwhile:
     def _run(self) -> None:
         while not self._done.wait(0.005):
             newest = max((one.id for one in list(self._simulator.state.executions)), default=None)
-            if newest is not None and looks_at(self._simulator, str(newest)) >= self._looks:
+            if newest is not None and self._looks_at(str(newest)) >= self._looks:
                 self.execution_id = str(newest)
                 self._act(self.execution_id)
                 return
+
+    def _looks_at(self, execution_id: str) -> int:
+        return looks_at(self._simulator, execution_id) + lists_of_active(self._simulator)
 
 
 def in_event_loop(test: Callable[..., Any]) -> Callable[..., None]:

@@ -3,141 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowSensorTimeout, TaskDeferred
+import requests
+from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.stored_triggers import revived
 
-from .driving import MODES, SENSOR_MODES, Ending, Meanwhile, Mode, TaskInstance, Triggerer, revived, run_to_end
+from .cases import (
+    CANNOT_SEE,
+    CASES,
+    CRASH,
+    ENDS_BADLY,
+    FAILING_LOOKS,
+    FAILS,
+    OUTAGE,
+    SUCCESS,
+    TIMEOUT,
+    TOLERANCE,
+    VANISHES,
+    Case,
+    vanish,
+)
+from .driving import (
+    LISTED_MODES,
+    MODES,
+    AirflowRescheduleException,
+    Ending,
+    Meanwhile,
+    Mode,
+    TaskInstance,
+    Triggerer,
+    lists_of_active,
+    looks_at,
+    run_to_end,
+)
+from .polls import CONNECTION
 
 INTERVAL = 0.03
-TOLERANCE = 0.3
-
-Act = Callable[[ServiceSimulator, str], None]
-
-
-@dataclass(frozen=True)
-class Case:
-    """What happens to an execution while a task waits, and how the task must end.
-
-    :param act: done once the task has looked.
-    :param sensor: how a sensor ends: the exception's class, or "returned".
-    :param operator: how an operator that started the execution ends.
-    :param message: its message; ``{id}``, ``{url}``, ``{node}`` and ``{crash}`` are filled in.
-    :param options: further arguments of the task.
-    :param status: of the execution before.
-    """
-
-    name: str
-    act: Act
-    sensor: str
-    operator: str
-    message: str
-    options: dict[str, Any] = field(default_factory=dict, hash=False)
-    status: str = "running"
-
-
-def finish(status: str) -> Act:
-    return lambda simulator, execution_id: simulator.finish_execution(
-        execution_id, status, node="Webhook", message="it broke"
-    )
-
-
-def vanish(simulator: ServiceSimulator, execution_id: str) -> None:
-    simulator.forget_execution(execution_id)
-
-
-def nothing(simulator: ServiceSimulator, execution_id: str) -> None:
-    """It goes on."""
-
-
-def fail_for_a_while(simulator: ServiceSimulator, execution_id: str) -> None:
-    """Six looks in a row fail, each in its own way; that takes less than the tolerance."""
-    path = f"/executions/{execution_id}$"
-    simulator.finish_execution(execution_id, "success")
-    simulator.inject("status", path=path, status=500)
-    simulator.inject("drop", path=path)
-    simulator.inject("truncate", path=path)
-    simulator.inject("status", path=path, status=429, retry_after=1)
-    simulator.inject("html", path=path, status=502)
-    simulator.inject("html", path=path, status=404)
-
-
-def fail_for_good(simulator: ServiceSimulator, execution_id: str) -> None:
-    simulator.inject("status", times=None, path=f"/executions/{execution_id}$", status=503)
-
-
-def restart(simulator: ServiceSimulator, execution_id: str) -> None:
-    simulator.clock.advance(1)  # so that one that was really started has come to its second node
-    simulator.restart(boot_seconds=TOLERANCE / 2)
-
-
-def restart_then_succeed(simulator: ServiceSimulator, execution_id: str) -> None:
-    restart(simulator, execution_id)
-    simulator.finish_execution(execution_id, "success")
-
-
-def revoke(simulator: ServiceSimulator, execution_id: str) -> None:
-    simulator.revoke_key(simulator.api_key)
-
-
-FAILED = ("AirflowFailException", "ServiceExecutionFailedError")
-UNOBSERVED = ("ServiceWaitError", "ServiceWaitError")
-ENDED = "execution {id} ended with status"
-VANISHED = (
-    "execution {id} can not be found: it was deleted or pruned, its workflow does not save such executions, or it "
-    "never existed (on_vanished='fail')"
-)
-UNOBSERVABLE = "execution {id} could not be observed, it may still be running: "
-UNAVAILABLE = (
-    UNOBSERVABLE + "reading it failed for more than 0.3 s, last: GET /executions/{id}: the service is not available "
-    "now (HTTP 503) - the service says: 'Service Unavailable'"
-)
-UNAUTHORIZED = (
-    UNOBSERVABLE + "GET /executions/{id}: the key was refused (HTTP 401) - the service says: 'Unauthorized'. It may be "
-    "mistyped, expired or deleted, or sent in the wrong header: see the connection's password and its extra "
-    "'api_key_header' (n8n expects X-N8N-API-KEY)"
-)
-
-SUCCEEDS = (
-    Case("success", finish("success"), "returned", "returned", ""),
-    Case("vanished, and that succeeds", vanish, "returned", "returned", "", {"on_vanished": "succeed"}),
-    Case("transient faults", fail_for_a_while, "returned", "returned", ""),
-    Case("restart while it sleeps", restart_then_succeed, "returned", "returned", "", status="waiting"),
-)
-FAILS = (
-    Case("error", finish("error"), *FAILED, ENDED + " 'error' at node 'Webhook': it broke - {url}"),
-    Case(
-        "canceled",
-        finish("canceled"),
-        *FAILED,
-        ENDED + " 'canceled': The execution was cancelled manually - {url}",
-    ),
-    Case("crashed", finish("crashed"), *FAILED, ENDED + " 'crashed' at node 'Webhook': {crash} - {url}"),
-    Case("vanished", vanish, "AirflowFailException", "AirflowFailException", VANISHED),
-    Case("restart while it runs", restart, *FAILED, ENDED + " 'crashed' at node '{node}': {crash} - {url}"),
-)
-TIMEOUT = Case(
-    "timeout",
-    nothing,
-    "AirflowSensorTimeout",
-    "ServiceExecutionFailedError",
-    "execution {id} had not ended 0.2 s after the wait began",
-    {"timeout": 0.2},
-)
-CANNOT_SEE = (
-    Case("faults without end", fail_for_good, *UNOBSERVED, UNAVAILABLE),
-    Case("key revoked", revoke, *UNOBSERVED, UNAUTHORIZED),
-)
-CASES = (*SUCCEEDS, *FAILS, TIMEOUT, *CANNOT_SEE)
-CRASH = "Workflow did not finish, possible out-of-memory issue"
+ALL_MODES = (*MODES, *LISTED_MODES)
+THAT_START = tuple(mode for mode in ALL_MODES if mode.starts)
+SENSORS = tuple(mode for mode in ALL_MODES if not mode.starts)
 
 
 def named(values: tuple[Any, ...]) -> dict[str, Any]:
@@ -145,44 +57,64 @@ def named(values: tuple[Any, ...]) -> dict[str, Any]:
 
 
 class Seen(NamedTuple):
-    """How a task ended, and for which execution it had waited."""
+    """How an attempt of a task ended, and for which execution it had waited."""
 
     ending: Ending
     execution_id: str
     workflow_id: str
     url: str
-    node: str
 
     def expected(self, message: str) -> str:
-        return message.format(id=self.execution_id, url=self.url, crash=CRASH, node=self.node)
+        return message.format(id=self.execution_id, url=self.url, crash=CRASH)
 
 
-Run = Callable[..., Seen]
+class Waiting:
+    """A task that waits in a mode, attempt after attempt, for an execution that something happens to."""
+
+    def __init__(self, simulator: ServiceSimulator, mode: Mode, case: Case) -> None:
+        self._simulator, self._mode, self._case = simulator, mode, case
+        others = simulator.create_webhook_workflow(path="other", behaviour="long")
+        self._beside = [simulator.start_execution(others["id"]) for _ in range(mode.neighbours)]
+        workflow = simulator.create_webhook_workflow(path="w", behaviour=case.behaviour, respond_with_id=True)
+        self.workflow_id = workflow["id"]
+        self._target = self.workflow_id if mode.starts else started(simulator)
+
+    def attempt(self, number: int = 1, case: Case | None = None, **options: Any) -> Seen:
+        """Run an attempt to its end; something happens at its second look, which is made where the mode waits.
+
+        :param case: what happens, by default what the wait was made for.
+        """
+        self._simulator.clear_requests()
+        case, ti = case or self._case, TaskInstance(number)
+        arguments = {"fault_tolerance": TOLERANCE, **case.options, **options}
+        with Meanwhile(self._simulator, lambda one: case.act(self._simulator, one), looks=2) as meanwhile:
+            ending = run_to_end(lambda: self._mode.task(self._target, interval=INTERVAL, **arguments), ti, self._beside)
+        assert meanwhile.execution_id is not None, "the task has not looked twice"
+        assert set(ti.pauses) == ({self._mode.pause} if self._mode.pause else set())
+        assert bool(lists_of_active(self._simulator)) == bool(self._mode.neighbours)
+        url = f"{self._simulator.base_url}/workflow/{self.workflow_id}/executions/{meanwhile.execution_id}"
+        return Seen(ending, meanwhile.execution_id, self.workflow_id, url)
+
+
+def started(simulator: ServiceSimulator) -> str:
+    """Start an execution on its webhook, as somebody else does whom a sensor waits for; its id."""
+    with requests.post(f"{simulator.base_url}/webhook/w", json={}, timeout=5) as answer:
+        return str(answer.json()["executionId"])
+
+
+Wait = Callable[[Mode, Case], Waiting]
 
 
 @pytest.fixture
-def run(simulator: ServiceSimulator) -> Run:
-    """``run(mode, case, **options)`` lets a task wait."""
-
-    def run_case(mode: Mode, case: Case, **options: Any) -> Seen:
-        behaviour = "waiting" if case.status == "waiting" else "long"
-        workflow = simulator.create_webhook_workflow(path="w", behaviour=behaviour, respond_with_id=True)
-        workflow_id = workflow["id"]
-        target = workflow_id if mode.starts else simulator.start_execution(workflow_id, status=case.status)
-        arguments = {"fault_tolerance": TOLERANCE, **case.options, **options}
-        with Meanwhile(simulator, lambda execution_id: case.act(simulator, execution_id)) as meanwhile:
-            ending = run_to_end(lambda: mode.task(target, interval=INTERVAL, **arguments))
-        assert meanwhile.execution_id is not None, "the task has never looked"
-        url = f"{simulator.base_url}/workflow/{workflow_id}/executions/{meanwhile.execution_id}"
-        return Seen(ending, meanwhile.execution_id, workflow_id, url, "Wait" if mode.starts else "Webhook")
-
-    return run_case
+def waiting(simulator: ServiceSimulator) -> Wait:
+    """``waiting(mode, case).attempt()`` lets a task wait."""
+    return lambda mode, case: Waiting(simulator, mode, case)
 
 
-@pytest.mark.parametrize("mode", **named(MODES))
+@pytest.mark.parametrize("mode", **named(ALL_MODES))
 @pytest.mark.parametrize("case", **named(CASES))
-def test_every_way_to_wait_ends_alike(case: Case, mode: Mode, run: Run) -> None:
-    seen = run(mode, case)
+def test_every_way_to_wait_ends_alike(case: Case, mode: Mode, waiting: Wait) -> None:
+    seen = waiting(mode, case).attempt()
 
     assert seen.ending.kind == (case.operator if mode.starts else case.sensor), seen
     fate = "; it was stopped" if case is TIMEOUT and mode.starts else ""
@@ -192,9 +124,18 @@ def test_every_way_to_wait_ends_alike(case: Case, mode: Mode, run: Run) -> None:
         assert seen.ending.value["status"] == (None if case.act is vanish else "success")
 
 
-@pytest.mark.parametrize("mode", **named(MODES))
-def test_what_is_returned_is_the_same(mode: Mode, run: Run) -> None:
-    seen = run(mode, SUCCEEDS[0])
+@pytest.mark.parametrize("mode", **named(ALL_MODES))
+def test_an_outage_lasts_for_many_looks(mode: Mode, waiting: Wait, simulator: ServiceSimulator) -> None:
+    seen = waiting(mode, OUTAGE).attempt()
+
+    failed = [one for one in simulator.requests if one.status != 200]
+    assert len(failed) >= FAILING_LOOKS * 5 / 6  # what is truncated has a status of 200
+    assert (seen.ending.kind, looks_at(simulator, seen.execution_id) >= 2) == ("returned", True)
+
+
+@pytest.mark.parametrize("mode", **named(ALL_MODES))
+def test_what_is_returned_is_the_same(mode: Mode, waiting: Wait) -> None:
+    seen = waiting(mode, SUCCESS).attempt()
 
     value = seen.ending.value
     assert value.keys() == {"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}
@@ -203,11 +144,11 @@ def test_what_is_returned_is_the_same(mode: Mode, run: Run) -> None:
     assert seen.ending.pushed["_link_ServiceExecutionLink"] == seen.url
 
 
-@pytest.mark.parametrize("mode", **named(SENSOR_MODES))
-@pytest.mark.parametrize("case", **named((*FAILS, TIMEOUT, *CANNOT_SEE)))
+@pytest.mark.parametrize("mode", **named(SENSORS))
+@pytest.mark.parametrize("case", **named(FAILS))
 @pytest.mark.parametrize("option", ["soft_fail", "never_fail"])
-def test_skipping_is_the_same(option: str, case: Case, mode: Mode, run: Run) -> None:
-    seen = run(mode, case, **{option: True})
+def test_skipping_is_the_same(option: str, case: Case, mode: Mode, waiting: Wait) -> None:
+    seen = waiting(mode, case).attempt(**{option: True})
 
     # That it could not be observed says nothing of how it ended, so only never_fail skips then.
     fails = option == "soft_fail" and case in CANNOT_SEE
@@ -215,48 +156,129 @@ def test_skipping_is_the_same(option: str, case: Case, mode: Mode, run: Run) -> 
     assert seen.ending.message == seen.expected(case.message)
 
 
-POKE, _, DEFERRABLE, IN_WORKER, DEFERRED = MODES
+# ---------------------------------------------------------------- the next attempt
+
+
+@pytest.mark.parametrize("mode", **named(THAT_START))
+@pytest.mark.parametrize("case", **named((*ENDS_BADLY, TIMEOUT)))
+def test_after_a_run_that_failed_a_retry_starts_one_other(
+    case: Case, mode: Mode, waiting: Wait, simulator: ServiceSimulator
+) -> None:
+    one = waiting(mode, case)
+    first, second = one.attempt(), one.attempt(2, SUCCESS)
+
+    assert (first.ending.kind, second.ending.kind) == ("ServiceExecutionFailedError", "returned")
+    assert second.ending.value["execution_id"] == second.execution_id != first.execution_id
+    assert executions(simulator, one) == [first.execution_id, second.execution_id]
+
+
+@pytest.mark.parametrize("mode", **named(ALL_MODES))
+@pytest.mark.parametrize("case", **named(CANNOT_SEE))
+def test_after_a_run_that_could_not_be_observed_a_retry_goes_on_with_it(
+    case: Case, mode: Mode, waiting: Wait, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = waiting(mode, case)
+    first = one.attempt()
+    simulator.clear_faults()
+    connection = json.loads(simulator.connection_json())
+    monkeypatch.setenv(CONNECTION, json.dumps({**connection, "password": simulator.create_key()}))
+    second = one.attempt(2, SUCCESS)
+
+    assert (first.ending.kind, second.ending.kind) == ("ServiceWaitError", "returned")
+    assert executions(simulator, one) == [second.ending.value["execution_id"]] == [first.execution_id]
+
+
+@pytest.mark.parametrize("mode", **named(ALL_MODES))
+def test_after_a_run_that_vanished_there_is_no_retry(mode: Mode, waiting: Wait, simulator: ServiceSimulator) -> None:
+    one = waiting(mode, VANISHES)
+
+    # Airflow does not try a task again that ends so.
+    assert one.attempt().ending.kind == "AirflowFailException"
+    assert executions(simulator, one) == []
+
+
+def executions(simulator: ServiceSimulator, one: Waiting) -> list[str]:
+    """The executions of the workflow of a wait, oldest first."""
+    return [str(each.id) for each in simulator.state.executions.of_workflow(one.workflow_id)]
+
+
+# ---------------------------------------------------------------- kills
+
+POKE, RESCHEDULE, DEFERRABLE, IN_WORKER, DEFERRED = MODES
+KEEP = {"cancel_on_kill": False}
+KILLED = ("InterruptedError", "the task was killed while execution {id} had not ended")
+# While Airflow pauses a task, a kill says nothing: the execution or its next attempt does.
+PAUSED = Ending("paused", "")
 
 
 @pytest.mark.parametrize(
-    ("mode", "options", "is_stopped"),
+    ("mode", "options", "end", "is_stopped"),
     [
-        (POKE, {"timeout": 0.5}, False),
-        (DEFERRABLE, {}, False),
-        (IN_WORKER, {}, True),
-        (IN_WORKER, {"cancel_on_kill": False}, False),
-        (DEFERRED, {}, True),
-        (DEFERRED, {"cancel_on_kill": False}, False),
+        # A sensor has nothing to clean up: Airflow ends its process, here its own time does.
+        (POKE, {"timeout": 0.8}, ("AirflowSensorTimeout", TIMEOUT.message), False),
+        (RESCHEDULE, {}, ("paused", ""), False),
+        (DEFERRABLE, {}, ("paused", ""), False),
+        (IN_WORKER, {}, KILLED, True),
+        (IN_WORKER, KEEP, KILLED, False),
+        (DEFERRED, {}, ("paused", ""), True),
+        (DEFERRED, KEEP, ("paused", ""), False),
     ],
-    ids=lambda value: value.name if isinstance(value, Mode) else str(value),
+    ids=lambda value: value.name if isinstance(value, Mode) else None,
 )
 def test_only_who_started_an_execution_stops_it_when_killed(
-    mode: Mode, options: dict[str, Any], is_stopped: bool, simulator: ServiceSimulator, workflow_id: str
+    mode: Mode,
+    options: dict[str, Any],
+    end: tuple[str, str],
+    is_stopped: bool,
+    simulator: ServiceSimulator,
+    workflow_id: str,
 ) -> None:
     target = workflow_id if mode.starts else simulator.start_execution(workflow_id)
     task = mode.task(target, interval=0.2, **options)
-    context: Any = {"ti": TaskInstance(), "task": task, "dag_run": SimpleNamespace(start_date=None)}
     begin = time.monotonic()
-    with Meanwhile(simulator, lambda _: None if mode in {DEFERRABLE, DEFERRED} else task.on_kill(), looks=2):
-        try:
-            with suppress(InterruptedError, AirflowSensorTimeout):
-                task.execute(context)
-        except TaskDeferred as deferred:
-            kill_in_triggerer(revived(deferred.trigger))
+    ending = killed(simulator, task)
 
     [execution] = simulator.state.executions
+    kind, message = end
+    assert (ending.kind, ending.message) == (kind, message.format(id=execution.id))
     stops = [one.path for one in simulator.requests if one.path.endswith("/stop")]
     assert stops == ([f"/api/v1/executions/{execution.id}/stop"] if is_stopped else [])
     assert execution.status == ("canceled" if is_stopped else "running")
     assert time.monotonic() - begin < 3
 
+    # Cleared or tried again it waits on; for another execution where it has stopped its own.
+    with Meanwhile(simulator, simulator.finish_execution, looks=looks_at(simulator, str(execution.id)) + 1):
+        again = run_to_end(lambda: mode.task(target, interval=0.05), TaskInstance(2))
+    assert (again.kind, again.value["status"]) == ("returned", "success")
+    assert (again.value["execution_id"] != str(execution.id)) == is_stopped
 
-def kill_in_triggerer(trigger: Any) -> None:
-    async def kill() -> None:
+
+def killed(simulator: ServiceSimulator, task: Any) -> Ending:
+    """Execute a task and kill it as it waits: in the worker, in the triggerer, or in neither."""
+    ti = TaskInstance()
+    context: Any = {"ti": ti, "task": task, "dag_run": SimpleNamespace(start_date=None)}
+    with Meanwhile(simulator, lambda _: None if task.deferrable else task.on_kill(), looks=2):
+        try:
+            return Ending("returned", "", task.execute(context))
+        except AirflowRescheduleException:
+            task.on_kill()
+            return PAUSED
+        except TaskDeferred as deferred:
+            fired = kill_in_triggerer(revived(deferred.trigger))
+            return Ending("fired", str(fired)) if fired else PAUSED
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is how the task ended
+            return Ending(type(error).__name__, str(error))
+
+
+def kill_in_triggerer(trigger: Any) -> list[Any]:
+    """Run a trigger and kill it; what it has fired."""
+
+    async def kill() -> list[Any]:
         triggerer = Triggerer()
         number = triggerer.start(trigger)
         await asyncio.sleep(0.1)
         await triggerer.kill(number)
         await triggerer.shut_down()
+        return triggerer.events(number)
 
-    asyncio.run(kill())
+    return asyncio.run(kill())

@@ -1,0 +1,148 @@
+"""What can happen to an execution while a task waits for it, and how the task must end then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator.samples import Behaviour
+
+TOLERANCE = 0.3
+# Of faults that pass: more than a slow machine takes for all the looks that fail.
+LONG_TOLERANCE = 12.0
+FAILING_LOOKS = 36
+CRASH = "Workflow did not finish, possible out-of-memory issue"
+
+Act = Callable[[ServiceSimulator, str], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What happens to an execution while a task waits, and how the task must end.
+
+    :param act: done once the task has looked.
+    :param sensor: how a sensor ends: the exception's class, or "returned".
+    :param operator: how an operator that started the execution ends.
+    :param message: its message; ``{id}``, ``{url}`` and ``{crash}`` are filled in.
+    :param options: further arguments of the task.
+    :param behaviour: of the workflow: its run goes on, or sleeps.
+    """
+
+    name: str
+    act: Act
+    sensor: str
+    operator: str
+    message: str
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    behaviour: Behaviour = "long"
+
+
+def finish(status: str) -> Act:
+    return lambda simulator, execution_id: simulator.finish_execution(
+        execution_id, status, node="Webhook", message="it broke"
+    )
+
+
+def vanish(simulator: ServiceSimulator, execution_id: str) -> None:
+    simulator.forget_execution(execution_id)
+
+
+def nothing(simulator: ServiceSimulator, execution_id: str) -> None:
+    """It goes on."""
+
+
+# Reads by id, and lists.
+LOOKS = "/executions(/[0-9]+)?$"
+FAULTS: tuple[dict[str, Any], ...] = (
+    {"kind": "status", "status": 500},
+    {"kind": "drop"},
+    {"kind": "truncate"},
+    {"kind": "status", "status": 429, "retry_after": 1},
+    {"kind": "html", "status": 502},
+    {"kind": "html", "status": 404},
+)
+
+
+def fail_for_a_while(simulator: ServiceSimulator, execution_id: str) -> None:
+    """Many looks in a row fail, in every way; meanwhile it ends."""
+
+    for _ in range(FAILING_LOOKS // len(FAULTS)):
+        for fault in FAULTS:
+            simulator.inject(**fault, path=LOOKS)
+    simulator.finish_execution(execution_id, "success")
+
+
+def fail_for_good(simulator: ServiceSimulator, execution_id: str) -> None:
+    simulator.inject("status", times=None, path=LOOKS, status=503)
+
+
+def restart(simulator: ServiceSimulator, execution_id: str) -> None:
+    simulator.clock.advance(1)  # so that it has come to its second node
+    simulator.restart(boot_seconds=TOLERANCE / 2)
+
+
+def restart_then_succeed(simulator: ServiceSimulator, execution_id: str) -> None:
+    restart(simulator, execution_id)
+    simulator.finish_execution(execution_id, "success")
+
+
+def revoke(simulator: ServiceSimulator, execution_id: str) -> None:
+    simulator.revoke_key(simulator.api_key)
+
+
+FAILED = ("AirflowFailException", "ServiceExecutionFailedError")
+UNOBSERVED = ("ServiceWaitError", "ServiceWaitError")
+ENDED = "execution {id} ended with status"
+VANISHED = (
+    "execution {id} can not be found: it was deleted or pruned, its workflow does not save such executions, or it "
+    "never existed (on_vanished='fail')"
+)
+UNOBSERVABLE = "execution {id} could not be observed, it may still be running: "
+UNAVAILABLE = (
+    UNOBSERVABLE + "reading it failed for more than 0.3 s, last: the service is not available "
+    "now (HTTP 503) - the service says: 'Service Unavailable'"
+)
+UNAUTHORIZED = (
+    UNOBSERVABLE + "the key was refused (HTTP 401) - the service says: 'Unauthorized'. It may be "
+    "mistyped, expired or deleted, or sent in the wrong header: see the connection's password and its extra "
+    "'api_key_header' (n8n expects X-N8N-API-KEY)"
+)
+
+LONG = {"fault_tolerance": LONG_TOLERANCE}
+SUCCESS = Case("success", finish("success"), "returned", "returned", "")
+VANISHED_IS_FINE = Case("vanished, and that succeeds", vanish, "returned", "returned", "", {"on_vanished": "succeed"})
+OUTAGE = Case("transient faults", fail_for_a_while, "returned", "returned", "", LONG)
+SUCCEEDS = (
+    SUCCESS,
+    VANISHED_IS_FINE,
+    OUTAGE,
+    Case("restart while it sleeps", restart_then_succeed, "returned", "returned", "", LONG, behaviour="waiting"),
+)
+ENDS_BADLY = (
+    Case("error", finish("error"), *FAILED, ENDED + " 'error' at node 'Webhook': it broke - {url}"),
+    Case(
+        "canceled",
+        finish("canceled"),
+        *FAILED,
+        ENDED + " 'canceled' at node 'Webhook': The execution was cancelled manually - {url}",
+    ),
+    Case("crashed", finish("crashed"), *FAILED, ENDED + " 'crashed' at node 'Webhook': {crash} - {url}"),
+    Case("restart while it runs", restart, *FAILED, ENDED + " 'crashed' at node 'Wait': {crash} - {url}", LONG),
+)
+VANISHES = Case("vanished", vanish, "AirflowFailException", "AirflowFailException", VANISHED)
+TIMEOUT = Case(
+    "timeout",
+    nothing,
+    "AirflowSensorTimeout",
+    "ServiceExecutionFailedError",
+    "execution {id} had not ended 0.8 s after the wait began",
+    {"timeout": 0.8},
+)
+CANNOT_SEE = (
+    Case("faults without end", fail_for_good, *UNOBSERVED, UNAVAILABLE),
+    Case("key revoked", revoke, *UNOBSERVED, UNAUTHORIZED),
+)
+FAILS = (*ENDS_BADLY, VANISHES, TIMEOUT, *CANNOT_SEE)
+CASES = (*SUCCEEDS, *FAILS)
