@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution
-    from airflow_provider_service.waiting import Outcome
+    from airflow_provider_service.waiting import OnVanished, Outcome
 
 # Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
 KILLED_SEARCH_SECONDS = 1.5
@@ -42,11 +42,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     When the wait is over before the execution is, it is stopped.
 
     :param cancel_on_kill: stop the execution when the task is killed, cleared or marked; True by default.
+    :param on_vanished: what it means that the execution can not be found: ``"fail"`` or ``"succeed"``.
     """
 
-    def __init__(self, *, cancel_on_kill: bool = True, **kwargs: Any) -> None:
+    def __init__(self, *, cancel_on_kill: bool = True, on_vanished: OnVanished = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cancel_on_kill = cancel_on_kill
+        self.on_vanished = on_vanished
         self._starter: Starter | None = None
         self._waiting_for: str | None = None
 

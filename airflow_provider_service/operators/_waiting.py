@@ -28,12 +28,12 @@ class ServiceWaitingOperator(ServiceBaseOperator):
     :param poll_interval: seconds between two looks; 10 by default.
     :param timeout: seconds after which the wait is over; a day by default. A deferred wait is over before the task's
         ``execution_timeout``.
-    :param on_vanished: what it means that the execution can not be found: ``"fail"`` or ``"succeed"``.
     :param fault_tolerance: seconds that looking may fail in a row before the task fails; 300 by default.
     """
 
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
     cancel_on_kill = False
+    on_vanished: OnVanished = "fail"
 
     def __init__(
         self,
@@ -42,7 +42,6 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 10.0,
         timeout: float = DAY_SECONDS,
-        on_vanished: OnVanished = "fail",
         fault_tolerance: float = 300.0,
         **kwargs: Any,
     ) -> None:
@@ -51,7 +50,6 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self.deferrable = deferrable
         self.poll_interval = poll_interval
         self.timeout = timeout
-        self.on_vanished = on_vanished
         self.fault_tolerance = fault_tolerance
         self._killed = threading.Event()
 

@@ -104,6 +104,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     """
 
     template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
+    on_vanished = "succeed"  # one that is gone has ended
 
     def __init__(
         self,
@@ -114,8 +115,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         timeout: float = 60.0,
         **kwargs: Any,
     ) -> None:
-        # One that is gone has ended.
-        super().__init__(poll_interval=poll_interval, timeout=timeout, on_vanished="succeed", **kwargs)
+        super().__init__(poll_interval=poll_interval, timeout=timeout, **kwargs)
         self.execution_id = execution_id
         self.if_missing = if_missing
 
