@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from tests.running.task_run import TaskRun
+
 from .servers import GENERATIONS, Generation, LiveServer
 from .servers.install import Progress
+
+MakeRun = Callable[..., TaskRun]
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +27,17 @@ def live_server(live_generation: Generation, progress: Progress) -> Iterator[Liv
     """One running server, shared by the tests of this folder."""
     with LiveServer(live_generation, progress=progress) as server:
         yield server
+
+
+@pytest.fixture
+def task_run() -> Iterator[MakeRun]:
+    """``task_run(**arguments)`` makes a task run of the operator that runs workflows."""
+    made: list[TaskRun] = []
+
+    def make(operator: type[Any] = ServiceRunWorkflowOperator, **arguments: Any) -> TaskRun:
+        made.append(TaskRun(operator, {"poll_interval": 0.5, "timeout": 60, **arguments}))
+        return made[-1]
+
+    yield make
+    for run in made:
+        run.close()

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.client.run_data import last_output, starting_items
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, migrate, run_dag
 
+from . import running
 from .servers import LiveServer, wait_until
 
 EXAMPLE_DAGS = Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
@@ -46,13 +46,7 @@ def database() -> None:
 @pytest.fixture(autouse=True)
 def connection(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection that the examples use."""
-    fields = {
-        "conn_type": "service",
-        "host": live_server.base_url,
-        "password": live_server.api_key,
-        "extra": {"api_key_header": live_server.api_key_header},
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(fields))
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(running.connection(live_server)))
 
 
 @pytest.fixture(autouse=True)
@@ -63,21 +57,10 @@ def client(live_server: LiveServer) -> Iterator[ServiceClient]:
     )
     with ServiceClient(config) as client:
         yield client
-        for workflow in list(client.workflows.list()):
-            client.workflows.deactivate(workflow.id)
-            wait_until(lambda one=workflow.id: deleted(client, one), seconds=10, what="the deletion of a workflow")
+        running.delete_workflows(client)
         if live_server.generation.name != "1":
             for table in list(client.data_tables.list()):
                 client.data_tables.delete(table.id)
-
-
-def deleted(client: ServiceClient, workflow_id: str) -> bool:
-    """Delete a workflow, unless it is still being unpublished."""
-    try:
-        client.workflows.delete(workflow_id)
-    except ServiceConflictError:
-        return False
-    return True
 
 
 @pytest.fixture

@@ -2,72 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.simulator.samples import chain
 from airflow_provider_service.waiting import ServiceExecutionFailedError
-from tests.running.task_run import TaskRun
 from tests.running.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
 
-from .servers import Generation, LiveServer, wait_until
-from .test_example_dags import deleted
-
-MakeRun = Callable[..., TaskRun]
-Put = Callable[..., str]
-
-
-def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> ServiceClient:
-    """Make a server the default connection, and a client that sees what it holds."""
-    extra = {"api_key_header": server.api_key_header}
-    connection = {"conn_type": "service", "host": server.base_url, "password": server.api_key, "extra": extra}
-    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
-    return ServiceClient(ServiceConfig(base_url=server.base_url, api_key=server.api_key, **extra))
+from .conftest import MakeRun
+from .running import connect, delete_workflows, path, put
+from .servers import Generation, LiveServer
 
 
 @pytest.fixture
 def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:
     with connect(monkeypatch, live_server) as client:
         yield client
-        for workflow in list(client.workflows.list()):
-            client.workflows.deactivate(workflow.id)
-            wait_until(lambda one=workflow.id: deleted(client, one), seconds=10, what="the deletion of a workflow")
-
-
-@pytest.fixture
-def task_run() -> Iterator[MakeRun]:
-    """``task_run(**arguments)`` makes a task run of the operator that runs workflows."""
-    made: list[TaskRun] = []
-
-    def make(operator: type[Any] = ServiceRunWorkflowOperator, **arguments: Any) -> TaskRun:
-        made.append(TaskRun(operator, {"poll_interval": 0.5, "timeout": 60, **arguments}))
-        return made[-1]
-
-    yield make
-    for run in made:
-        run.close()
-
-
-def put(client: ServiceClient, *nodes: dict[str, Any]) -> str:
-    """Create a workflow of a chain of nodes, not active; its id."""
-    for one in nodes:
-        if one["type"].endswith(".webhook"):
-            one["webhookId"] = str(uuid.uuid4())
-    body = chain(f"run {uuid.uuid4().hex}", list(nodes))
-    return client.workflows.create(
-        body["name"], nodes=body["nodes"], connections=body["connections"], settings={"executionOrder": "v1"}
-    ).id
-
-
-def path() -> str:
-    return uuid.uuid4().hex
+        delete_workflows(client)
 
 
 WAYS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,89 +15,113 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waiting import ServiceExecutionFailedError
+from tests.stored_triggers import as_stored
+from tests.waiting.driving import looks_at
 
 from . import victims
 from .conftest import MakeRun
-from .task_run import Serialized, TaskRun, as_stored
+from .moments import connections, seed_of_the_day, soon
+from .task_run import TaskRun
 from .workflows import DONE, put, statuses, wait, webhook
 
 WAITS = 17
 KILLS = 3
 AT_ONCE = 4
+INTERVAL = 0.1
 
 
-def killed_triggerer(trigger: Serialized, events: Path, dice: random.Random) -> int:
-    """Run a trigger in a process that is killed some times; the number of processes it took to the event."""
-    environment = {name: value for name, value in os.environ.items() if name.startswith("AIRFLOW_CONN_")}
-    for number in range(1, 50):
-        triggerer = victims.FORKS.Process(target=victims.wait_for_event, args=(environment, trigger, events))
-        triggerer.start()
-        triggerer.join(dice.uniform(0, 0.5) if number <= KILLS else 20)
-        triggerer.kill()
-        triggerer.join()
-        triggerer.close()
-        if events.exists():
-            return number
-    raise AssertionError("there was no event")
+class Wait:
+    """A wait in triggerers that are killed one after the other."""
 
+    def __init__(self, simulator: ServiceSimulator, run: TaskRun, events: Path) -> None:
+        """Execute the first attempt, which defers.
 
-def event_of(events: Path) -> Any:
-    """The one event that was written down."""
-    [line] = events.read_text().splitlines()
-    return json.loads(line)
+        :param events: where the triggerers write down what the trigger fires.
+        """
+        self._simulator = simulator
+        self.run = run
+        with pytest.raises(TaskDeferred) as caught:
+            run.attempt(1)
+        self.deferred = caught.value
+        self.execution_id = str(run.pushed["execution_id"])
+        self._trigger = as_stored(self.deferred.trigger)
+        self._events = events
+        self._triggerer: Any = None
 
-
-def deferred(run: TaskRun) -> TaskDeferred:
-    """Execute the first attempt, which defers."""
-    with pytest.raises(TaskDeferred) as caught:
-        run.attempt(1)
-    return caught.value
-
-
-def seed_of_the_day() -> int:
-    seed = int(os.environ.get("KILL_SEED", random.SystemRandom().randrange(10**6)))
-    print(f"KILL_SEED={seed}")
-    return seed
-
-
-def test_waits_go_on_in_another_triggerer(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
-    seed = seed_of_the_day()
-    workflow_id = put(simulator, webhook(), wait(0.9), DONE)
-
-    def trial(number: int) -> tuple[str, int]:
-        run = TaskRun(
-            ServiceRunWorkflowOperator,
-            {"workflow_id": workflow_id, "poll_interval": 0.1, "timeout": 30.0, "deferrable": True},
-            map_index=number,
+    def in_another_triggerer(self) -> None:
+        """Start another triggerer; returns when it has looked for the first time."""
+        seen = looks_at(self._simulator, self.execution_id)
+        self._triggerer = victims.FORKS.Process(
+            target=victims.wait_for_event, args=(connections(), self._trigger, self._events)
         )
-        waiting = deferred(run)
-        events = tmp_path / f"{number}.events"
-        processes = killed_triggerer(as_stored(waiting.trigger), events, random.Random(seed + number))
-        done = run.resume(1, waiting, event_of(events))
+        self._triggerer.start()
+        soon(lambda: looks_at(self._simulator, self.execution_id) > seen)
+
+    def kill(self) -> None:
+        """Kill the triggerer, which must be waiting."""
+        assert self._triggerer.is_alive()
+        self._triggerer.kill()
+        self.end()
+
+    def end(self) -> None:
+        """Return when the triggerer has ended."""
+        self._triggerer.join(20)
+        self._triggerer.close()
+
+    def event(self) -> Any:
+        """The one event that was written down."""
+        [line] = self._events.read_text().splitlines()
+        return json.loads(line)
+
+
+def killed_again_and_again(wait: Wait, dice: random.Random) -> None:
+    """Kill triggerers at random moments after their first look, and start the last."""
+    for _ in range(KILLS):
+        wait.in_another_triggerer()
+        time.sleep(dice.uniform(0, 2.5 * INTERVAL))
+        wait.kill()
+    wait.in_another_triggerer()
+
+
+def test_waits_go_on_in_another_triggerer(simulator: ServiceSimulator, tmp_path: Path) -> None:
+    seed = seed_of_the_day()
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
+
+    def trial(number: int) -> str:
+        arguments = {"workflow_id": workflow_id, "poll_interval": INTERVAL, "timeout": 30.0, "deferrable": True}
+        run = TaskRun(ServiceRunWorkflowOperator, arguments, map_index=number)
+        one, dice = Wait(simulator, run, tmp_path / f"{number}.events"), random.Random(seed + number)
+        killed_again_and_again(one, dice)
+        if dice.random() < 0.5:
+            # It ends while nobody watches.
+            one.kill()
+            simulator.finish_execution(one.execution_id)
+            one.in_another_triggerer()
+        else:
+            simulator.finish_execution(one.execution_id)
+        one.end()
+        done = run.resume(1, one.deferred, one.event())
         run.close()
-        return done["status"], processes
+        return str(done["status"])
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        ended = list(threads.map(trial, range(WAITS)))
-    assert [status for status, _ in ended] == ["success"] * WAITS
-    print(f"processes each wait took: {sorted(processes for _, processes in ended)}")
-    assert sum(processes - 1 for _, processes in ended) >= WAITS
+        assert list(threads.map(trial, range(WAITS))) == ["success"] * WAITS
     assert statuses(simulator, workflow_id) == ["success"] * WAITS
     assert not [request.path for request in simulator.requests if request.path.endswith("/stop")]
 
 
 def test_the_deadline_is_the_first_ones(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
     workflow_id = put(simulator, webhook(), wait(60), DONE)
-    run = task_run(workflow_id=workflow_id, deferrable=True, timeout=2.0)
     began = time.time()
-    waiting = deferred(run)
-    events = tmp_path / "events"
-    killed_triggerer(as_stored(waiting.trigger), events, random.Random(seed_of_the_day()))
-    assert 2.0 <= time.time() - began < 4.0
-    event = event_of(events)
+    run = task_run(workflow_id=workflow_id, deferrable=True, timeout=3.0)
+    one = Wait(simulator, run, tmp_path / "events")
+    killed_again_and_again(one, random.Random(seed_of_the_day()))
+    one.end()
+    assert 3.0 <= time.time() - began < 5.0
+    event = one.event()
     assert (event["verdict"], event["execution_id"]) == ("timed_out", "1")
     # A triggerer that dies or times out stops nothing; the task does.
     assert statuses(simulator, workflow_id) == ["running"]
-    with pytest.raises(ServiceExecutionFailedError, match="had not ended 2 s after the wait began; it was stopped"):
-        run.resume(1, waiting, event)
+    with pytest.raises(ServiceExecutionFailedError, match="had not ended 3 s after the wait began; it was stopped"):
+        run.resume(1, one.deferred, event)
     assert statuses(simulator, workflow_id) == ["canceled"]

@@ -7,7 +7,9 @@ import json
 import logging
 import multiprocessing
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from airflow_provider_service.client import starting
@@ -37,10 +39,15 @@ FORKS.set_forkserver_preload(
 QUICK = {"PATIENCE_SECONDS": 0.05, "SETTLING_SECONDS": 0.1, "VISIBLE_WITHIN_SECONDS": 0.5}
 
 
-def attempt(environment: dict[str, str], run: TaskRun, number: int) -> None:
-    """Execute an attempt as a worker does."""
+def attempt(
+    environment: dict[str, str], run: TaskRun, number: int, constants: Mapping[str, float] = MappingProxyType(QUICK)
+) -> None:
+    """Execute an attempt as a worker does.
+
+    :param constants: of the module that starts things.
+    """
     _set_up(environment)
-    for name, seconds in QUICK.items():
+    for name, seconds in constants.items():
         setattr(starting, name, seconds)
     run.attempt(number)
 

@@ -1,0 +1,64 @@
+"""Workflows on a real server, and the connection to it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.errors import ServiceConflictError
+from airflow_provider_service.simulator.samples import chain
+
+from .servers import LiveServer, wait_until
+
+
+def connection(server: LiveServer, base_url: str | None = None) -> dict[str, Any]:
+    """The fields of a connection to a server.
+
+    :param base_url: another address that leads to it.
+    """
+    extra = {"api_key_header": server.api_key_header}
+    return {"conn_type": "service", "host": base_url or server.base_url, "password": server.api_key, "extra": extra}
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> ServiceClient:
+    """Make a server the default connection, and a client that sees what it holds."""
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection(server)))
+    return ServiceClient(
+        ServiceConfig(base_url=server.base_url, api_key=server.api_key, api_key_header=server.api_key_header)
+    )
+
+
+def put(client: ServiceClient, *nodes: dict[str, Any]) -> str:
+    """Create a workflow of a chain of nodes, not active; its id."""
+    for one in nodes:
+        if one["type"].endswith(".webhook"):
+            one["webhookId"] = str(uuid.uuid4())
+    body = chain(f"run {uuid.uuid4().hex}", list(nodes))
+    return client.workflows.create(
+        body["name"], nodes=body["nodes"], connections=body["connections"], settings={"executionOrder": "v1"}
+    ).id
+
+
+def path() -> str:
+    """A path that no other webhook has."""
+    return uuid.uuid4().hex
+
+
+def delete_workflows(client: ServiceClient) -> None:
+    """Delete all workflows of a server."""
+    for workflow in list(client.workflows.list()):
+        client.workflows.deactivate(workflow.id)
+        wait_until(lambda one=workflow.id: deleted(client, one), seconds=10, what="the deletion of a workflow")
+
+
+def deleted(client: ServiceClient, workflow_id: str) -> bool:
+    """Delete a workflow, unless it is still being unpublished."""
+    try:
+        client.workflows.delete(workflow_id)
+    except ServiceConflictError:
+        return False
+    return True

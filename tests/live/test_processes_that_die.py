@@ -1,0 +1,187 @@
+"""Workers that are killed, or end, while the real server runs what they started: one execution, which goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.statuses import ACTIVE_STATUSES
+from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from airflow_provider_service.simulator.samples import chain
+from airflow_provider_service.waiting import ServiceExecutionFailedError
+from tests.running import victims
+from tests.running.moments import connections, seed_of_the_day, soon
+from tests.running.task_run import StateStore, TaskRun
+from tests.running.workflows import DONE, FAIL, wait, webhook
+
+from .conftest import MakeRun
+from .relay import Hold, Relay
+from .running import connect, connection, delete_workflows, path, put
+from .servers import Generation, LiveServer, wait_until
+
+TRIES = 6
+HELD_SECONDS = 0.3
+CALL = "^/webhook/"
+
+
+@pytest.fixture
+def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:
+    with connect(monkeypatch, live_server) as client:
+        yield client
+        delete_workflows(client)
+
+
+def phase(relay: Relay, execution_ids: list[str]) -> str:
+    """How far a worker has come, by what it has asked for."""
+    requests = list(relay.requests)
+    call = next((one for one in requests if one.path.startswith("/webhook/")), None)
+    if call is None:
+        return "before the call" if requests else "silent"
+    pages = {f"/api/v1/executions/{one}" for one in execution_ids}
+    if any(one.path in pages and "includeData" not in one.query for one in requests):
+        return "while waiting"
+    return "after the call" if call.answered else "during the call"
+
+
+@contextmanager
+def started(run: TaskRun, **constants: float) -> Iterator[Any]:
+    """The first attempt of a task run, in a process of its own."""
+    worker = victims.FORKS.Process(target=victims.attempt, args=(connections(), run, 1, constants))
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.kill()
+        worker.join()
+        worker.close()
+
+
+def ids(client: ServiceClient, workflow_id: str) -> list[str]:
+    """The executions of a workflow, those that run too, oldest first."""
+    lists = (client.executions.list(workflow_id=workflow_id, status=status) for status in ("running", None))
+    return sorted({one.id for each in lists for one in each}, key=int)
+
+
+WINDOWS = {
+    "before the call": Hold("/api/v1/workflows/", "answer", HELD_SECONDS),
+    "before it arrives": Hold(CALL, "request", HELD_SECONDS),
+    "before it is answered": Hold(CALL, "answer", HELD_SECONDS),
+    "after the call": Hold("/api/v1/executions", "answer", HELD_SECONDS),
+    "while waiting": None,
+}
+
+
+@pytest.fixture
+def kill(
+    live_server: LiveServer, client: ServiceClient, task_run: MakeRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[str, str, str, random.Random], str]:
+    """``kill(mode, window, aim, dice)`` kills a first attempt, lets a second one end, and tells where the kill fell."""
+
+    def kill_once(mode: str, window: str, aim: str, dice: random.Random) -> str:
+        workflow_id = put(client, webhook(path(), mode=mode), wait(2), DONE)
+        client.workflows.activate(workflow_id)
+        with Relay(live_server.base_url, WINDOWS[window]) as relay:
+            monkeypatch.setenv("AIRFLOW_CONN_RELAYED", json.dumps(connection(live_server, relay.base_url)))
+            run = task_run(workflow_id=workflow_id, service_conn_id="relayed")
+            run.store = StateStore(tmp_path / f"{workflow_id}.json") if dice.random() < 0.5 else None
+            with started(run) as worker:
+                soon(lambda: phase(relay, ids(client, workflow_id)) in {aim, "while waiting"})
+                time.sleep(dice.uniform(0, HELD_SECONDS))
+                known = ids(client, workflow_id)
+                worker.kill()
+                fell = phase(relay, known)
+        done = run.whole_attempt(2, service_conn_id="service_default", deferrable=dice.random() < 0.5)
+
+        assert done["status"] == "success"
+        assert ids(client, workflow_id) == [done["execution_id"]]
+        return fell
+
+    return kill_once
+
+
+@pytest.mark.parametrize(
+    ("mode", "window"),
+    [
+        *(("onReceived", window) for window in WINDOWS),
+        *(("lastNode", window) for window in ("before the call", "before it arrives", "while waiting")),
+    ],
+)
+def test_a_killed_worker(mode: str, window: str, kill: Callable[[str, str, str, random.Random], str]) -> None:
+    aim = "during the call" if window.startswith("before it") else window
+    dice, fell = random.Random(seed_of_the_day()), []
+    while aim not in fell:
+        assert len(fell) < TRIES, f"the kills fell {fell}"
+        fell.append(kill(mode, window, aim, dice))
+
+
+def ended_early(run: TaskRun, client: ServiceClient, workflow_id: str) -> str:
+    """Run a first attempt that defers, in a process that ends then; the execution that it leaves behind."""
+    known = set(ids(client, workflow_id))
+    with started(run) as worker:
+        worker.join(20)
+        assert not worker.is_alive()
+    [left] = set(ids(client, workflow_id)) - known
+    assert client.executions.get(left).status in ACTIVE_STATUSES
+    return left
+
+
+def ended(client: ServiceClient, execution_id: str) -> str:
+    """How an execution has ended."""
+
+    def status() -> str | None:
+        found = client.executions.get(execution_id).status
+        return None if found in ACTIVE_STATUSES else found
+
+    return wait_until(status, seconds=30, what="the end of an execution")
+
+
+def test_a_call_that_is_open_when_its_process_ends(client: ServiceClient, task_run: MakeRun) -> None:
+    workflow_id = put(client, webhook(path(), mode="lastNode"), wait(4), DONE)
+    run = task_run(workflow_id=workflow_id, deferrable=True)
+    left = ended_early(run, client, workflow_id)
+
+    assert ended(client, left) == "success"
+    assert run.whole_attempt(2)["execution_id"] == left
+    assert ids(client, workflow_id) == [left]
+
+
+def test_a_retry_that_is_open_when_its_process_ends(client: ServiceClient, task_run: MakeRun) -> None:
+    start = webhook(path())
+    workflow_id = put(client, start, FAIL, DONE)
+    with pytest.raises(ServiceExecutionFailedError):
+        task_run(workflow_id=workflow_id).attempt(1)
+    [original] = ids(client, workflow_id)
+    # The node that failed now takes its time instead.
+    body = chain("mended", [start, {**wait(5), "name": FAIL["name"]}, DONE])
+    client.workflows.update(workflow_id, body["name"], body["nodes"], body["connections"], body["settings"])
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original, load_workflow=True, deferrable=True)
+    left = ended_early(run, client, workflow_id)
+
+    assert ended(client, left) == "success"
+    assert run.whole_attempt(2)["execution_id"] == left
+    assert ids(client, workflow_id) == [original, left]
+    assert client.executions.get(left).retry_of == original
+
+
+def test_a_call_that_queues_when_its_process_ends(
+    live_generation: Generation, monkeypatch: pytest.MonkeyPatch, task_run: MakeRun
+) -> None:
+    limit = {"N8N_CONCURRENCY_PRODUCTION_LIMIT": "1"}
+    with LiveServer(live_generation, environment=limit) as server, connect(monkeypatch, server) as client:
+        busy, queued = (put(client, webhook(path()), wait(seconds), DONE) for seconds in (8, 1))
+        task_run(workflow_id=busy).attempt(1, wait_for_completion=False)
+        run = task_run(workflow_id=queued, deferrable=True)
+        left = ended_early(run, client, queued)
+        assert client.executions.get(left).status == "new"
+
+        assert ended(client, left) == "success"
+        assert run.whole_attempt(2)["execution_id"] == left
+        assert ids(client, queued) == [left]
