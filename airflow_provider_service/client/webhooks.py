@@ -200,7 +200,10 @@ def _failure(
     coded = body if isinstance(body, dict) and "code" in body else {}
     message = str(coded.get("message", ""))
     if status == HTTPStatus.NOT_FOUND and message.startswith("This webhook is not registered for "):
-        return ServiceWebhookRefusedError, f"the webhook does not take {method}", None
+        # While a webhook goes live, the service may propose the very method that it refuses.
+        if not re.search(rf"\b{method}\b", message.partition("Did you mean")[2]):
+            return ServiceWebhookRefusedError, f"the webhook does not take {method}", None
+        return ServiceWebhookNotLiveError, "the webhook is not live yet", None
     if status == HTTPStatus.NOT_FOUND and _NOT_REGISTERED.fullmatch(message):
         return ServiceWebhookNotLiveError, "the webhook is not live", "Is the workflow active?"
     if status == HTTPStatus.NOT_FOUND and is_page and f"Cannot {method} /" in text:

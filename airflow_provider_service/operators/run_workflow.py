@@ -45,7 +45,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param webhook_headers: further headers of the call; never shown.
     :param activate: activate the workflow when it is not active; else such a workflow fails the task.
     :param on_retry: what a retry of the task does when the execution of the attempt before has failed: run the workflow
-        anew (``"new"``), or let the service retry that execution (``"retry_execution"``).
+        anew (``"new"``), or let the service retry that execution (``"retry_execution"``), unless that was canceled.
     :param output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
         ``output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or not shown;
@@ -154,6 +154,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         if failed_id is None:
             return None
         failed = self.hook.executions.get(failed_id)
+        if failed.status == "canceled":  # the service would cancel its retry as well
+            return None
         return self._earlier_retry(attempt, failed) or self._retry(attempt, failed)
 
     def _run(self, attempt: Attempt, workflow: Workflow) -> str:

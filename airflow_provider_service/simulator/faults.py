@@ -86,14 +86,13 @@ class FaultLayer:
             await self._app(scope, receive, send)
             return
         latencies, final = self._board.take(scope["method"], unquote(scope["path"]))
+        receive = _replaying(await _whole(receive), receive)
         for fault in latencies:
             if not fault.after_processing:
                 await self._state.pause(fault.seconds)
         answer: list[Message] = []
         if final is None or final.after_processing:
             answer = await self._process(scope, receive)
-        else:
-            await _read_through(receive)
         for fault in latencies:
             if fault.after_processing:
                 await self._state.pause(fault.seconds)
@@ -140,9 +139,19 @@ def _replacement(fault: Fault) -> Response:
     return made
 
 
-async def _read_through(receive: Receive) -> None:
-    while (await receive()).get("more_body"):
-        pass
+async def _whole(receive: Receive) -> list[Message]:
+    """Take a request in, so that a caller that goes away meanwhile takes nothing back."""
+    came = [await receive()]
+    while came[-1].get("more_body"):
+        came.append(await receive())
+    return came
+
+
+def _replaying(came: list[Message], receive: Receive) -> Receive:
+    async def replay() -> Message:
+        return came.pop(0) if came else await receive()
+
+    return replay
 
 
 async def _send_too_little(answer: list[Message], send: Send) -> None:

@@ -347,6 +347,17 @@ def test_the_service_retries_what_failed(
     assert calls(simulator) == 1
 
 
+def test_what_was_canceled_is_run_anew(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.3), DONE)
+    run = task_run(workflow_id=workflow_id, on_retry="retry_execution")
+    fail_each(run, simulator, "canceled")
+    with pytest.raises(ServiceExecutionFailedError):
+        run.attempt(1)
+    run.on_push = None
+    assert run.attempt(2)["execution_id"] == "2"
+    assert held(simulator, workflow_id)[1].retry_of is None
+
+
 def test_an_attempt_goes_on_with_the_retry_of_a_dead_one(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:

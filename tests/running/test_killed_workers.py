@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from airflow_provider_service.client import starting
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
@@ -85,32 +82,6 @@ class Slowness(Enum):
     NONE = "nothing"
     TO_ACT = "act"
     TO_ANSWER = "answer"
-
-
-class SlowToAct:
-    """ASGI layer that acts late on requests that have come in whole, also when their caller has died meanwhile.
-
-    :param path: regular expression, searched in the path.
-    """
-
-    def __init__(self, inner: ASGIApp, path: str) -> None:
-        self._inner = inner
-        self._path = re.compile(path)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, after a while if it is meant."""
-        if not self._path.search(scope["path"]):
-            await self._inner(scope, receive, send)
-            return
-        came = [await receive()]
-        while came[-1].get("more_body"):
-            came.append(await receive())
-
-        async def again() -> Message:
-            return came.pop(0) if came else await receive()
-
-        await asyncio.sleep(SLOW_SECONDS)
-        await self._inner(scope, again, send)
 
 
 class Slot(NamedTuple):
@@ -207,10 +178,9 @@ def killed_once(slot: Slot, operator: type[Any], aim: Phase, seed: int, folder: 
     dice, simulator, window = random.Random(seed), slot.simulator, WINDOWS[aim]
     one = victim(slot, operator, window.modes, dice, StateStore(folder / f"{operator.__name__}.{seed}.json"))
     slowness = dice.choice([Slowness.NONE, Slowness.TO_ACT, Slowness.TO_ANSWER])
-    if slowness is Slowness.TO_ACT:
-        simulator.wrap(lambda inner: SlowToAct(inner, window.slow))
-    if slowness is Slowness.TO_ANSWER:
-        simulator.inject("latency", seconds=SLOW_SECONDS, path=window.slow, times=None, after_processing=True)
+    if slowness is not Slowness.NONE:
+        late = slowness is Slowness.TO_ANSWER
+        simulator.inject("latency", seconds=SLOW_SECONDS, path=window.slow, times=None, after_processing=late)
     one.start()
     soon(lambda: simulator.in_loop(one.phase) not in EARLIER[aim])
     time.sleep(dice.uniform(0, window.seconds[slowness is Slowness.NONE]))

@@ -279,12 +279,17 @@ def test_the_wrong_method(task_run: MakeRun, simulator: ServiceSimulator) -> Non
 
 PAGE = b"<html><pre>Cannot POST /webhook/w</pre></html>"
 HTML = "Content-Type: text/html"
+GOING_LIVE = (
+    b'{"code": 404, "message": "This webhook is not registered for POST requests. '
+    b'Did you mean to make a POST request?"}'
+)
 
 
 @pytest.mark.parametrize(
     ("answered", "error", "message", "times"),
     [
         (answer(PAGE, HTML, status="404 Not Found"), ServiceWebhookNotLiveError, "no webhook at this address", 2),
+        (answer(GOING_LIVE, status="404 Not Found"), ServiceWebhookNotLiveError, "not live yet", 2),
         (
             answer(b"", "Location: https://x.example/", status="302 Found"),
             errors.ServiceRedirectError,
