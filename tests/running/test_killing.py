@@ -106,7 +106,7 @@ def test_while_the_webhook_is_not_live_yet(
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     set_live(simulator, workflow_id, False)
-    killed(task_run(workflow_id=workflow_id), lambda: calls(simulator) == 2)
+    killed(task_run(workflow_id=workflow_id), lambda: calls(simulator) > 1)
     set_live(simulator, workflow_id, True)
     time.sleep(2.5)  # the next call was to come by then
     assert held(simulator, workflow_id) == []
