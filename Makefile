@@ -16,7 +16,7 @@ NEED_AIRFLOW_3 := tests/unit/test_imports.py tests/simulator/operators/test_cred
 .PHONY: help demo test test-airflow-2 test-live conformance bench-imports bench-waiting lint format constraints clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_URL, SERVICE_API_KEY)
 	$(BIN)/python -m scripts.demo
