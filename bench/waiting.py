@@ -194,11 +194,11 @@ def broken_limits(count: int, shared: Sample) -> list[str]:
     """The limits that shared waits have broken, each with what was measured."""
     if count > LIMITED_WAITS:
         return []
-    machine = f"an idle process beside it: {max(shared.idle_stall_ms):.0f}"
+    own_stalls = [stall - idle for stall, idle in zip(shared.stall_ms, shared.idle_stall_ms, strict=True)]
     measured = [
         (max(shared.requests), MAX_REQUESTS, "requests an interval"),
         (max(shared.cpu_percent), MAX_CPU_PERCENT, "% of a core"),
-        (max(shared.stall_ms), MAX_STALL_MS, f"ms of stall ({machine})"),
+        (max(own_stalls), MAX_STALL_MS, "ms of stall beyond that of an idle process beside it"),
     ]
     return [
         f"{count:,} waits: {value:.1f} {what}, allowed are {limit}" for value, limit, what in measured if value > limit

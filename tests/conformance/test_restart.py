@@ -23,7 +23,7 @@ from airflow_provider_service.client.runs import RUN_KEY_HEADER, RunKey
 from .expecting import unique
 from .target import OwnTarget, Target, until
 from .test_run_data import search
-from .workbench import LONG_WAIT, MARK, Workbench, done, wait, webhook
+from .workbench import LONG_WAIT, MARK, Workbench, answering, done, wait, webhook
 
 BOOT_SECONDS = 90.0
 
@@ -63,7 +63,7 @@ def go_through_it(service: OwnTarget, bench: Workbench, calls: ThreadPoolExecuto
     executions = service.client.executions
     empty = {name: status_and_message(service.raw("POST", f"/executions/99/{name}")) for name in ("stop", "retry")}
 
-    sleeping = bench.publish(webhook(unique()), wait(LONG_WAIT * 10), done())
+    sleeping = bench.publish(*answering(unique()), wait(LONG_WAIT * 10), done())
     asleep = bench.reaches(bench.start(sleeping), "waiting")
     flow = bench.publish(webhook(unique()), wait(60), done())
     quick = bench.publish(webhook(unique()))

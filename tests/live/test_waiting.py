@@ -14,7 +14,7 @@ from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.webhooks import ServiceWebhookRefusedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from tests.running.task_run import StateStore, TaskRun
-from tests.running.workflows import DONE, FAIL, WITH_ID, wait, webhook
+from tests.running.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
 from tests.waiting.driving import SENSOR_MODES, Mode, TaskInstance, run_to_end, waits_for
 
 from .conftest import MakeRun
@@ -36,8 +36,9 @@ def client(live_server: LiveServer) -> Iterator[ServiceClient]:
 @pytest.fixture(scope="module", autouse=True)
 def asleep(client: ServiceClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskRun]:
     """A task run whose first attempt has started a run that sleeps."""
-    # The older generation lists no run that sleeps: it has to be known by its id.
-    workflow_id = put(client, webhook(path(), options={"responseData": WITH_ID}), wait(ASLEEP_SECONDS), DONE)
+    # The older generation lists no run that sleeps: it has to be known by its id, which only a node can tell there.
+    names_itself = respond(respondWith="json", responseBody=WITH_ID)
+    workflow_id = put(client, webhook(path(), mode="responseNode"), names_itself, wait(ASLEEP_SECONDS), DONE)
     run = TaskRun(
         ServiceRunWorkflowOperator,
         {"workflow_id": workflow_id, "poll_interval": 1.0, "timeout": 120, "deferrable": True},
