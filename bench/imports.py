@@ -1,6 +1,6 @@
 """What importing each operator, sensor and event trigger costs a DAG file, over ``airflow.sdk.BaseOperator``.
 
-``python -m bench.imports`` prints a table for docs/benchmarks.md. Beside them: what the client and ``requests`` cost.
+``python -m bench.imports`` prints a table. Beside them: what the client and ``requests`` cost.
 """
 
 from __future__ import annotations
