@@ -18,11 +18,9 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.run_data import failure_of
-from airflow_provider_service.client.runs import RUN_KEY_HEADER, RunKey
 
 from .expecting import unique
 from .target import OwnTarget, Target, until
-from .test_run_data import search
 from .workbench import LONG_WAIT, MARK, Workbench, answering, done, wait, webhook
 
 BOOT_SECONDS = 90.0
@@ -36,12 +34,6 @@ class Seen(NamedTuple):
     running: Execution
     asleep: Execution
     queued: Execution
-    queued_found: list[str]
-    queued_listed: list[str]
-    retry_of_queued: tuple[int, str]
-    call_held_open: bool
-    stopped_in_queue: tuple[Execution, Execution]
-    deleted_in_queue: int
     while_down: str
     booting: list[str]
     crashed: Execution
@@ -69,24 +61,8 @@ def go_through_it(service: OwnTarget, bench: Workbench, calls: ThreadPoolExecuto
     quick = bench.publish(webhook(unique()))
     running = bench.reaches(bench.start(flow), "running")
 
-    keys = [unique("key") for _ in range(3)]
-    held = [calls.submit(held_call, bench, quick, key) for key in keys[:1]]
-    queued = bench.find(quick, keys[0])
-    others = []
-    for key in keys[1:]:
-        held.append(calls.submit(held_call, bench, quick, key))
-        others.append(bench.find(quick, key))
-    retry_of_queued = status_and_message(service.raw("POST", f"/executions/{queued.id}/retry"))
-    listed = [one.id for one in executions.list(workflow_id=quick.id)]
-    earlier = search(service, quick.id, RunKey(keys[0], 1))
-    call_held_open = not any(call.done() for call in held)
-    stopped: tuple[Execution, Execution] = (queued, queued)
-    if service.offers("stop_execution"):
-        answer = executions.stop(others[0].id)
-        stopped = (Execution(id=others[0].id, **answer.model_dump()), executions.get(others[0].id))
-    else:
-        executions.delete(others[0].id)
-    deleted = executions.delete(others[1].id).id
+    calls.submit(bench.call, quick, headers={MARK: (key := unique("key"))})
+    queued = bench.find(quick, key)
 
     service.kill()
     while_down = outcome(service)
@@ -98,26 +74,12 @@ def go_through_it(service: OwnTarget, bench: Workbench, calls: ThreadPoolExecuto
         running=running,
         asleep=asleep,
         queued=queued,
-        queued_found=[run.execution.id for run in earlier.found] if earlier else [],
-        queued_listed=listed,
-        retry_of_queued=retry_of_queued,
-        call_held_open=call_held_open,
-        stopped_in_queue=stopped,
-        deleted_in_queue=deleted,
         while_down=while_down,
         booting=booting,
         crashed=bench.finished(running.id),
         queued_afterwards=bench.finished(queued.id),
         asleep_afterwards=executions.get(asleep.id),
     )
-
-
-def held_call(bench: Workbench, flow: object, key: str) -> str:
-    try:
-        bench.call(flow, headers={RUN_KEY_HEADER: f"{key}.1", MARK: key}, timeout=120)  # type: ignore[arg-type]
-    except requests.RequestException as error:
-        return type(error).__name__
-    return "answered"
 
 
 def outcome(service: Target) -> str:
@@ -157,35 +119,6 @@ def probe(service: Target, method: str, path: str) -> str:
 @pytest.mark.covers("stop_execution", "retry_execution")
 def test_without_a_workflow_unknown_executions_are_just_not_found(seen: Seen) -> None:
     assert seen.empty_stop == seen.empty_retry == (404, "Not Found")
-
-
-@pytest.mark.covers("get_execution", "list_executions")
-def test_a_run_beyond_the_limit_is_new(seen: Seen, service: Target) -> None:
-    assert (seen.queued.status, seen.queued.started_at, seen.queued.stopped_at) == ("new", None, None)
-    assert seen.queued.wait_till is None
-    assert seen.queued.id in seen.queued_listed
-    assert seen.queued_found == [seen.queued.id]
-    assert seen.call_held_open is not service.differs("call beyond the limit")
-
-
-@pytest.mark.covers("retry_execution")
-def test_a_queued_run_is_not_retried(seen: Seen) -> None:
-    text = "Execution is queued to run (not yet started) so it cannot be retried"
-    assert seen.retry_of_queued == (409, text)
-
-
-@pytest.mark.covers("stop_execution")
-def test_a_queued_run_that_is_stopped_never_started(seen: Seen) -> None:
-    answer, read = seen.stopped_in_queue
-    assert (answer.status, read.status) == ("canceled", "canceled")
-    assert answer.started_at is not None
-    assert answer.started_at.year == 1970
-    assert read.started_at is None
-
-
-@pytest.mark.covers("delete_execution")
-def test_a_queued_run_can_be_deleted(seen: Seen) -> None:
-    assert seen.deleted_in_queue > int(seen.queued.id)
 
 
 def test_what_readers_see_until_it_is_back(seen: Seen, service: Target) -> None:

@@ -305,3 +305,27 @@ def test_caller_of_a_removed_queued_run_gets_no_answer(build: Any, removal: str)
     caller.join(5)
     assert outcomes == ["no answer"]
     assert api.get("/executions/2").status_code == (200 if removal == "stop" else 404)
+
+
+def test_whoever_leaves_a_full_service_lets_one_in(build: Any) -> None:
+    api = build(concurrency_limit=1)
+    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, respond_with_id=True)
+
+    def statuses() -> list[str]:
+        return [api.get(f"/executions/{number}").json()["status"] for number in range(1, 6)]
+
+    api.hook("x", {})
+    for _ in range(4):
+        with pytest.raises(requests.ReadTimeout):
+            api.hook("x", {}, timeout=0.3)
+    assert statuses() == ["running", "new", "new", "new", "new"]
+    api.post("/executions/3/stop")
+    assert statuses() == ["running", "running", "canceled", "new", "new"]
+    api.post("/executions/1/stop")
+    assert statuses() == ["canceled", "running", "canceled", "running", "new"]
+    # A retry has no place in the queue, so its end lets nobody in.
+    api.post("/executions/1/retry")
+    until(lambda: api.get("/executions/6").json()["status"] == "success")
+    assert statuses() == ["canceled", "running", "canceled", "running", "new"]
+    api.simulator.clock.advance(61)
+    assert statuses() == ["canceled", "success", "canceled", "success", "running"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -49,7 +50,8 @@ class Engine:
         execution.version_id = snapshot.version_id
         self._executions.add(execution)
         self._queue[execution.id] = execution
-        self._start_queued(self._clock.now())
+        if self._has_room():
+            self._start_queued(self._clock.now())
         return execution
 
     def refuse(self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, *, message: str) -> Execution:
@@ -117,17 +119,28 @@ class Engine:
         run = Run(snapshot, execution_id, [Pending(trigger, items)])
         return Execution(execution_id, run, mode, self._clock.now(), project_id)
 
-    def _start_queued(self, moment: datetime) -> None:
-        while self._queue and self._has_slot():
-            _, execution = next(iter(self._queue.items()))
+    def _start_queued(self, moment: datetime, count: int | None = 1) -> None:
+        for execution in list(self._queue.values())[:count]:
             del self._queue[execution.id]
             self._begin(execution, moment)
 
-    def _has_slot(self) -> bool:
+    def _has_room(self) -> bool:
         if self.concurrency_limit is None:
             return True
         running = self._executions.with_status("running")
-        return sum(execution.mode in _PRODUCTION for execution in running) < self.concurrency_limit
+        return len(self._queue) + sum(map(self._holds_place, running)) <= self.concurrency_limit
+
+    def _holds_place(self, execution: Execution) -> bool:
+        # The service counts what queues too: one that leaves the queue lets the next one start beyond the limit.
+        return execution.id in self._queue or (execution.status == "running" and execution.mode in _PRODUCTION)
+
+    @contextmanager
+    def _place_handed_on(self, execution: Execution, moment: datetime) -> Iterator[None]:
+        """Start the next one in the queue if ``execution`` gives up a place here."""
+        held = self._holds_place(execution)
+        yield
+        if held:
+            self._start_queued(moment)
 
     def _begin(self, execution: Execution, moment: datetime) -> None:
         execution.started_at = moment
@@ -158,8 +171,8 @@ class Engine:
         if until - moment >= LONG_WAIT:
             execution.wait_till = until
             execution.stopped_at = moment
-            self._executions.move(execution, "waiting")
-            self._start_queued(moment)
+            with self._place_handed_on(execution, moment):
+                self._executions.move(execution, "waiting")
         if until < FOREVER:
             self._plan(execution, until, lambda due: self._resume(execution, due))
 
@@ -206,9 +219,9 @@ class Engine:
 
     def remove(self, execution: Execution) -> None:
         """Forget an execution, queued ones included."""
-        self._queue.pop(execution.id, None)
-        self._executions.remove(execution)
-        self._start_queued(self._clock.now())
+        with self._place_handed_on(execution, self._clock.now()):
+            self._queue.pop(execution.id, None)
+            self._executions.remove(execution)
 
     def remove_workflow(self, workflow_id: str) -> None:
         """Forget every execution of a workflow."""
@@ -222,11 +235,11 @@ class Engine:
             execution.run.crash(now)
             self._close(execution, "crashed", now)
         self._schedule.postpone(until)
-        self._schedule.at(until, self._start_queued)
+        self._schedule.at(until, lambda moment: self._start_queued(moment, self.concurrency_limit))
 
     def _end(self, execution: Execution, status: str, moment: datetime) -> None:
-        self._close(execution, status, moment)
-        self._start_queued(moment)
+        with self._place_handed_on(execution, moment):
+            self._close(execution, status, moment)
 
     def _close(self, execution: Execution, status: str, moment: datetime) -> None:
         execution.token += 1

@@ -1,0 +1,117 @@
+"""Runs beyond the concurrency limit: how they are seen while they queue, and what follows when one leaves the queue.
+
+One service of its own, with room for one run at a time, goes through it once; the tests look at what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+import pytest
+import requests
+
+from airflow_provider_service.client.models.executions import DeletedExecution, Execution
+from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.client.runs import RUN_KEY_HEADER, RunKey
+
+from .expecting import unique
+from .target import Target
+from .test_run_data import search
+from .workbench import MARK, Workbench, done, wait, webhook
+
+
+class Seen(NamedTuple):
+    """What was seen of a queue behind a run that goes on."""
+
+    first: Execution
+    first_found: list[str]
+    listed: list[str]
+    retry: tuple[int, str]
+    call_held_open: bool
+    stopped: tuple[Execution, Execution] | None
+    deleted: tuple[Execution, DeletedExecution]
+    first_afterwards: Execution
+    ahead_afterwards: Execution
+
+
+@pytest.fixture(scope="module")
+def seen(shared_target: Target) -> Iterator[Seen]:
+    with ThreadPoolExecutor(3) as calls, shared_target.own(concurrency_limit=1) as service:
+        yield go_through_it(service, Workbench(service), calls)
+
+
+def go_through_it(service: Target, bench: Workbench, calls: ThreadPoolExecutor) -> Seen:
+    executions = service.client.executions
+    flow = bench.publish(webhook(unique()), wait(60), done())
+    ahead = bench.reaches(bench.start(flow), "running")
+
+    key = unique("key")
+    first, held = queue(bench, flow, calls, key)
+    found = search(service, flow.id, RunKey(key, 1))
+    retry = service.raw("POST", f"/executions/{first.id}/retry")
+    listed = [one.id for one in executions.list(workflow_id=flow.id)]
+    call_held_open = not held.done()
+
+    to_delete, _ = queue(bench, flow, calls)
+    stopped = None
+    if service.offers("stop_execution"):
+        to_stop, _ = queue(bench, flow, calls)
+        answer = executions.stop(to_stop.id)
+        stopped = (Execution(id=to_stop.id, **answer.model_dump()), executions.get(to_stop.id))
+    return Seen(
+        first=first,
+        first_found=[run.execution.id for run in found.found] if found else [],
+        listed=listed,
+        retry=(retry.status_code, retry.json().get("message", "")),
+        call_held_open=call_held_open,
+        stopped=stopped,
+        deleted=(to_delete, executions.delete(to_delete.id)),
+        first_afterwards=bench.reaches(first.id, "running"),
+        ahead_afterwards=executions.get(ahead.id),
+    )
+
+
+def queue(
+    bench: Workbench, flow: Workflow, calls: ThreadPoolExecutor, key: str | None = None
+) -> tuple[Execution, Future[requests.Response]]:
+    """A run that queues, and its call, which gets no answer when the run leaves the queue."""
+    key = key or unique("key")
+    call = calls.submit(bench.call, flow, headers={RUN_KEY_HEADER: f"{key}.1", MARK: key}, timeout=60)
+    return bench.find(flow, key), call
+
+
+@pytest.mark.covers("get_execution", "list_executions")
+def test_a_run_beyond_the_limit_is_new(seen: Seen, service: Target) -> None:
+    assert (seen.first.status, seen.first.started_at, seen.first.stopped_at) == ("new", None, None)
+    assert seen.first.wait_till is None
+    assert seen.first.id in seen.listed
+    assert seen.first_found == [seen.first.id]
+    assert seen.call_held_open is not service.differs("call beyond the limit")
+
+
+@pytest.mark.covers("retry_execution")
+def test_it_is_not_retried(seen: Seen) -> None:
+    assert seen.retry == (409, "Execution is queued to run (not yet started) so it cannot be retried")
+
+
+@pytest.mark.covers("stop_execution")
+def test_one_that_is_stopped_never_started(seen: Seen) -> None:
+    assert seen.stopped is not None
+    answer, read = seen.stopped
+    assert (answer.status, read.status) == ("canceled", "canceled")
+    assert answer.started_at is not None
+    assert answer.started_at.year == 1970
+    assert read.started_at is None
+
+
+@pytest.mark.covers("delete_execution")
+def test_it_can_be_deleted(seen: Seen) -> None:
+    queued, answer = seen.deleted
+    assert (queued.status, answer.id) == ("new", int(queued.id))
+
+
+@pytest.mark.covers("get_execution")
+def test_when_one_leaves_the_first_starts_beyond_the_limit(seen: Seen) -> None:
+    assert (seen.first_afterwards.status, seen.ahead_afterwards.status) == ("running", "running")
