@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import requests
 
 from airflow_provider_service.simulator.engine.expressions import ExpressionError, Scope, evaluate
 from airflow_provider_service.simulator.samples import chain, node, wait, webhook
@@ -173,6 +174,20 @@ def test_restart(build: Any) -> None:
     assert api.get(f"/executions/{sleeper}").json()["status"] == "waiting"
     simulator.clock.advance(80)
     assert api.get(f"/executions/{sleeper}").json()["status"] == "success"
+
+
+def test_a_second_restart_while_it_boots_keeps_to_the_limit(build: Any) -> None:
+    api = build(concurrency_limit=1)
+    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, respond_with_id=True)
+    api.hook("x", {})
+    for _ in range(2):
+        with pytest.raises(requests.ReadTimeout):
+            api.hook("x", {}, timeout=0.3)
+    api.simulator.restart(boot_seconds=10)
+    api.simulator.restart(boot_seconds=10)
+    api.simulator.clock.advance(11)
+    statuses = [api.get(f"/executions/{number}").json()["status"] for number in (1, 2, 3)]
+    assert statuses == ["crashed", "running", "new"]
 
 
 def test_webhooks_are_live_again_after_a_restart(api: Api) -> None:

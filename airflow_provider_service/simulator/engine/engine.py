@@ -50,8 +50,7 @@ class Engine:
         execution.version_id = snapshot.version_id
         self._executions.add(execution)
         self._queue[execution.id] = execution
-        if self._has_room():
-            self._start_queued(self._clock.now())
+        self._start_queued(self._clock.now())
         return execution
 
     def refuse(self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, *, message: str) -> Execution:
@@ -119,28 +118,32 @@ class Engine:
         run = Run(snapshot, execution_id, [Pending(trigger, items)])
         return Execution(execution_id, run, mode, self._clock.now(), project_id)
 
-    def _start_queued(self, moment: datetime, count: int | None = 1) -> None:
-        for execution in list(self._queue.values())[:count]:
-            del self._queue[execution.id]
-            self._begin(execution, moment)
+    def _start_queued(self, moment: datetime) -> None:
+        while self._queue and self._has_slot():
+            self._start_next(moment)
 
-    def _has_room(self) -> bool:
+    def _start_next(self, moment: datetime) -> None:
+        self._begin(self._queue.pop(next(iter(self._queue))), moment)
+
+    def _has_slot(self) -> bool:
         if self.concurrency_limit is None:
             return True
-        running = self._executions.with_status("running")
-        return len(self._queue) + sum(map(self._holds_place, running)) <= self.concurrency_limit
+        return sum(map(self._holds_slot, self._executions.with_status("running"))) < self.concurrency_limit
 
-    def _holds_place(self, execution: Execution) -> bool:
-        # The service counts what queues too: one that leaves the queue lets the next one start beyond the limit.
-        return execution.id in self._queue or (execution.status == "running" and execution.mode in _PRODUCTION)
+    @staticmethod
+    def _holds_slot(execution: Execution) -> bool:
+        return execution.status == "running" and execution.mode in _PRODUCTION
 
     @contextmanager
-    def _place_handed_on(self, execution: Execution, moment: datetime) -> Iterator[None]:
-        """Start the next one in the queue if ``execution`` gives up a place here."""
-        held = self._holds_place(execution)
+    def _letting_the_next_start(self, execution: Execution, moment: datetime) -> Iterator[None]:
+        """Start the first in the queue when ``execution`` gives up its slot here, or its own place in the queue.
+
+        The latter takes the service beyond its limit, where it stays until the queue is empty.
+        """
+        leaves = self._holds_slot(execution) or execution.id in self._queue
         yield
-        if held:
-            self._start_queued(moment)
+        if leaves and self._queue:
+            self._start_next(moment)
 
     def _begin(self, execution: Execution, moment: datetime) -> None:
         execution.started_at = moment
@@ -171,7 +174,7 @@ class Engine:
         if until - moment >= LONG_WAIT:
             execution.wait_till = until
             execution.stopped_at = moment
-            with self._place_handed_on(execution, moment):
+            with self._letting_the_next_start(execution, moment):
                 self._executions.move(execution, "waiting")
         if until < FOREVER:
             self._plan(execution, until, lambda due: self._resume(execution, due))
@@ -219,7 +222,7 @@ class Engine:
 
     def remove(self, execution: Execution) -> None:
         """Forget an execution, queued ones included."""
-        with self._place_handed_on(execution, self._clock.now()):
+        with self._letting_the_next_start(execution, self._clock.now()):
             self._queue.pop(execution.id, None)
             self._executions.remove(execution)
 
@@ -235,10 +238,10 @@ class Engine:
             execution.run.crash(now)
             self._close(execution, "crashed", now)
         self._schedule.postpone(until)
-        self._schedule.at(until, lambda moment: self._start_queued(moment, self.concurrency_limit))
+        self._schedule.at(until, self._start_queued)
 
     def _end(self, execution: Execution, status: str, moment: datetime) -> None:
-        with self._place_handed_on(execution, moment):
+        with self._letting_the_next_start(execution, moment):
             self._close(execution, status, moment)
 
     def _close(self, execution: Execution, status: str, moment: datetime) -> None:
