@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import requests
 
 from airflow_provider_service.client.errors import ServiceApiError
 
@@ -18,6 +19,11 @@ NO_UUID = "01234567-89ab-4cde-8f01-23456789abcd"
 def unique(prefix: str = "n") -> str:
     """A name of letters and digits that nothing else on the server has."""
     return f"{prefix}{secrets.token_hex(6)}"
+
+
+def status_and_message(answer: requests.Response) -> tuple[int, str]:
+    """What a test compares of a refusal that it sees as it came."""
+    return answer.status_code, answer.json().get("message", "")
 
 
 @contextmanager

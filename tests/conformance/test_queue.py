@@ -16,7 +16,7 @@ from airflow_provider_service.client.models.executions import DeletedExecution, 
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.client.runs import RUN_KEY_HEADER, RunKey
 
-from .expecting import unique
+from .expecting import status_and_message, unique
 from .target import Target
 from .test_run_data import search
 from .workbench import MARK, Workbench, done, wait, webhook
@@ -50,21 +50,21 @@ def go_through_it(service: Target, bench: Workbench, calls: ThreadPoolExecutor) 
     key = unique("key")
     first, held = queue(bench, flow, calls, key)
     found = search(service, flow.id, RunKey(key, 1))
-    retry = service.raw("POST", f"/executions/{first.id}/retry")
+    retry = status_and_message(service.raw("POST", f"/executions/{first.id}/retry"))
     listed = [one.id for one in executions.list(workflow_id=flow.id)]
     call_held_open = not held.done()
 
-    to_delete, _ = queue(bench, flow, calls)
+    to_delete, _ = queue(bench, flow, calls, unique("key"))
     stopped = None
     if service.offers("stop_execution"):
-        to_stop, _ = queue(bench, flow, calls)
+        to_stop, _ = queue(bench, flow, calls, unique("key"))
         answer = executions.stop(to_stop.id)
         stopped = (Execution(id=to_stop.id, **answer.model_dump()), executions.get(to_stop.id))
     return Seen(
         first=first,
         first_found=[run.execution.id for run in found.found] if found else [],
         listed=listed,
-        retry=(retry.status_code, retry.json().get("message", "")),
+        retry=retry,
         call_held_open=call_held_open,
         stopped=stopped,
         deleted=(to_delete, executions.delete(to_delete.id)),
@@ -74,11 +74,10 @@ def go_through_it(service: Target, bench: Workbench, calls: ThreadPoolExecutor) 
 
 
 def queue(
-    bench: Workbench, flow: Workflow, calls: ThreadPoolExecutor, key: str | None = None
+    bench: Workbench, flow: Workflow, calls: ThreadPoolExecutor, key: str
 ) -> tuple[Execution, Future[requests.Response]]:
     """A run that queues, and its call, which gets no answer when the run leaves the queue."""
-    key = key or unique("key")
-    call = calls.submit(bench.call, flow, headers={RUN_KEY_HEADER: f"{key}.1", MARK: key}, timeout=60)
+    call = calls.submit(bench.call, flow, headers={RUN_KEY_HEADER: RunKey(key, 1).header, MARK: key})
     return bench.find(flow, key), call
 
 

@@ -19,7 +19,7 @@ from airflow_provider_service.client.errors import (
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.run_data import failure_of
 
-from .expecting import unique
+from .expecting import status_and_message, unique
 from .target import OwnTarget, Target, until
 from .workbench import LONG_WAIT, MARK, Workbench, answering, done, wait, webhook
 
@@ -43,12 +43,8 @@ class Seen(NamedTuple):
 
 @pytest.fixture(scope="module")
 def seen(shared_target: Target) -> Iterator[Seen]:
-    with shared_target.own(concurrency_limit=1) as service, ThreadPoolExecutor(3) as calls:
+    with shared_target.own(concurrency_limit=1) as service, ThreadPoolExecutor(1) as calls:
         yield go_through_it(service, Workbench(service), calls)
-
-
-def status_and_message(answer: requests.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json().get("message", "")
 
 
 def go_through_it(service: OwnTarget, bench: Workbench, calls: ThreadPoolExecutor) -> Seen:
@@ -141,6 +137,7 @@ def test_a_running_execution_has_crashed(seen: Seen) -> None:
 
 @pytest.mark.covers("get_execution")
 def test_a_queued_run_is_started_again(seen: Seen) -> None:
+    assert seen.queued.status == "new"
     assert (seen.queued_afterwards.id, seen.queued_afterwards.status) == (seen.queued.id, "success")
 
 
