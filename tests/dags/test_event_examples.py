@@ -56,7 +56,7 @@ def test_asset_event(
     for _ in range(2):
         state, runs = run("example_service_asset_event")
         assert state == "success", runs
-        unpause("example_service_asset_event")
+        let_runs_begin_without_tasks("example_service_asset_event")
 
     trigger_id, trigger = stored_watcher(workflow_id)
     event = asyncio.run(event_of(trigger, lambda: simulator.start_execution(workflow_id, status="success")))
@@ -72,9 +72,10 @@ def test_asset_event(
     assert f"Execution {payload['execution_id']}: success, see {simulator.base_url}/" in capsys.readouterr().out
 
 
-def unpause(dag_id: str) -> None:
+def let_runs_begin_without_tasks(dag_id: str) -> None:
+    """Unpause a DAG, with no place for a task: its worker would call, for minutes, an API server that nobody runs."""
     with create_session() as session:
-        session.execute(update(DagModel).where(DagModel.dag_id == dag_id).values(is_paused=False))
+        session.execute(update(DagModel).where(DagModel.dag_id == dag_id).values(is_paused=False, max_active_tasks=0))
 
 
 def stored_watcher(workflow_id: str) -> tuple[int, ServiceExecutionEventTrigger]:
