@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import requests
 
-from airflow_provider_service.simulator.engine.expressions import ExpressionError, Scope, evaluate
 from airflow_provider_service.simulator.samples import chain, node, wait, webhook
 
 from .api_client import Api, until
@@ -176,20 +174,6 @@ def test_restart(build: Any) -> None:
     assert api.get(f"/executions/{sleeper}").json()["status"] == "success"
 
 
-def test_a_second_restart_while_it_boots_keeps_to_the_limit(build: Any) -> None:
-    api = build(concurrency_limit=1)
-    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, respond_with_id=True)
-    api.hook("x", {})
-    for _ in range(2):
-        with pytest.raises(requests.ReadTimeout):
-            api.hook("x", {}, timeout=0.3)
-    api.simulator.restart(boot_seconds=10)
-    api.simulator.restart(boot_seconds=10)
-    api.simulator.clock.advance(11)
-    statuses = [api.get(f"/executions/{number}").json()["status"] for number in (1, 2, 3)]
-    assert statuses == ["crashed", "running", "new"]
-
-
 def test_webhooks_are_live_again_after_a_restart(api: Api) -> None:
     api.simulator.create_webhook_workflow(path="x")
     api.simulator.restart(boot_seconds=10)
@@ -348,56 +332,6 @@ def test_custom_data_appears_after_the_end(api: Api) -> None:
     execution = run(api, [node("Note", "executionData", 1, saved, 1), wait(30)], {"batch": "b1"})
     assert seen(api, execution)["customData"] == {}
     assert seen(api, execution, 30)["customData"] == {"batch": "b1"}
-
-
-# ---------------------------------------------------------------- expressions
-
-SCOPE = Scope(
-    {"a": {"b": [1, {"c": "x"}]}, "odd key": 2},
-    {"id": "7", "mode": "production"},
-    {"id": "w", "name": "W"},
-    {"My node": {"v": 5}},
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("plain", "plain"),
-        ("=plain", "plain"),
-        ("={{ $json.a.b[1].c }}", "x"),
-        ("={{ $json['odd key'] }}", 2),
-        ("={{ $json.a?.missing?.deeper }}", None),
-        ("={{ $json.a.b.length }}", 2),
-        ("={{ $('My node').item.json.v }}", 5),
-        ("={{ $('My node').first().json.v }}", 5),
-        ("=run {{ $execution.id }} of {{ $workflow.name }}", "run 7 of W"),
-        ("={{ {a: -1.5, 'b': true, \"c\": [null, $execution.id],} }}", {"a": -1.5, "b": True, "c": [None, "7"]}),
-        ("={{ 'it\\'s' }}", "it's"),
-        ("={{ ($execution.id) }}", "7"),
-        ("=value: {{ $json.a }}", 'value: {"b":[1,{"c":"x"}]}'),
-    ],
-)
-def test_expressions(text: str, value: Any) -> None:
-    assert evaluate(text, SCOPE) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "={{ 1 + 1 }}",
-        "={{ $now }}",
-        "={{ {a: } }}",
-        "={{ {a: {b: 1}} }}",
-        "={{ [1 2] }}",
-        "={{ $('Nope').item.json }}",
-        "={{ $json. }}",
-        "={{ }}",
-    ],
-)
-def test_expressions_outside_the_subset(text: str) -> None:
-    with pytest.raises(ExpressionError):
-        evaluate(text, SCOPE)
 
 
 def test_expression_outside_the_subset_fails_its_node(api: Api) -> None:

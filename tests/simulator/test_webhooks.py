@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -257,75 +256,3 @@ def test_missing_respond_node(api: Api) -> None:
     message = "No Respond to Webhook node found in the workflow"
     assert (answer.status_code, answer.json()) == (500, {"code": 0, "message": message})
     assert the_execution(api)["status"] == "error"
-
-
-# ---------------------------------------------------------------- concurrency limit
-
-
-def test_immediate_answer_waits_for_a_free_slot(build: Any) -> None:
-    api = build(concurrency_limit=1)
-    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, respond_with_id=True)
-    assert api.hook("x", {}).json() == {"executionId": "1"}
-    with pytest.raises(requests.ReadTimeout):
-        api.hook("x", {}, timeout=0.3)
-    assert api.get("/executions/2").json()["status"] == "new"
-    assert [found["id"] for found in api.get("/executions").json()["data"]] == ["2"]
-    api.simulator.clock.advance(61)
-    assert [api.get(f"/executions/{number}").json()["status"] for number in (1, 2)] == ["success", "running"]
-
-
-def test_held_call_answers_once_its_run_starts(build: Any) -> None:
-    api = build(concurrency_limit=1)
-    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=0.3, respond_with_id=True)
-    api.hook("x", {})
-    began = time.monotonic()
-    assert api.hook("x", {}).json() == {"executionId": "2"}
-    assert time.monotonic() - began >= 0.2
-
-
-@pytest.mark.parametrize("removal", ["stop", "delete"])
-def test_caller_of_a_removed_queued_run_gets_no_answer(build: Any, removal: str) -> None:
-    api = build(concurrency_limit=1)
-    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, respond_with_id=True)
-    api.hook("x", {})
-    outcomes: list[str] = []
-
-    def call() -> None:
-        try:
-            requests.post(f"{api.simulator.base_url}/webhook/x", timeout=0.6)
-            outcomes.append("answered")
-        except requests.ReadTimeout:
-            outcomes.append("no answer")
-
-    caller = threading.Thread(target=call)
-    caller.start()
-    until(lambda: api.get("/executions/2").status_code == 200)
-    answer = api.post("/executions/2/stop") if removal == "stop" else api.delete("/executions/2")
-    assert answer.status_code == 200
-    caller.join(5)
-    assert outcomes == ["no answer"]
-    assert api.get("/executions/2").status_code == (200 if removal == "stop" else 404)
-
-
-def test_whoever_leaves_a_full_service_lets_one_in(build: Any) -> None:
-    api = build(concurrency_limit=1)
-    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, respond_with_id=True)
-
-    def statuses() -> list[str]:
-        return [api.get(f"/executions/{number}").json()["status"] for number in range(1, 6)]
-
-    api.hook("x", {})
-    for _ in range(4):
-        with pytest.raises(requests.ReadTimeout):
-            api.hook("x", {}, timeout=0.3)
-    assert statuses() == ["running", "new", "new", "new", "new"]
-    api.post("/executions/3/stop")
-    assert statuses() == ["running", "running", "canceled", "new", "new"]
-    api.post("/executions/1/stop")
-    assert statuses() == ["canceled", "running", "canceled", "running", "new"]
-    # A retry has no place in the queue, so its end lets nobody in.
-    api.post("/executions/1/retry")
-    until(lambda: api.get("/executions/6").json()["status"] == "success")
-    assert statuses() == ["canceled", "running", "canceled", "running", "new"]
-    api.simulator.clock.advance(61)
-    assert statuses() == ["canceled", "success", "canceled", "success", "running"]

@@ -1,0 +1,90 @@
+"""Runs beyond the concurrency limit: their callers, who starts when one leaves, restarts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+import requests
+
+from .api_client import Api, until
+
+
+def full(build: Any, *, queued: int = 0) -> Api:
+    """A service with room for one run, which the first one takes for 60 s; others queue behind it."""
+    api: Api = build(concurrency_limit=1)
+    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=60, respond_with_id=True)
+    assert api.hook("x", {}).json() == {"executionId": "1"}
+    for _ in range(queued):
+        with pytest.raises(requests.ReadTimeout):
+            api.hook("x", {}, timeout=0.3)
+    return api
+
+
+def statuses(api: Api, count: int) -> list[str]:
+    """Those of the first executions."""
+    return [api.get(f"/executions/{number}").json()["status"] for number in range(1, count + 1)]
+
+
+def test_immediate_answer_waits_for_a_free_slot(build: Any) -> None:
+    api = full(build, queued=1)
+    assert api.get("/executions/2").json()["status"] == "new"
+    assert [found["id"] for found in api.get("/executions").json()["data"]] == ["2"]
+    api.simulator.clock.advance(61)
+    assert statuses(api, 2) == ["success", "running"]
+
+
+def test_held_call_answers_once_its_run_starts(build: Any) -> None:
+    api = build(concurrency_limit=1)
+    api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=0.3, respond_with_id=True)
+    api.hook("x", {})
+    began = time.monotonic()
+    assert api.hook("x", {}).json() == {"executionId": "2"}
+    assert time.monotonic() - began >= 0.2
+
+
+@pytest.mark.parametrize("removal", ["stop", "delete"])
+def test_caller_of_a_removed_queued_run_gets_no_answer(build: Any, removal: str) -> None:
+    api = full(build)
+    outcomes: list[str] = []
+
+    def call() -> None:
+        try:
+            requests.post(f"{api.simulator.base_url}/webhook/x", timeout=0.6)
+            outcomes.append("answered")
+        except requests.ReadTimeout:
+            outcomes.append("no answer")
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    until(lambda: api.get("/executions/2").status_code == 200)
+    answer = api.post("/executions/2/stop") if removal == "stop" else api.delete("/executions/2")
+    assert answer.status_code == 200
+    caller.join(5)
+    assert outcomes == ["no answer"]
+    assert api.get("/executions/2").status_code == (200 if removal == "stop" else 404)
+
+
+def test_whoever_leaves_a_full_service_lets_one_in(build: Any) -> None:
+    api = full(build, queued=4)
+    assert statuses(api, 5) == ["running", "new", "new", "new", "new"]
+    api.post("/executions/3/stop")
+    assert statuses(api, 5) == ["running", "running", "canceled", "new", "new"]
+    api.post("/executions/1/stop")
+    assert statuses(api, 5) == ["canceled", "running", "canceled", "running", "new"]
+    # A retry has no place in the queue, so its end lets nobody in.
+    api.post("/executions/1/retry")
+    until(lambda: api.get("/executions/6").json()["status"] == "success")
+    assert statuses(api, 5) == ["canceled", "running", "canceled", "running", "new"]
+    api.simulator.clock.advance(61)
+    assert statuses(api, 5) == ["canceled", "success", "canceled", "success", "running"]
+
+
+def test_a_second_restart_while_it_boots_keeps_to_the_limit(build: Any) -> None:
+    api = full(build, queued=2)
+    api.simulator.restart(boot_seconds=10)
+    api.simulator.restart(boot_seconds=10)
+    api.simulator.clock.advance(11)
+    assert statuses(api, 3) == ["crashed", "running", "new"]
