@@ -6,20 +6,18 @@ One service of its own, with room for one run at a time, goes through it once; t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
-import requests
 
 from airflow_provider_service.client.models.executions import DeletedExecution, Execution
-from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.client.runs import RUN_KEY_HEADER, RunKey
 
 from .expecting import status_and_message, unique
 from .target import Target
 from .test_run_data import search
-from .workbench import MARK, Workbench, done, wait, webhook
+from .workbench import Workbench, done, wait, webhook
 
 
 class Seen(NamedTuple):
@@ -47,17 +45,17 @@ def go_through_it(service: Target, bench: Workbench, calls: ThreadPoolExecutor) 
     flow = bench.publish(webhook(unique()), wait(60), done())
     ahead = bench.reaches(bench.start(flow), "running")
 
-    key = unique("key")
-    first, held = queue(bench, flow, calls, key)
-    found = search(service, flow.id, RunKey(key, 1))
+    key = RunKey(unique("key"), 1)
+    first, held = bench.queue(flow, calls, {RUN_KEY_HEADER: key.header})
+    found = search(service, flow.id, key)
     retry = status_and_message(service.raw("POST", f"/executions/{first.id}/retry"))
     listed = [one.id for one in executions.list(workflow_id=flow.id)]
     call_held_open = not held.done()
 
-    to_delete, _ = queue(bench, flow, calls, unique("key"))
+    to_delete, _ = bench.queue(flow, calls)
     stopped = None
     if service.offers("stop_execution"):
-        to_stop, _ = queue(bench, flow, calls, unique("key"))
+        to_stop, _ = bench.queue(flow, calls)
         answer = executions.stop(to_stop.id)
         stopped = (Execution(id=to_stop.id, **answer.model_dump()), executions.get(to_stop.id))
     return Seen(
@@ -71,14 +69,6 @@ def go_through_it(service: Target, bench: Workbench, calls: ThreadPoolExecutor) 
         first_afterwards=bench.reaches(first.id, "running"),
         ahead_afterwards=executions.get(ahead.id),
     )
-
-
-def queue(
-    bench: Workbench, flow: Workflow, calls: ThreadPoolExecutor, key: str
-) -> tuple[Execution, Future[requests.Response]]:
-    """A run that queues, and its call, which gets no answer when the run leaves the queue."""
-    call = calls.submit(bench.call, flow, headers={RUN_KEY_HEADER: RunKey(key, 1).header, MARK: key})
-    return bench.find(flow, key), call
 
 
 @pytest.mark.covers("get_execution", "list_executions")

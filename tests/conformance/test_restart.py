@@ -21,7 +21,7 @@ from airflow_provider_service.client.run_data import failure_of
 
 from .expecting import status_and_message, unique
 from .target import OwnTarget, Target, until
-from .workbench import LONG_WAIT, MARK, Workbench, answering, done, wait, webhook
+from .workbench import LONG_WAIT, Workbench, answering, done, wait, webhook
 
 BOOT_SECONDS = 90.0
 
@@ -57,8 +57,7 @@ def go_through_it(service: OwnTarget, bench: Workbench, calls: ThreadPoolExecuto
     quick = bench.publish(webhook(unique()))
     running = bench.reaches(bench.start(flow), "running")
 
-    calls.submit(bench.call, quick, headers={MARK: (key := unique("key"))})
-    queued = bench.find(quick, key)
+    queued, _ = bench.queue(quick, calls)
 
     service.kill()
     while_down = outcome(service)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
 import requests
@@ -126,6 +128,14 @@ class Workbench:
         assert answer.status_code == 200, answer.text
         named = answer.json().get("executionId")
         return str(named) if named else self.find(workflow, mark).id
+
+    def queue(
+        self, workflow: Workflow, calls: Executor, headers: Mapping[str, str] | None = None
+    ) -> tuple[Execution, Future[requests.Response]]:
+        """A run that queues, and its call, which gets no answer when the run leaves the queue."""
+        mark = unique("mark")
+        call = calls.submit(self.call, workflow, headers={**(headers or {}), MARK: mark})
+        return self.find(workflow, mark), call
 
     def find(self, workflow: Workflow, mark: str) -> Execution:
         """The execution whose call carried this mark, as it is listed; those that run now have a list of their own."""
