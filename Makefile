@@ -2,18 +2,18 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-VENV2  := .venv-airflow-2
 READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.ready-live
-# Generation of the real server: 2, or 1 for the older one.
-SERVER ?= 2
+STACK  := .venv-stack
+# The real server: 2.41, 2.40 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
+SERVER ?= 2.41
+DEPLOYMENT ?= single
 UV     := 0.13.8
-# Tests of what Airflow 2 does not have, or does only with a database.
-NEED_AIRFLOW_3 := tests/unit/test_imports.py tests/simulator/operators/test_credentials.py tests/waiting/test_notifier.py \
-  $(wildcard tests/waiting/test_event*.py tests/running/test_killed_*.py)
+# Versions of Airflow that test-matrix takes: some of 2.11 3.0 3.1 3.2 3.3, all by default.
+AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-airflow-2 test-live conformance bench-imports bench-waiting lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-stack conformance bench-imports bench-rows bench-waiting bench-triggerer stack-wheel lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,27 +25,37 @@ test: $(READY) ## run all tests but the live ones, with branch coverage
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
 	$(BIN)/python -m tests.conformance.table --check simulator
 
-test-airflow-2: ## test client, hook, operators and waits on Airflow 2.11, in an environment of their own
-	test -x $(VENV2)/bin/python || $(PYTHON) -m venv $(VENV2)
-	$(VENV2)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
-	$(VENV2)/bin/uv pip install --quiet --python $(VENV2) apache-airflow==2.11.2 --editable '.[simulator]' \
-	  pytest pytest-xdist requests-mock hypothesis jsonschema
-	$(VENV2)/bin/python -m pytest -q -n 2 --dist loadfile -o addopts= -o filterwarnings= \
-	  tests/unit tests/simulator/operators tests/running tests/waiting $(addprefix --ignore ,$(NEED_AIRFLOW_3)) \
-	  -k "not reschedule and not a_sensor_stops_nothing and not stops_it_when_killed and not triggerer and not users_kill"
+test-matrix: $(READY) ## test client, hook, operators, runs and waits on each Airflow (AIRFLOW="2.11 3.3": on some)
+	$(BIN)/nox --sessions $(foreach version,$(AIRFLOW),"airflow($(version))")
 
-test-live: $(LIVE) ## run the live tests and the conformance suite against a real server (SERVER=1: the older one)
+test-live: $(LIVE) ## live tests and conformance on a real server (SERVER=2.40 or 1.123; DEPLOYMENT=queue: live tests only)
+ifeq ($(DEPLOYMENT),single)
 	$(BIN)/python -m pytest tests/live tests/conformance --target $(SERVER) --durations=5
-	$(BIN)/python -m tests.conformance.table --check $(SERVER) $(if $(filter 2,$(SERVER)),contract)
+	$(BIN)/python -m tests.conformance.table --check $(SERVER) $(if $(filter 2.41,$(SERVER)),contract)
+else
+	$(BIN)/python -m pytest tests/live --target $(SERVER) --deployment $(DEPLOYMENT) --durations=5
+endif
 
-conformance: $(READY) ## write docs/conformance.md from the latest test, test-live and test-live SERVER=1
+test-chaos: $(READY) ## tasks between a bad network, workers that die and wrong clocks (SHORT=1: in minutes; CHAOS_SEED=...)
+	SHORT=$(SHORT) $(BIN)/python -m pytest tests/chaos
+
+test-stack: stack-wheel ## run a real deployment of Airflow with the wheel, kill it, click it (SHORT=1: in minutes)
+	SHORT=$(SHORT) $(STACK)/bin/python -m pytest tests/databases tests/stack --durations=10
+
+conformance: $(READY) ## renew docs/conformance.md from the latest test and test-live
 	$(BIN)/python -m tests.conformance.table
 
 bench-imports: $(READY) ## measure what importing operators and sensors costs a DAG file
 	$(BIN)/python -m bench.imports
 
+bench-rows: $(READY) ## measure upserts beside one call a row (SERVICE_URL, SERVICE_API_KEY: of a real server); about 5 minutes
+	$(BIN)/python -m bench.rows
+
 bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 20 minutes
 	$(BIN)/python -m bench.waiting
+
+bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
+	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
 
 lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package
 	$(BIN)/ruff check .
@@ -56,12 +66,13 @@ format: $(READY) ## write the code as ruff wants it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-constraints: $(READY) ## pin the newest versions of all that development needs
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group live --upgrade --python-version 3.11 \
+constraints: $(READY) ## pin the newest versions of all that development and the older versions of Airflow need
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group live --group stack --upgrade --python-version 3.11 \
 	  --no-emit-index-url --no-header --no-annotate -o constraints.txt
+	$(BIN)/nox --sessions pins
 
 clean: ## remove the environment and all that was made
-	rm -rf $(VENV) $(VENV2) .airflow .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(STACK) .stack .nox .airflow .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"
@@ -72,4 +83,16 @@ $(READY): pyproject.toml constraints.txt
 
 $(LIVE): $(READY)
 	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group live
+	@touch $@
+
+stack-wheel: $(STACK)/.ready
+	rm -rf .stack/wheel
+	$(STACK)/bin/uv build --quiet --wheel --out-dir .stack/wheel
+	$(STACK)/bin/uv pip install --quiet --python $(STACK) --no-deps --reinstall-package airflow-provider-service .stack/wheel/*.whl
+
+$(STACK)/.ready: pyproject.toml constraints.txt
+	@echo "Setting up $(STACK): Airflow with Celery, PostgreSQL and Redis, and a driver of the browser"
+	test -x $(STACK)/bin/python || $(PYTHON) -m venv $(STACK)
+	$(STACK)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
+	$(STACK)/bin/uv pip install --quiet --python $(STACK) --constraint constraints.txt '.[simulator]' --group stack
 	@touch $@

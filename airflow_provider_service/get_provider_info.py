@@ -9,8 +9,9 @@ UI_FIELD_BEHAVIOUR: dict[str, Any] = {
     "relabeling": {"host": "Base URL", "password": "API key"},
     "placeholders": {
         "host": "https://service.example.com",
+        "port": "443 (Airflow 3.3.1 and 3.3.2 test no connection without a port)",
         "password": "key made in the service under Settings, API",
-        "extra": '{"api_key_header": "X-N8N-API-KEY"}',
+        "extra": '{"key_header": "X-N8N-API-KEY"}',
     },
 }
 
@@ -20,12 +21,17 @@ def _field(label: str, kind: str, description: str, **schema: Any) -> dict[str, 
 
 
 CONNECTION_FIELDS: dict[str, Any] = {
-    "api_key_header": _field(
+    "key_header": _field(
         "Key header", "string", "Header that carries the key; n8n expects X-N8N-API-KEY", default="X-SERVICE-API-KEY"
     ),
-    "api_version": _field("API version", "integer", "Number in the path of the API root", default=1, minimum=1),
-    "webhook_url": _field("Webhook URL", "string", "Address of production webhooks, when it is not the base URL"),
-    "timeout": _field("Timeout", "number", "Seconds to wait for an answer", default=30),
+    # No default: the form would save it, and it would win over the version that the base URL names.
+    "api_version": _field(
+        "API version", "integer", "Number in the path of the API root; 1, unless the base URL names it", minimum=1
+    ),
+    "webhook_base_url": _field(
+        "Webhook base URL", "string", "Address that production webhooks are below, when it is not the base URL"
+    ),
+    "timeout": _field("Timeout", "number", "Seconds until the whole answer must be there", default=30),
     "connect_timeout": _field("Connect timeout", "number", "Seconds to wait for a connection", default=5),
     "retry_deadline": _field(
         "Retry deadline",
@@ -35,8 +41,14 @@ CONNECTION_FIELDS: dict[str, Any] = {
     ),
     "verify": _field("Verify TLS", "string", "true, false, or the path of a CA bundle", default="true"),
     "cert": _field("Client certificate", "string", "Path of a certificate, or a JSON pair of certificate and key"),
+    # Airflow hides values of this name, rightly: an address can hold a password. It must have no default, which Airflow
+    # would offer, and save, as "***".
     "proxies": _field("Proxies", "string", 'Proxy by scheme as JSON: {"https": "http://proxy:3128"}'),
     "page_size": _field("Page size", "integer", "Items to ask for in a page", default=250, minimum=1, maximum=250),
+    "max_answer_mib": _field("Largest answer", "integer", "Largest answer to read, in MiB", default=256, minimum=1),
+    "max_payload_mib": _field(
+        "Largest payload", "number", "Largest body of a webhook in MiB: the server's N8N_PAYLOAD_SIZE_MAX", default=16
+    ),
 }
 
 _INTEGRATION = "Service"
@@ -63,6 +75,23 @@ def get_provider_info() -> dict[str, Any]:
                 "conn-fields": CONNECTION_FIELDS,
             }
         ],
+        "config": {
+            "service": {
+                "description": "How this deployment of Airflow presents itself to the service.",
+                "options": {
+                    "deployment": {
+                        "description": (
+                            "Name of this deployment. Only needed where several deployments of Airflow run the same "
+                            "DAGs on one service and have the same base URL; it must differ then."
+                        ),
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "production-blue",
+                        "default": None,
+                    }
+                },
+            }
+        },
         "hooks": _modules("hooks.service"),
         "operators": _modules(
             "operators.audit",

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 OnVanished = Literal["fail", "succeed"]
 Verdict = Literal["succeeded", "failed", "vanished", "timed_out", "unobservable"]
 
+#: XCom key under which a task keeps the execution that it waits for.
+EXECUTION_ID_KEY = "execution_id"
+
 DEFAULT_FAULT_TOLERANCE = 300.0
 MIN_FAILURES = 3
 MAX_MESSAGE_CHARS = 1000
@@ -128,6 +131,17 @@ class Watch:
     :param timeout: seconds from the begin of the wait to the deadline, for the message.
     """
 
+    __slots__ = (
+        "_failing_since",
+        "_failures",
+        "_fault_tolerance",
+        "_on_vanished",
+        "_timeout",
+        "deadline",
+        "execution_id",
+        "workflow_id",
+    )
+
     def __init__(
         self,
         execution_id: str,
@@ -139,7 +153,7 @@ class Watch:
     ) -> None:
         self.execution_id = execution_id
         self.workflow_id: str | None = None
-        self._deadline = deadline
+        self.deadline = deadline
         self._timeout = timeout
         self._on_vanished = on_vanished
         self._fault_tolerance = fault_tolerance
@@ -154,7 +168,7 @@ class Watch:
     @property
     def seconds_left(self) -> float:
         """Seconds to the deadline; 0 when it has passed."""
-        return max(self._deadline - time.time(), 0.0)
+        return max(self.deadline - time.time(), 0.0)
 
     def look(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait goes on."""

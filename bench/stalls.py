@@ -1,14 +1,19 @@
-"""How late a task of an event loop wakes, and beside it an idle process: what both see is the machine's doing."""
+"""How late a task of an event loop wakes, and beside it the same in a process whose tasks only sleep."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import time
+from importlib import import_module
 from multiprocessing.connection import Connection
 from types import TracebackType
 
 HEARTBEAT = 0.01
+DAY = 86_400.0
+# What a triggerer has loaded that waits for executions: the garbage collector goes through all of that too.
+LOADED = ("airflow_provider_service.triggers.execution", "airflow_provider_service.triggers.polling")
 
 
 class Heartbeat:
@@ -30,15 +35,18 @@ class Heartbeat:
         return largest * 1000
 
 
-class IdleProcess:
-    """A process that does nothing but beat like :class:`Heartbeat`."""
+class SleepingTasks:
+    """A process with the same modules, whose event loop has so many tasks that do nothing but sleep.
 
-    def __init__(self) -> None:
+    :param count: of the tasks.
+    """
+
+    def __init__(self, count: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, far_end = context.Pipe()
-        self._process = context.Process(target=_beat, args=(far_end,), daemon=True)
+        self._process = context.Process(target=_sleep, args=(far_end, count), daemon=True)
 
-    def __enter__(self) -> IdleProcess:
+    def __enter__(self) -> SleepingTasks:
         self._process.start()
         self.take_ms()
         return self
@@ -46,24 +54,46 @@ class IdleProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pipe.send(False)
+        self._pipe.send("end")
         self._process.join(10)
 
     def take_ms(self) -> float:
         """The largest stall since this was last asked, in milliseconds."""
-        self._pipe.send(True)
-        largest: float = self._pipe.recv()
-        return largest
+        return self._ask("take")
+
+    def collect(self) -> None:
+        """Let the garbage collector go through everything once."""
+        self._ask("collect")
+
+    def _ask(self, question: str) -> float:
+        self._pipe.send(question)
+        answer: float = self._pipe.recv()
+        return answer
 
 
-def _beat(pipe: Connection) -> None:
-    largest = 0.0
-    while True:
-        due = time.perf_counter() + HEARTBEAT
-        time.sleep(HEARTBEAT)
-        largest = max(largest, time.perf_counter() - due)
-        if pipe.poll():
-            if not pipe.recv():
-                return
-            pipe.send(largest * 1000)
-            largest = 0.0
+def _sleep(pipe: Connection, count: int) -> None:
+    for module in LOADED:
+        import_module(module)
+    asyncio.run(_sleep_and_answer(pipe, count))
+
+
+async def _sleep_and_answer(pipe: Connection, count: int) -> None:
+    heartbeat, ended = Heartbeat(), asyncio.Event()
+    tasks = [asyncio.create_task(heartbeat.run()), *(asyncio.create_task(asyncio.sleep(DAY)) for _ in range(count))]
+    await asyncio.sleep(1)
+    heartbeat.take_ms()
+
+    def answer() -> None:
+        question = pipe.recv()
+        if question == "end":
+            ended.set()
+        elif question == "collect":
+            pipe.send(float(gc.collect()))
+        else:
+            pipe.send(heartbeat.take_ms())
+
+    asyncio.get_running_loop().add_reader(pipe.fileno(), answer)
+    await ended.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

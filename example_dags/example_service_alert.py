@@ -31,7 +31,8 @@ WORKFLOW = {
 alert = ServiceNotifier(
     workflow_id="{{ ti.xcom_pull(task_ids='activate')['id'] }}",
     message="{{ ti.task_id }} of {{ ti.dag_id }} has failed",
-    details={"logical_date": "{{ ds }}"},
+    # A run that was started by hand or by an asset may have no logical date, and then knows no {{ ds }}.
+    details={"logical_date": "{{ dag_run.logical_date or '' }}"},
 )
 
 with DAG("example_service_alert", schedule=None, catchup=False, tags=["service", "example"]) as dag:

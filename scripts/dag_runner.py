@@ -81,14 +81,17 @@ def load_dag(path: Path) -> Any:
     return dags[0]
 
 
-def run_dag(path: Path, conf: dict[str, Any] | None = None, *, pretend: str | None = None) -> tuple[str, list[TaskRun]]:
+def run_dag(
+    path: Path, conf: dict[str, Any] | None = None, *, pretend: str | None = None, **moment: Any
+) -> tuple[str, list[TaskRun]]:
     """Run a DAG file's DAG once and return the state of the run and of each task instance, in order of their end.
 
     :param conf: configuration of the run.
     :param pretend: regular expression for ids of tasks that count as successful without being run.
+    :param moment: ``logical_date=`` of the run, which may be None; none by default when no schedule gives one.
     """
     # What Airflow's own dependencies say of each other is no concern of whoever reads the summary.
     warnings.filterwarnings("ignore", message="Using `httpx` with")
-    run = load_dag(path).test(run_conf=conf or {}, mark_success_pattern=pretend)
+    run = load_dag(path).test(run_conf=conf or {}, mark_success_pattern=pretend, **moment)
     instances = sorted(run.get_task_instances(), key=lambda ti: (ti.end_date is None, ti.end_date or 0, ti.map_index))
     return str(run.state), [TaskRun(ti.task_id, ti.map_index, str(ti.state), ti.try_number) for ti in instances]

@@ -31,10 +31,10 @@ def server() -> Iterator[dict[str, Any]]:
     """The connection of the server that the demo talks to; starts the simulator when none is named."""
     url, key = os.environ.get("SERVICE_URL"), os.environ.get("SERVICE_API_KEY")
     if url and key:
-        from airflow_provider_service.client.config import DEFAULT_API_KEY_HEADER
+        from airflow_provider_service.client.config import DEFAULT_KEY_HEADER
 
-        header = os.environ.get("SERVICE_API_KEY_HEADER", DEFAULT_API_KEY_HEADER)
-        yield {"conn_type": "service", "host": url, "password": key, "extra": {"api_key_header": header}}
+        header = os.environ.get("SERVICE_KEY_HEADER", DEFAULT_KEY_HEADER)
+        yield {"conn_type": "service", "host": url, "password": key, "extra": {"key_header": header}}
         return
     if url or key:
         raise SystemExit("Set both SERVICE_URL and SERVICE_API_KEY, or neither to use the simulator.")

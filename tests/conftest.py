@@ -17,7 +17,9 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import choose_home
 
+from .airflow_features import skip_what_airflow_lacks
 from .conformance.outcomes import Outcomes
+from .live.servers import GENERATIONS
 
 EXAMPLE_DAGS = Path(__file__).resolve().parent.parent / "example_dags"
 AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
@@ -31,16 +33,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     # Here and not beside the tests that need it: pytest reads options from the outermost conftest in every run.
     parser.addoption(
         "--target",
-        choices=("simulator", "2", "1"),
+        choices=("simulator", *GENERATIONS),
         default="simulator",
         help="what tests/conformance runs against: the simulator or a generation of the real server",
+    )
+    parser.addoption(
+        "--deployment",
+        choices=("single", "queue"),
+        default="single",
+        help="how the real server is deployed: one process with SQLite, or queue mode with PostgreSQL and a worker",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # Here for the same reason: with several processes, the one that gathers their reports reads no other conftest.
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Outcomes(config.getoption("--target")), "conformance-outcomes")
+        config.pluginmanager.register(
+            Outcomes(config.getoption("--target"), config.getoption("--deployment")), "conformance-outcomes"
+        )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    skip_what_airflow_lacks(item)
 
 
 @pytest.fixture(scope="session")

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import email.utils
+import html
 import re
-import ssl
 import time
 from http import HTTPStatus
-from typing import Any
-
-import requests
-from urllib3.exceptions import ClosedPoolError, NewConnectionError, ProxyError
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client.redaction import masked
 from airflow_provider_service.client.scopes import describe_scope
 
-MAX_MESSAGE_CHARS = 500
+if TYPE_CHECKING:
+    from airflow_provider_service.client.exchange import Answer
 
-# The other side ended a TLS connection, which says nothing of whether it had read a request.
-_TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
-
-# There was nothing that a request could have been sent on.
-_NO_CONNECTION = (ClosedPoolError, NewConnectionError, ProxyError)
+# An error's message stands at the beginning of its page.
+MESSAGE_BYTES = 4 * 1024
+_HEAD_OF_PAGE = re.compile(r"<head\b.*?</head>", re.IGNORECASE | re.DOTALL)
+_NO_TEXT = re.compile(r"<(script|style)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_END_OF_LINE = re.compile(r"<(br|hr|/?(p|div|pre|h\d|title|center|li|tr|body|html))\b[^<>]*>", re.IGNORECASE)
+_STACK_TRACE = re.compile(r"\n[ \t]*at .*", re.DOTALL)
 
 _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
     400: (errors.ServiceInvalidRequestError, "the request was refused"),
@@ -37,13 +36,17 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
 }
 
 
-def decode(response: requests.Response, method: str, path: str, *, scope: str | None, secret: str, binary: bool) -> Any:
+def decode(response: Answer, method: str, path: str, *, scope: str | None, secret: str, binary: bool) -> Any:
     """Return the value of an answer.
 
     :raises ServiceApiError: the answer is an error, or is not JSON where JSON is due.
     """
     if response.status_code >= HTTPStatus.BAD_REQUEST:
         raise _failure(response, method, path, scope, secret)
+    if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
+        raise errors.ServiceUnexpectedResponseError(
+            "the answer is neither a success nor an error", method=method, path=path, status=response.status_code
+        )
     if binary:
         return response.content
     if not response.content:
@@ -54,14 +57,14 @@ def decode(response: requests.Response, method: str, path: str, *, scope: str | 
         raise _no_json(response, method, path, message_of(response, secret)) from None
 
 
-def _no_json(response: requests.Response, method: str, path: str, message: str | None) -> errors.ServiceApiError:
+def _no_json(response: Answer, method: str, path: str, message: str | None) -> errors.ServiceApiError:
     status = response.status_code
     if message and "is starting up" in message:  # an older server says so with a 200
         return errors.ServiceStartingError(
             "the service is still starting", method=method, path=path, status=status, server_message=message
         )
     return errors.ServiceUnexpectedResponseError(
-        f"the answer is {_content_type(response) or 'of no stated type'}, not JSON",
+        f"the answer is {response.content_type or 'of no stated type'}, not JSON",
         method=method,
         path=path,
         status=status,
@@ -70,57 +73,7 @@ def _no_json(response: requests.Response, method: str, path: str, message: str |
     )
 
 
-def failure_to_answer(
-    error: requests.RequestException, method: str, path: str, config: ServiceConfig
-) -> errors.ServiceApiError:
-    """Name the failure of an exchange that ended without an answer."""
-    if isinstance(error, requests.ConnectTimeout):
-        return errors.ServiceUnreachableError(
-            f"no connection to {config.base_url} within {config.connect_timeout:g} s", method=method, path=path
-        )
-    if isinstance(error, requests.Timeout):
-        return errors.ServiceTimeoutError("no answer within the timeout", method=method, path=path)
-    if isinstance(error, requests.exceptions.SSLError) and not isinstance(_innermost(error), _TLS_ENDED):
-        return errors.ServiceTlsError(
-            f"TLS failed with {config.base_url}: {_root_cause(error)}",
-            method=method,
-            path=path,
-            hint="Check the scheme of the host and the extra 'verify'",
-        )
-    if isinstance(error, requests.ConnectionError) and not _was_sent(error):
-        return errors.ServiceUnreachableError(
-            f"{config.base_url} is not reachable: {_root_cause(error)}", method=method, path=path
-        )
-    if isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
-        return errors.ServiceConnectionLostError(
-            f"the connection broke before the whole answer came: {_root_cause(error)}", method=method, path=path
-        )
-    return errors.ServiceUnexpectedResponseError(
-        f"the answer can not be read: {type(error).__name__}", method=method, path=path
-    )
-
-
-def _was_sent(error: requests.ConnectionError) -> bool:
-    cause = error.args[0] if error.args else None
-    return not isinstance(getattr(cause, "reason", cause), _NO_CONNECTION)
-
-
-def _root_cause(error: BaseException) -> str:
-    """The innermost message, without the URL and object reprs that wrap it."""
-    cause = _innermost(error)
-    return re.sub(r"<[^>]*>:?\s*|HTTPS?Connection(Pool)?\([^)]*\):\s*", "", str(cause)) or type(cause).__name__
-
-
-def _innermost(error: BaseException) -> BaseException:
-    inner: object = getattr(error, "reason", None)
-    if not isinstance(inner, BaseException):
-        inner = next((argument for argument in reversed(error.args) if isinstance(argument, BaseException)), None)
-    return _innermost(inner) if isinstance(inner, BaseException) else error
-
-
-def _failure(
-    response: requests.Response, method: str, path: str, scope: str | None, secret: str
-) -> errors.ServiceApiError:
+def _failure(response: Answer, method: str, path: str, scope: str | None, secret: str) -> errors.ServiceApiError:
     status, message = response.status_code, message_of(response, secret)
     kind, reason, hint = _meaning(response, message, scope)
     return kind(
@@ -135,7 +88,7 @@ def _failure(
 
 
 def _meaning(
-    response: requests.Response, message: str | None, scope: str | None
+    response: Answer, message: str | None, scope: str | None
 ) -> tuple[type[errors.ServiceApiError], str, str | None]:
     status = response.status_code
     if status == HTTPStatus.NOT_FOUND and not _is_json(response):
@@ -164,7 +117,7 @@ def _meaning(
             errors.ServiceUnauthorizedError,
             "the key was refused",
             "It may be mistyped, expired or deleted, or sent in the wrong header: see the connection's "
-            "password and its extra 'api_key_header' (n8n expects X-N8N-API-KEY)",
+            "password and its extra 'key_header' (n8n expects X-N8N-API-KEY)",
         )
     if status == HTTPStatus.FORBIDDEN and _body(response).get("reason") == "insufficient_api_key_scope":
         return (
@@ -194,28 +147,33 @@ def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.
     return errors.ServiceForbiddenError, "not allowed for this key", None
 
 
-def message_of(response: requests.Response, secret: str | None = None) -> str | None:
-    """The server's own words, on one line, without the key and not too long."""
-    text = _raw_message(response, secret)
-    text = re.sub(r"\s+", " ", re.sub(r"[^\x20-\x7e\xa0-\uffff]", " ", text)).strip()
-    return text[:MAX_MESSAGE_CHARS] or None
-
-
-def _raw_message(response: requests.Response, secret: str | None) -> str:
+def message_of(response: Answer, secret: str | None = None) -> str | None:
+    """The server's own words: on one line, without the key, markup and stack trace, and not too long."""
     message = _body(response).get("message")
     if isinstance(message, str):
-        return masked(message, secret)
-    # Masked before it is cut, lest a part of the key stay.
-    text = masked(response.text, secret)[: MAX_MESSAGE_CHARS * 8]
-    return re.sub(r"<[^>]*>", " ", text) if "html" in _content_type(response) else text
+        return _told(masked(message, secret)[:MESSAGE_BYTES])
+    # Masked before it is cut; what may be a part of the key at its end is left out.
+    text = masked(response.beginning(MESSAGE_BYTES), secret)
+    if len(response.content) > MESSAGE_BYTES:
+        text = text[: -len(secret or " ")]
+    return _told(_first_line(text) if "html" in response.content_type else text)
 
 
-def masked(text: str, secret: str | None) -> str:
-    """The text without the key."""
-    return text.replace(secret, "***") if secret else text
+def _told(text: str) -> str | None:
+    return errors.one_line(_STACK_TRACE.sub("", text)) or None
 
 
-def _body(response: requests.Response) -> dict[str, Any]:
+def _first_line(page: str) -> str:
+    """The first line of a page that says something; its title if the page itself is empty."""
+    page = _NO_TEXT.sub(" ", page)
+    for part in (_HEAD_OF_PAGE.sub(" ", page), page):
+        text = html.unescape(re.sub(r"<[^<>]*>", " ", _END_OF_LINE.sub("\n", part)))
+        if text.strip():
+            return text.strip().partition("\n")[0]
+    return ""
+
+
+def _body(response: Answer) -> dict[str, Any]:
     try:
         body = response.json() if _is_json(response) else None
     except ValueError:
@@ -223,15 +181,11 @@ def _body(response: requests.Response) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _is_json(response: requests.Response) -> bool:
-    return "json" in _content_type(response)
+def _is_json(response: Answer) -> bool:
+    return "json" in response.content_type
 
 
-def _content_type(response: requests.Response) -> str:
-    return str(response.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
-
-
-def retry_after(response: requests.Response) -> float | None:
+def retry_after(response: Answer) -> float | None:
     """Seconds the server asks to wait, or None."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isdecimal():

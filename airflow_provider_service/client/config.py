@@ -11,12 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from airflow_provider_service.client.errors import ServiceConfigError
 
-DEFAULT_API_KEY_HEADER = "X-SERVICE-API-KEY"
+DEFAULT_KEY_HEADER = "X-SERVICE-API-KEY"
 
-_API_ROOT = re.compile(r"/api/v(?P<version>\d+)$")
+#: The longest time that can be set, in seconds: a day. Sockets and clocks take far longer ones for an error.
+MAX_SECONDS = 86_400.0
+
+_API_ROOT = re.compile(r"/api/v(?P<version>\d{1,2})$")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 # Labels of at most 63 characters, or an IPv6 address.
 _HOST = re.compile(r"(?!.{254})([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]*:[0-9a-f:.]+")
 _FLAGS = {"true": True, "false": False}
+_MASK = "***"
+_PROXIED = re.compile(r"(https?|all)(://.+)?")
+_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
+# Airflow takes a value whose name contains one of its sensitive names for a secret.
+_RENAMED = {"api_key_header": "key_header", "webhook_url": "webhook_base_url"}
 
 
 class ServiceConfig(BaseModel):
@@ -24,43 +33,51 @@ class ServiceConfig(BaseModel):
 
     :param base_url: http(s) address, with port and path prefix if any, with or without ``/api/v1``.
     :param api_key: the key.
-    :param api_key_header: header that carries the key; n8n servers expect ``X-N8N-API-KEY``.
+    :param key_header: header that carries the key; n8n servers expect ``X-N8N-API-KEY``.
     :param api_version: number in the path of the API root; taken from ``base_url`` when it stands there.
-    :param webhook_url: address that production webhooks are called on, when it is not ``base_url``.
-    :param timeout: seconds to wait for an answer.
-    :param connect_timeout: seconds to wait for a connection.
-    :param retry_deadline: seconds in which a call and all its retries must begin; 0 turns retries off.
+    :param webhook_base_url: address that production webhooks are below, when it is not ``base_url``;
+        with or without the ``/webhook`` at its end.
+    :param timeout: seconds until the whole answer of a try must be there, connecting included.
+    :param connect_timeout: seconds of it for a connection: all addresses, proxy and TLS.
+    :param retry_deadline: seconds in which a call and all its retries must begin; 0 turns retries off. A call thus
+        takes ``retry_deadline`` and ``timeout`` together at most.
     :param verify: check TLS certificates: yes, no, or the path of a CA bundle.
     :param cert: client certificate: a path, or paths of certificate and key.
-    :param proxies: proxy by scheme, e.g. ``{"https": "http://proxy:3128"}``.
+    :param proxies: proxy by scheme, e.g. ``{"https": "http://user:password@proxy:3128"}``; an empty address means none.
     :param page_size: items to ask for in a page, 1 to 250.
+    :param max_answer_mib: largest answer to read, in MiB, unpacked; 1 to 4096.
+    :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024: the server's
+        ``N8N_PAYLOAD_SIZE_MAX``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
     base_url: str
     api_key: SecretStr
-    api_key_header: str = Field(DEFAULT_API_KEY_HEADER, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-    api_version: int = Field(1, ge=1)
-    webhook_url: str | None = None
-    timeout: float = Field(30.0, gt=0)
-    connect_timeout: float = Field(5.0, gt=0)
-    retry_deadline: float = Field(60.0, ge=0)
+    key_header: str = Field(DEFAULT_KEY_HEADER, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+    api_version: int = Field(1, ge=1, le=99)
+    webhook_base_url: str | None = None
+    timeout: float = Field(30.0, gt=0, le=MAX_SECONDS)
+    connect_timeout: float = Field(5.0, gt=0, le=MAX_SECONDS)
+    retry_deadline: float = Field(60.0, ge=0, le=MAX_SECONDS)
     verify: bool | str = True
     cert: str | tuple[str, str] | None = None
-    proxies: dict[str, str] | None = Field(None, repr=False)  # an address can hold a password
+    proxies: dict[str, SecretStr] | None = None  # an address can hold a password
     page_size: int = Field(250, ge=1, le=250)
+    # The service shows up to 100 MiB of an execution's data unasked.
+    max_answer_mib: int = Field(256, ge=1, le=4096)
+    max_payload_mib: float = Field(16.0, gt=0, le=1024)
 
     @classmethod
     def parse(cls, source: str, values: dict[str, Any]) -> ServiceConfig:
         """Read settings, or say in one message all that is wrong with them.
 
         :param source: what to call the origin of the values, e.g. ``"connection 'service_default'"``.
-        :param values: settings by name; values of None and "" count as absent.
+        :param values: settings by name; None and blank text count as absent.
         :raises ServiceConfigError: unknown name or bad value; the message never holds a value.
         """
         try:
-            return cls.model_validate({name: value for name, value in values.items() if value not in (None, "")})
+            return cls.model_validate({name: value for name, value in values.items() if not _is_blank(value)})
         except ValidationError as error:
             raise ServiceConfigError(f"{source}: {'; '.join(map(_problem, error.errors()))}") from None
 
@@ -71,7 +88,18 @@ class ServiceConfig(BaseModel):
         found = _API_ROOT.search(address.strip().rstrip("/")) if isinstance(address, str) else None
         return {"api_version": int(found["version"]), **values} if found else values
 
-    @field_validator("base_url", "webhook_url")
+    # Of the validators that come first, Pydantic runs the one that stands last first: this one sees parsed JSON.
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_mask(cls, value: Any) -> Any:
+        if _holds_mask(value):
+            raise ValueError(
+                f"is {_MASK}, the mask that Airflow shows in place of a secret: the mask was saved, not the value. "
+                "Enter the value itself, or clear the field for its default"
+            )
+        return value
+
+    @field_validator("base_url", "webhook_base_url")
     @classmethod
     def _address(cls, value: str | None) -> str | None:
         if value is None:
@@ -79,7 +107,7 @@ class ServiceConfig(BaseModel):
         value = value.strip()
         try:
             parts = urlsplit(value)
-            port = f":{parts.port}" if parts.port else ""
+            port = f":{parts.port}" if parts.port and parts.port != _DEFAULT_PORTS.get(parts.scheme) else ""
         except ValueError:  # its text holds the value
             raise ValueError("is not a valid address; is the port a number up to 65535?") from None
         name = parts.hostname or ""
@@ -93,6 +121,17 @@ class ServiceConfig(BaseModel):
         host = f"[{name}]" if ":" in name else name
         return f"{parts.scheme}://{host}{port}{path}"
 
+    @field_validator("webhook_base_url")
+    @classmethod
+    def _above_webhooks(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        path = parts.path.removesuffix("/webhook")
+        if "/webhook/" in path or path.endswith("/webhook-test"):
+            raise ValueError("must be the address before /webhook/, not that of one webhook or of test webhooks")
+        return parts._replace(path=path).geturl()
+
     @field_validator("api_key")
     @classmethod
     def _key(cls, value: SecretStr) -> SecretStr:
@@ -100,16 +139,32 @@ class ServiceConfig(BaseModel):
             raise ValueError("must be printable ASCII without blanks; was a line break copied with it?")
         return value
 
+    @field_validator("proxies")
+    @classmethod
+    def _proxy_addresses(cls, value: dict[str, SecretStr] | None) -> dict[str, SecretStr] | None:
+        return value and {_proxied(name): SecretStr(_proxy(one.get_secret_value())) for name, one in value.items()}
+
+    @field_validator("verify", "cert")
+    @classmethod
+    def _paths(cls, value: Any) -> Any:
+        paths = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(path, str) and not path.isprintable() for path in paths):
+            raise ValueError("must be a path without control characters")
+        return value
+
     @field_validator("verify", mode="before")
     @classmethod
     def _flag_from_text(cls, value: Any) -> Any:
-        return _FLAGS.get(value.lower(), value) if isinstance(value, str) else value
+        return _FLAGS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
     @field_validator("cert", "proxies", mode="before")
     @classmethod
     def _json_from_text(cls, value: Any) -> Any:
         if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-            return json.loads(value)
+            try:
+                return json.loads(value)
+            except RecursionError:
+                raise ValueError("is JSON that is nested too deeply") from None
         return value
 
     def one_try(self, *, connect_timeout: float | None = None, timeout: float | None = None) -> ServiceConfig:
@@ -124,18 +179,68 @@ class ServiceConfig(BaseModel):
         return f"{self.base_url}/api/v{self.api_version}"
 
     @property
-    def webhook_base(self) -> str:
-        """Address below which production webhooks are."""
-        return self.webhook_url or self.base_url
+    def webhook_root(self) -> str:
+        """Address that ``/webhook`` and the paths of production webhooks are relative to."""
+        return self.webhook_base_url or self.base_url
+
+    @property
+    def proxy_addresses(self) -> dict[str, str]:
+        """The proxies with their passwords."""
+        return {name: address.get_secret_value() for name, address in (self.proxies or {}).items()}
 
 
 #: Settings beside the address and the key.
 EXTRAS = ServiceConfig.model_fields.keys() - {"base_url", "api_key"}
 
 
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _holds_mask(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_mask, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_mask, value))
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    return isinstance(text, str) and text.strip() == _MASK
+
+
+def _proxied(name: str) -> str:
+    if not _PROXIED.fullmatch(name):
+        raise ValueError("must name proxies by http, https, all, or one of these with a host, such as https://host")
+    return name
+
+
+def _proxy(address: str) -> str:
+    address = address.strip()
+    if not address:
+        return ""
+    address = address if "://" in address else f"http://{address}"
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # raises on what is not a port
+        known = parts.scheme in _PROXY_SCHEMES and _HOST.fullmatch(parts.hostname or "")
+    except ValueError:  # its text holds the value
+        known = None
+    if _MASK in address:
+        raise ValueError(
+            f"holds {_MASK}, the mask that Airflow shows in place of a secret: the mask was saved, not the value. "
+            "Enter user and password of the proxy again"
+        )
+    if not known or not address.isprintable():
+        raise ValueError(
+            "must hold addresses such as http://proxy:3128 or http://user:password@proxy:3128, "
+            "special characters of user and password percent-encoded"
+        )
+    return address
+
+
 def _problem(error: Any) -> str:
     field = ".".join(map(str, error["loc"])) or "fields"
     if error["type"] == "extra_forbidden":
+        if field in _RENAMED:
+            return f"field '{field}' is now '{_RENAMED[field]}', since Airflow hides values by the old name; rename it"
         return f"unknown field '{field}'; known are {', '.join(sorted(EXTRAS))}"
     if error["type"] == "missing":
         return f"field '{field}' is missing"

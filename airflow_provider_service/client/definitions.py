@@ -17,18 +17,29 @@ _NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
 _SETTINGS_NOT_KEPT = ("binaryMode",)
 
 
-def read_definition(definition: Any) -> dict[str, Any]:
+def parse_definition(definition: Any) -> Mapping[str, Any]:
+    """Return an exported workflow as a mapping.
+
+    :param definition: a mapping, or its JSON text.
+    :raises ServiceInputError: neither.
+    """
+    if isinstance(definition, str):
+        try:
+            definition = json.loads(definition)
+        except (ValueError, RecursionError) as error:
+            raise ServiceInputError(f"definition is text that is not JSON: {error}; nothing was sent") from None
+    if not isinstance(definition, Mapping):
+        raise ServiceInputError(f"definition must be a mapping, not {type(definition).__name__}; nothing was sent")
+    return definition
+
+
+def read_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Strip an exported workflow to what defines it, by the names of the wire.
 
     Static data is left out: it is where a running workflow keeps its state.
 
-    :param definition: a mapping, or its JSON text.
-    :raises ServiceInputError: not a mapping, or without name, nodes or connections.
+    :raises ServiceInputError: name, nodes or connections are missing.
     """
-    if isinstance(definition, str):
-        definition = _from_json(definition)
-    if not isinstance(definition, Mapping):
-        raise ServiceInputError(f"definition must be a mapping, not {type(definition).__name__}; nothing was sent")
     missing = [name for name in _REQUIRED if name not in definition]
     if missing:
         raise ServiceInputError(f"definition lacks {', '.join(missing)}; nothing was sent")
@@ -38,16 +49,26 @@ def read_definition(definition: Any) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _from_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ServiceInputError(f"definition is text that is no JSON: {error}; nothing was sent") from None
+def tag_names(definition: Mapping[str, Any]) -> set[str]:
+    """The names of the tags that an exported workflow carries."""
+    tags = definition.get("tags")
+    named = (tag.get("name") if isinstance(tag, Mapping) else tag for tag in (tags if isinstance(tags, list) else ()))
+    return {name for name in named if isinstance(name, str)}
 
 
 def is_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
-    """Whether an update with the definition would change nothing."""
-    current = writable(workflow)
+    """Whether the draft, and all that has no versions, is as the definition says: an update would change nothing."""
+    return _are_as_defined(writable(workflow), wanted)
+
+
+def runs_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
+    """Whether the workflow is active and what runs is as the definition says, whatever its draft is."""
+    live = workflow.active_version
+    versioned = {"nodes": live.nodes, "connections": live.connections, "nodeGroups": live.node_groups} if live else {}
+    return workflow.active and _are_as_defined({**writable(workflow), **versioned}, wanted)
+
+
+def _are_as_defined(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return all(_SAME.get(name, _equal)(current.get(name), value) for name, value in wanted.items())
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 
 MAX_SHOWN_CHARS = 100
+MAX_MESSAGE_CHARS = 500
 
 
 def shown(value: object) -> str:
@@ -14,6 +16,12 @@ def shown(value: object) -> str:
     except ValueError:  # Python does not write numbers of thousands of digits
         return "a number of too many digits"
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
+
+
+def one_line(text: str) -> str:
+    """Text from outside as a message can show it: on one line, without control characters, and not too long."""
+    printable = re.sub(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\uffff]", " ", text)
+    return re.sub(r"\s+", " ", printable).strip()[:MAX_MESSAGE_CHARS]
 
 
 class ServiceConfigError(ValueError):
@@ -92,6 +100,15 @@ class ServiceConnectionLostError(ServiceUnreachableError):
     not_processed = False
 
 
+class ServiceProxyError(ServiceUnreachableError):
+    """The proxy could not be reached, or refused; nothing reached the service."""
+
+    @property
+    def repeat_may_help(self) -> bool:  # type: ignore[override]
+        """Whether the proxy may let the same call through later: not where it asks for a password or forbids it."""
+        return self.status is None or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
 class ServiceTlsError(ServiceUnreachableError):
     """TLS could not be agreed on: a wrong scheme, or a certificate that is not trusted."""
 
@@ -99,7 +116,7 @@ class ServiceTlsError(ServiceUnreachableError):
 
 
 class ServiceTimeoutError(ServiceApiError):
-    """No answer came within the timeout: the server may have acted on the request."""
+    """No whole answer came within the timeout: the server may have acted on the request."""
 
     repeat_may_help = True
     not_processed = False
@@ -176,5 +193,11 @@ class ServiceRedirectError(ServiceApiError):
 
 class ServiceUnexpectedResponseError(ServiceApiError):
     """An answer that is not JSON, or not of the documented shape."""
+
+    not_processed = False
+
+
+class ServiceAnswerTooLargeError(ServiceApiError):
+    """An answer above the connection's extra ``max_answer_mib``: the server may have acted on the request."""
 
     not_processed = False

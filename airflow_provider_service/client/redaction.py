@@ -10,6 +10,20 @@ HIDDEN = "***"
 MIN_CHARS = 5
 
 
+class HiddenText(str):
+    """Text whose repr does not show it: tracebacks with local variables show their reprs, those of dicts too."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(HIDDEN)
+
+
+def masked(text: str, secret: str | None) -> str:
+    """The text without one secret."""
+    return text.replace(secret, HIDDEN) if secret else text
+
+
 def redacted(value: Any, secrets: Mapping[str, Collection[str]]) -> Any:
     """Copy a JSON value with its secrets hidden: wherever a secret stands, and all that stands under its name.
 

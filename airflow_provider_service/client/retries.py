@@ -7,39 +7,66 @@ is made once, and the new execution is looked for meanwhile: it names the one th
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors, starting
-from airflow_provider_service.client.runs import began_before, list_back
+from airflow_provider_service.client.queued import QueuedExecutions
+from airflow_provider_service.client.run_search import began_before, list_back
 from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotStartedError
+from airflow_provider_service.client.statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution
-    from airflow_provider_service.client.runs import RunKey
+    from airflow_provider_service.client.run_search import RunKey
 
 
 def find_earlier_retry(
     client: ServiceClient, original: Execution, key: RunKey, since: datetime | None, stopped: threading.Event
 ) -> Execution | None:
-    """Find the newest retry of an execution that began since a moment and that an attempt goes on with.
+    """Find the newest retry of an execution that an attempt resumes.
 
-    Looks long enough for a call that was on its way when its attempt was killed.
+    It began since a moment of our clock, or, if the DAG run was cleared, has not ended since before that. Looks long
+    enough for a call that was on its way when its attempt was killed.
     """
-    is_older = began_before(since)
+    is_older = began_before(client, since)
 
-    def going_on() -> Execution | None:
-        retries = find_retries(client, original)
-        return next((one for one in retries if key.adopts(key.attempt - 1, one.status) and not is_older(one)), None)
+    retries = RetrySearch(original)
 
-    return starting.search_for(going_on, starting.SETTLING_SECONDS, stopped)
+    def resumable(one: Execution) -> bool:
+        if is_older(one):
+            return key.was_cleared and one.status not in ENDED_STATUSES
+        return key.adopts(key.attempt - 1, one.status)
+
+    def search(*, far: bool = False) -> Execution | None:
+        newest_first = sorted(retries.read(client, far=far), key=lambda one: -one.number)
+        return next(filter(resumable, newest_first), None)
+
+    return starting.search_for(search, starting.SETTLING_SECONDS, stopped) or search(far=True)
 
 
-def find_retries(client: ServiceClient, original: Execution) -> list[Execution]:
-    """Find the executions that retry another one, newest first."""
-    listed = list_back(client, original.workflow_id or "", lambda one: int(one.id) <= int(original.id))
-    return sorted((one for one in listed if one.retry_of == original.id), key=lambda one: int(one.id), reverse=True)
+class RetrySearch:
+    """Searches for the executions that retry another one.
+
+    :param original: the other one.
+    """
+
+    def __init__(self, original: Execution) -> None:
+        self._original = original
+        self._workflow_id = original.workflow_id or ""
+        self._queued = QueuedExecutions(self._workflow_id, after=original.number)
+
+    def read(self, client: ServiceClient, *, far: bool = False) -> Iterator[Execution]:
+        """Read them: those that are listed, and then those that wait for a worker.
+
+        :param far: before it is concluded that there is none: look further for what waits for a worker.
+        """
+        listed = list_back(client, self._workflow_id, lambda one: one.number <= self._original.number)
+        queued = self._queued.read(client, far=far)
+        return (one for one in chain(listed, queued) if str(one.retry_of) == self._original.id)
 
 
 class RetryStarter:
@@ -69,7 +96,8 @@ class RetryStarter:
         self._timeout = timeout
         self._stopped = stopped
         self.started_nothing = False
-        self._known = frozenset(one.id for one in find_retries(client, original))
+        self._retries = RetrySearch(original)
+        self._known = frozenset(one.id for one in self._retries.read(client))
 
     def start(self) -> str:
         """Start the retry and return the id of the new execution. Never calls twice.
@@ -86,14 +114,15 @@ class RetryStarter:
                 self.started_nothing = True
                 raise
             found = starting.search_for(self._search, starting.SETTLING_SECONDS, self._stopped)
+            found = found or self.find(self._client, far=True)
             if found is None:
                 raise self._lost(error) from error
             return found
         return answer.id if answer is not None else str(found)
 
-    def find(self, client: ServiceClient) -> str | None:
+    def find(self, client: ServiceClient, *, far: bool = False) -> str | None:
         """The execution that this attempt has started, if it can be seen."""
-        retries = find_retries(client, self._original)
+        retries = self._retries.read(client, far=far)
         return next((one.id for one in retries if one.id not in self._known), None)
 
     def _search(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service.client.transport import encode_query, to_json
@@ -19,6 +20,8 @@ MAX_BYTES = 8 * 1024 * 1024
 MAX_CONDITIONS = 900
 #: Characters of an encoded filter that travels in the URL: common proxies refuse a request line of 8 KiB.
 MAX_URL_CHARS = 7_000
+#: Ids in a row from which a range is fewer calls than naming them.
+MIN_RANGE = 80
 
 Item = TypeVar("Item")
 
@@ -50,6 +53,37 @@ def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
     """Filters for a request's URL that together match the rows whose column is one of the values."""
     sized = ((_equals(column, value), _encoded_length(_equals(column, value))) for value in values)
     return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=MAX_URL_CHARS))
+
+
+def fits_in_url(value: str | None) -> bool:
+    """Whether a filter for a text can travel in a request's URL."""
+    return value is None or _encoded_length(_equals("", value)) <= MAX_URL_CHARS
+
+
+def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
+    """Filters for a request's URL that together match the rows of these ids and no others.
+
+    A range stands for ids without a gap only: a row that others insert into a gap meanwhile is not matched.
+    """
+    named: list[int] = []
+    ranges: list[RowFilter] = []
+    for _, run in groupby(enumerate(sorted(set(row_ids))), key=lambda pair: pair[1] - pair[0]):
+        ids = [row_id for _, row_id in run]
+        if len(ids) < MIN_RANGE:
+            named += ids
+        else:
+            ranges.append(_between(ids[0], ids[-1]))
+    return chain(ranges, any_of_in_url("id", named))
+
+
+def _between(first: int, last: int) -> RowFilter:
+    return {
+        "type": "and",
+        "filters": [
+            {"columnName": "id", "condition": "gte", "value": first},
+            {"columnName": "id", "condition": "lte", "value": last},
+        ],
+    }
 
 
 def _equals(column: str, value: Any) -> Condition:

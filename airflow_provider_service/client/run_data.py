@@ -45,8 +45,7 @@ def last_output(execution: Execution) -> list[Any] | None:
     runs = _at(execution.data, "resultData", "runData", _last_node(execution) or "")
     if not runs:
         return None
-    items = _at(runs, -1, "data", "main", 0) or []
-    return [item.get("json") for item in items if isinstance(item, dict)]
+    return [item.get("json") for item in _list(_at(runs, -1, "data", "main", 0)) if isinstance(item, dict)]
 
 
 def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
@@ -54,12 +53,11 @@ def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
 
     They sit at the first node's run once it ran, and on the stack of nodes to run before that.
     """
-    stack = _at(execution.data, "executionData", "nodeExecutionStack") or []
-    runs = (_at(execution.data, "resultData", "runData") or {}).values()
+    stack = _list(_at(execution.data, "executionData", "nodeExecutionStack"))
     places = [_at(entry, "data", "main", 0) for entry in stack]
-    places += [_at(run, 0, "data", "main", 0) for run in runs]
+    places += [_at(runs, 0, "data", "main", 0) for runs in _runs(execution).values()]
     for place in places:
-        for item in place or []:
+        for item in _list(place):
             value = _at(item, "json")
             if isinstance(value, dict):
                 yield value
@@ -70,11 +68,20 @@ def _last_node(execution: Execution) -> str | None:
 
 
 def _failed_node(execution: Execution) -> str | None:
-    run_data = _at(execution.data, "resultData", "runData") or {}
-    for name, runs in run_data.items():
+    for name, runs in _runs(execution).items():
         if _at(runs, -1, "executionStatus") == "error":
             return str(name)
     return None
+
+
+def _runs(execution: Execution) -> dict[str, Any]:
+    """The runs of each node."""
+    runs = _at(execution.data, "resultData", "runData")
+    return runs if isinstance(runs, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _at(value: Any, *path: str | int) -> Any:

@@ -22,10 +22,23 @@ MAX_SEARCH_PAUSE = 5.0
 SETTLING_SECONDS = 3.0
 # An answered call has its execution; it only has to become visible.
 VISIBLE_WITHIN_SECONDS = 30.0
+# Where executions are not kept, one that cannot be seen has ended already.
+UNKEPT_SECONDS = 1.0
 
 
 class ServiceRunNotFoundError(Exception):
-    """A start was asked for, but no execution of it can be found. It may have run, so asking again may double it."""
+    """A start was asked for, but no execution of it can be found. It may have run, so that another could double it."""
+
+
+class ServiceRunNotSeenError(ServiceRunNotFoundError):
+    """A start was confirmed, but its execution was not kept, or not for long enough to be seen.
+
+    :param workflow_id: the workflow that ran.
+    """
+
+    def __init__(self, message: str, *, workflow_id: str) -> None:
+        super().__init__(message)
+        self.workflow_id = workflow_id
 
 
 class ServiceRunNotStartedError(Exception):
@@ -79,7 +92,7 @@ def _tolerant(search: Callable[[], str | None]) -> str | None:
         return search()
     except ServiceApiError as error:
         if error.not_processed and not error.repeat_may_help:
-            raise ServiceRunNotFoundError(f"a run was asked for, and can not be looked for: {error}") from error
+            raise ServiceRunNotFoundError(f"a run was asked for, and cannot be looked for: {error}") from error
         log.warning("The started execution could not be looked for: %s", error)
         return None
 

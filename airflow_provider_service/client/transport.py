@@ -8,15 +8,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from typing import Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote
 
 import requests
 from pydantic_core import to_jsonable_python
-from requests.adapters import HTTPAdapter
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -28,14 +27,17 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from airflow_provider_service.client import answers, webhooks
+from airflow_provider_service.client import answers, errors, webhooks
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.errors import (
     ServiceApiError,
     ServiceConfigError,
     ServiceInputError,
-    ServiceRedirectError,
+    shown,
 )
+from airflow_provider_service.client.exchange import Answer, Session
+from airflow_provider_service.client.redaction import HiddenText
+from airflow_provider_service.client.server_clock import ServerClock
 from airflow_provider_service.client.webhooks import WebhookAnswer
 
 log = logging.getLogger(__name__)
@@ -43,10 +45,9 @@ log = logging.getLogger(__name__)
 Query = Mapping[str, Any]
 
 MAX_RETRY_AFTER = 120.0
-# The server closes idle connections after about 6 s; a request that may not be repeated must not meet that race.
-REUSE_CONNECTION_SECONDS = 4.0
 # A webhook is live shortly after its workflow was activated; one that is not by then is not active.
 WEBHOOK_LIVE_SECONDS = 15.0
+MEBIBYTE = 2**20
 # Methods whose repetition leaves the server as one call would.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
@@ -55,41 +56,6 @@ MAX_ID_CHARS = 300
 _PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
 
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
-
-
-class _SameOriginSession(requests.Session):
-    """A session that follows redirects of the API's reads within one origin only.
-
-    ``requests`` drops only ``Authorization`` on the way to another host; the key travels in a header of its own.
-    A webhook's redirect is its workflow's answer, and would run what it leads to.
-    """
-
-    def __init__(self, config: ServiceConfig) -> None:
-        super().__init__()
-        self._config = config
-
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        target = super().get_redirect_target(resp)
-        if target is None:
-            return None
-        absolute = urljoin(resp.url, target)
-        is_read = resp.request.method == "GET" and self._config.api_key_header in resp.request.headers
-        if is_read and _origin(absolute) == _origin(resp.url):
-            return target
-        resp.close()
-        address = answers.masked(absolute.partition("?")[0], self._config.api_key.get_secret_value())
-        raise ServiceRedirectError(
-            f"redirected to {address}; only reads follow a redirect, and only within the same origin",
-            method=resp.request.method or "",
-            path=urlsplit(resp.url.removeprefix(self._config.api_root)).path,
-            status=resp.status_code,
-            hint="Set the connection's host to the final address of the service",
-        )
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 class Transport:
@@ -101,16 +67,20 @@ class Transport:
 
     def __init__(self, config: ServiceConfig, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.config = config
-        self._key = config.api_key.get_secret_value()
+        self._key = HiddenText(config.api_key.get_secret_value())
         self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
         self._webhook_seconds = min(config.retry_deadline, WEBHOOK_LIVE_SECONDS)
         self._retrying_webhooks = _retrying(False, self._webhook_seconds, sleep)
-        self._last_use = 0.0
-        self._session = _SameOriginSession(config)
-        adapter = HTTPAdapter(pool_connections=4, pool_maxsize=32)
-        self._session.mount("http://", adapter)
-        self._session.mount("https://", adapter)
-        self._session.headers["Accept"] = "application/json"
+        self._server_clock = ServerClock()
+        self._session = Session(config)
+
+    @property
+    def clock_offset(self) -> timedelta | None:
+        """The server's time minus ours, to about a second; None until the API has answered.
+
+        It comes from the answers' ``Date`` header. Some reverse proxies write that header anew: then it is their time.
+        """
+        return self._server_clock.offset
 
     def close(self) -> None:
         """Close idle connections; the transport stays usable."""
@@ -139,24 +109,27 @@ class Transport:
         :param body: JSON body, or the text fields that go with ``files``.
         :param files: parts of a multipart body.
         :param repeatable: whether a second call does no harm; by default so for GET, PUT and DELETE.
-        :param timeout: seconds to wait for the answer instead of the connection's setting.
+        :param timeout: seconds until the whole answer of a try must be there, instead of the connection's setting.
+            Tries begin until the connection's ``retry_deadline``, so all of them end that much later.
         :param binary: return the bytes of the answer instead of decoding JSON.
         :returns: the JSON value, bytes, or None for an empty answer.
         :raises ServiceInputError: an id or a query value that can not be sent; nothing was sent.
         :raises ServiceConfigError: a file that the extras 'verify' or 'cert' name can not be used.
         :raises ServiceApiError: the child class that names what went wrong.
         """
-        method = method.upper()
+        method = _checked_method(method)
         target = fill_path(path, ids)
         _check_timeout(timeout)
-        request = self._prepare(method, target + encode_query(query), body, files)
+        data = to_json(body).encode() if files is None and body is not None else body
+        headers = {self.config.key_header: self._key}
+        request = self._prepare(method, self.config.api_root + target + encode_query(query), headers, data, files)
         repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
 
         def send() -> Any:
-            if not repeatable:
-                self._drop_stale_connections()
-            response = self._answer(request, target, timeout)
-            return answers.decode(response, method, target, scope=scope, secret=self._key, binary=binary)
+            sent = time.time()
+            answer = self._exchange(request, target, timeout, follow=method == "GET")
+            self._server_clock.learn(answer.headers.get("Date"), sent, time.time())
+            return answers.decode(answer, method, target, scope=scope, secret=self._key, binary=binary)
 
         return self._retrying[repeatable](send)
 
@@ -176,29 +149,24 @@ class Transport:
         :param path: path of the webhook, as its node names it.
         :param headers: further headers.
         :param payload: JSON body; query parameters where the method has no body.
-        :param timeout: seconds to wait for the answer.
+        :param timeout: seconds until the whole answer must be there.
         :param stopped: set from outside to call no more.
         :returns: what the workflow, or the service for it, answered.
+        :raises ServiceInputError: a payload that cannot be sent, or is larger than the server accepts.
         :raises ServiceWebhookNotLiveError: the webhook is not there.
         :raises ServiceWebhookRefusedError: wrong authentication, method or body.
         :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
         """
+        _check_timeout(timeout)
         has_body = method not in webhooks.METHODS_WITHOUT_BODY
         target = "/webhook/" + "/".join(map(_segment, path.split("/")))
         query = "" if has_body else encode_query(payload)
-        data = to_json(payload).encode() if has_body else None
-        request = self._session.prepare_request(
-            requests.Request(
-                method,
-                self.config.webhook_base + target + query,
-                headers={"Content-Type": "application/json", **headers} if has_body else dict(headers),
-                data=data,
-            )
-        )
+        data = self._webhook_body(payload) if has_body else None
+        headers = webhooks.checked_headers(headers)
+        request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
 
         def send() -> WebhookAnswer:
-            self._drop_stale_connections()
-            return webhooks.read_answer(self._answer(request, target, timeout), method, target)
+            return webhooks.read_answer(self._exchange(request, target, timeout, follow=False), method, target)
 
         retrying = self._retrying_webhooks
         if stopped is not None:
@@ -206,55 +174,51 @@ class Transport:
             retrying = retrying.copy(sleep=sleep_using_event(stopped), stop=stop)
         return retrying(send)
 
+    def _webhook_body(self, payload: Any) -> bytes:
+        body = to_json(payload).encode()
+        limit = self.config.max_payload_mib
+        # The server would answer as if the workflow had been executed, and failed.
+        if len(body) > limit * MEBIBYTE:
+            raise ServiceInputError(
+                f"the payload has {len(body):,} bytes, and the server accepts {limit:g} MiB (its N8N_PAYLOAD_SIZE_MAX; "
+                "the connection's extra 'max_payload_mib'); nothing was sent"
+            )
+        return body
+
     def probe(self, path: str) -> int | None:
         """Ask for a page of the server outside the API, without the key.
 
         :param path: path below the base URL, e.g. ``/healthz/readiness``.
         :returns: the HTTP status, or None when no answer came.
         """
-        request = self._session.prepare_request(requests.Request("GET", self.config.base_url + path))
+        request = self._prepare("GET", self.config.base_url + path, {})
         try:
-            return self._exchange(request, self.config.timeout).status_code
-        except (requests.RequestException, ServiceConfigError, ServiceRedirectError):
+            return self._exchange(request, path, None, follow=False).status_code
+        except (ServiceApiError, ServiceConfigError):
             return None
 
     def _prepare(
-        self, method: str, target: str, body: Any, files: Mapping[str, Any] | None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        data: Any = None,
+        files: Mapping[str, Any] | None = None,
     ) -> requests.PreparedRequest:
-        headers = {self.config.api_key_header: self._key}
-        if files is None and body is not None:
-            body = to_json(body).encode()
-            headers["Content-Type"] = "application/json"
-        return self._session.prepare_request(
-            requests.Request(method, self.config.api_root + target, headers=headers, data=body, files=files)
-        )
-
-    def _answer(self, request: requests.PreparedRequest, path: str, timeout: float | None) -> requests.Response:
-        method = request.method or ""
+        if isinstance(data, bytes):
+            headers = {"Content-Type": "application/json", **headers}
         try:
-            response = self._exchange(request, self.config.timeout if timeout is None else timeout)
-        except requests.RequestException as error:
-            raise answers.failure_to_answer(error, method, path, self.config) from None
-        finally:
-            self._last_use = time.monotonic()
-        log.debug("%s %s answered %s", method, path, response.status_code)
-        return response
+            return self._session.prepare_request(
+                requests.Request(method, url, headers=dict(headers), data=data, files=files)
+            )
+        except ValueError as error:
+            reason = type(error).__name__
+        raise ServiceInputError(f"the request cannot be written ({reason}); nothing was sent")
 
-    def _exchange(self, request: requests.PreparedRequest, timeout: float) -> requests.Response:
-        config = self.config
-        settings = self._session.merge_environment_settings(
-            request.url or "", dict(config.proxies or {}), False, config.verify, config.cert
-        )
-        try:
-            return self._session.send(request, timeout=(config.connect_timeout, timeout), **settings)
-        except requests.RequestException:
-            raise
-        except OSError as error:  # a CA bundle or client certificate that is not there
-            raise ServiceConfigError(f"the extras 'verify' and 'cert' can not be used: {error}") from None
-
-    def _drop_stale_connections(self) -> None:
-        if time.monotonic() - self._last_use > REUSE_CONNECTION_SECONDS:
-            self._session.close()
+    def _exchange(self, request: requests.PreparedRequest, path: str, timeout: float | None, *, follow: bool) -> Answer:
+        answer = self._session.exchange(request, path, timeout or self.config.timeout, follow=follow)
+        log.debug("%s %s answered %s", request.method, path, answer.status_code)
+        return answer
 
 
 def _retrying(repeatable: bool, deadline: float, sleep: Callable[[float], None]) -> Retrying:
@@ -276,8 +240,9 @@ def to_json(value: Any) -> str:
     try:
         text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         text.encode()
-    except (TypeError, ValueError) as error:
-        raise ServiceInputError(f"an argument can not be written as JSON: {error}; nothing was sent") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = errors.one_line(str(error))
+        raise ServiceInputError(f"an argument cannot be written as JSON: {reason}; nothing was sent") from None
     return text
 
 
@@ -290,7 +255,13 @@ def _plain(value: Any) -> Any:
 
 def _check_timeout(timeout: float | None) -> None:
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
-        raise ServiceInputError(f"timeout must be a number of seconds above 0, not {timeout!r}; nothing was sent")
+        raise ServiceInputError(f"timeout must be a number of seconds above 0, not {shown(timeout)}; nothing was sent")
+
+
+def _checked_method(method: str) -> str:
+    if not (isinstance(method, str) and method.isascii() and method.isalpha()):
+        raise ServiceInputError(f"{shown(method)} is not an HTTP method; nothing was sent")
+    return method.upper()
 
 
 def fill_path(path: str, ids: Sequence[str | int]) -> str:
@@ -299,6 +270,8 @@ def fill_path(path: str, ids: Sequence[str | int]) -> str:
     :raises ServiceInputError: a path that is none below the API root, another number of ids than it has places, or an
         id that is empty, of another type, or would change the path.
     """
+    if not isinstance(path, str):
+        raise ServiceInputError(f"path must be text such as '/workflows', not {shown(path)}; nothing was sent")
     parts = _parts_of(path)
     if len(parts) != len(ids) + 1:
         raise ServiceInputError(f"{path!r} has {len(parts) - 1} places for ids, not {len(ids)}; nothing was sent")
@@ -332,7 +305,10 @@ def encode_query(query: Query | None) -> str:
 
 
 def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    except ValueError:  # Python does not write numbers of thousands of digits
+        raise ServiceInputError("a query parameter is a number of too many digits; nothing was sent") from None
 
 
 def _quote(text: str) -> str:

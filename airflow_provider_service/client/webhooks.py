@@ -9,19 +9,34 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service.client import answers, errors
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.client.redaction import HiddenText
 
 if TYPE_CHECKING:
-    import requests
-
+    from airflow_provider_service.client.exchange import Answer
     from airflow_provider_service.client.models.workflows import Workflow
 
 WEBHOOK_NODE = "n8n-nodes-base.webhook"
 
 _NOT_REGISTERED = re.compile(r'The requested webhook ".*" is not registered\.')
-_AUTHENTICATION_TEXTS = frozenset({"Authorization data is wrong!", "Authorization is required!"})
-_AUTHENTICATION_STATUSES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+_DENIED_STATUSES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR})
 _NO_CREDENTIAL = "No authentication data defined on node!"
+# The service's own words, which no workflow is likely to use.
+_DENIALS = frozenset(
+    {
+        "Authorization data is wrong!",
+        "Authorization is required!",
+        "Authentication data is wrong!",
+        "IP is not allowed to access the webhook!",
+        _NO_CREDENTIAL,
+    }
+)
+# A library's words on a token. A workflow that checks a token by itself may answer them too, and has run.
+_TOKEN_DENIAL = re.compile(
+    r"No token provided|(jwt|invalid|secretOrPublicKey|secret or public key|iat|maxAge) [^\n]{1,300}|error:[^\n]{1,300}"
+)
+_DENIAL_HEADER = 'Basic realm="Webhook"'
+METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 _UNAVAILABLE_STATUSES = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -77,7 +92,7 @@ def webhook_of(workflow: Workflow, node: str | None = None) -> WebhookTrigger:
     """Find the webhook that starts a workflow: in what runs when it is active, else in its draft.
 
     :param node: name of the webhook node, needed when there are several.
-    :raises ServiceInputError: there is none, several and no name, or one that can not be called as it stands.
+    :raises ServiceInputError: there is none, several and no name, or one that cannot be called as it stands.
     """
     nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
     found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
@@ -98,15 +113,25 @@ def webhook_of(workflow: Workflow, node: str | None = None) -> WebhookTrigger:
 
 def _trigger(node: Mapping[str, Any], about: str) -> WebhookTrigger:
     parameters = node.get("parameters") or {}
-    method = parameters.get("httpMethod", "GET")
+    if not isinstance(parameters, dict):
+        raise ServiceInputError(
+            f"webhook {node.get('name')!r} of {about} has parameters that are not an object; nothing was started"
+        )
+    given = parameters.get("httpMethod", "GET")
+    method = str(given[0] if isinstance(given, list) and given else given).upper()
     path = str(parameters.get("path") or node.get("webhookId") or "").strip("/")
     if not path or path.startswith("=") or ":" in path:
         raise ServiceInputError(
             f"webhook {node.get('name')!r} of {about} has the path {path!r}, which is not fixed; nothing was started"
         )
+    if method not in METHODS:
+        raise ServiceInputError(
+            f"webhook {node.get('name')!r} of {about} takes {shown(given)}, which is not an HTTP method; "
+            "nothing was started"
+        )
     return WebhookTrigger(
         node=str(node.get("name")),
-        method=str(method[0] if isinstance(method, list) and method else method).upper(),
+        method=method,
         path=path,
         authentication=str(parameters.get("authentication", "none")),
     )
@@ -121,23 +146,23 @@ def authentication_headers(kind: str, user: str, password: str) -> dict[str, str
     if not user:
         raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
     if kind == "basicAuth":
-        return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
-    return {user: password}
+        return {"Authorization": HiddenText(f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}")}
+    return {user: HiddenText(password)}
 
 
 def checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
-    """Refuse headers that can not be sent, without showing their values.
+    """Refuse headers that cannot be sent, without showing their values, which no traceback shows from here on.
 
     :raises ServiceInputError: a name or value that is not text, or holds what HTTP does not allow.
     """
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-            raise ServiceInputError(f"{name!r} can not be the name of a header; nothing was started")
+            raise ServiceInputError(f"{name!r} cannot be the name of a header; nothing was started")
         if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
             raise ServiceInputError(
                 f"the value of header {name!r} must be text without line breaks and outer blanks; nothing was started"
             )
-    return dict(headers)
+    return {name: HiddenText(value) for name, value in headers.items()}
 
 
 def checked_payload(trigger: WebhookTrigger, payload: Any) -> Any:
@@ -164,7 +189,7 @@ def is_refusal(error: errors.ServiceApiError) -> bool:
     return error.status is None and error.not_processed
 
 
-def read_answer(response: requests.Response, method: str, path: str) -> WebhookAnswer:
+def read_answer(response: Answer, method: str, path: str) -> WebhookAnswer:
     """Tell an answer of the workflow from a refusal of the service, after which nothing ran.
 
     :raises ServiceWebhookNotLiveError: the webhook is not there, or not yet.
@@ -190,9 +215,7 @@ def read_answer(response: requests.Response, method: str, path: str) -> WebhookA
     )
 
 
-def _failure(
-    response: requests.Response, body: Any, method: str
-) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
+def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
     # Whole texts of the service are compared: a workflow that answers in similar words has run.
     status = response.status_code
     text = body if isinstance(body, str) else ""
@@ -208,7 +231,7 @@ def _failure(
         return ServiceWebhookNotLiveError, "the webhook is not live", "Is the workflow active?"
     if status == HTTPStatus.NOT_FOUND and is_page and f"Cannot {method} /" in text:
         return ServiceWebhookNotLiveError, "there is no webhook at this address", "Is the service still starting?"
-    if (status in _AUTHENTICATION_STATUSES and text in _AUTHENTICATION_TEXTS) or message == _NO_CREDENTIAL:
+    if message == _NO_CREDENTIAL or _is_denial(response, text):
         hint = "Its credentials come from webhook_conn_id or webhook_headers, not from the API key"
         return ServiceWebhookRefusedError, "the webhook's own authentication refused the call", hint
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and message == "Failed to parse request body":
@@ -218,3 +241,14 @@ def _failure(
     if status in _UNAVAILABLE_STATUSES:
         return ServiceWebhookUncertainError, "the service is not available now, or its workflow says so", None
     return None
+
+
+def _is_denial(response: Answer, text: str) -> bool:
+    """Whether the webhook's node refused the call. Unlike a workflow, it names no type of what it answers."""
+    if response.status_code not in _DENIED_STATUSES or not text:
+        return False
+    is_typed = "Content-Type" in response.headers
+    by_node = response.headers.get("WWW-Authenticate") == _DENIAL_HEADER
+    if text in _DENIALS or (by_node and not is_typed):
+        return True
+    return (by_node or not is_typed) and _TOKEN_DENIAL.fullmatch(text) is not None

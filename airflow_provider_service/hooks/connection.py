@@ -45,7 +45,7 @@ async def config_for(service_conn_id: str) -> ServiceConfig:
 def _extra(source: str, text: str | None) -> dict[str, Any]:
     try:
         extra = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         extra = None
     if not isinstance(extra, dict):
         raise ServiceConfigError(f"{source}: extra must be a JSON object")

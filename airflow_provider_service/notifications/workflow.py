@@ -9,6 +9,7 @@ from airflow.providers.common.compat.notifier import BaseNotifier
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from jinja2 import Environment
 
     from airflow_provider_service.client import ServiceConfig
 
@@ -21,6 +22,9 @@ class ServiceNotifier(BaseNotifier):
     The workflow gets ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
     "exception", "details"}`` on its production webhook; what the context does not hold is null, and what Airflow knows
     as a secret is masked in the exception. Where the webhook takes ``GET``, it gets them as its query.
+
+    What a template names and the context does not hold, such as ``ds`` in a run without logical date, is logged and
+    rendered as empty text: the notice is sent all the same.
 
     :param workflow_id: the workflow; it must be active.
     :param message: text for people.
@@ -57,6 +61,22 @@ class ServiceNotifier(BaseNotifier):
         self.webhook_node = webhook_node
         self.webhook_conn_id = webhook_conn_id
         self.service_conn_id = service_conn_id
+
+    def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
+        """Render the arguments; what the context does not hold becomes empty text."""
+        from jinja2 import ChainableUndefined, make_logging_undefined
+
+        class Absent(ChainableUndefined):
+            """Stays absent whatever is done with it: ``logical_date.isoformat()``, ``data_interval_end + one_day``."""
+
+            def __call__(self, *args: Any, **kwargs: Any) -> Any:
+                return self
+
+            __add__ = __radd__ = __sub__ = __rsub__ = __call__
+
+        env = jinja_env or self.get_template_env(dag=context.get("dag"))
+        undefined = make_logging_undefined(self.log, base=Absent)  # type: ignore[arg-type]
+        super().render_template_fields(context, env.overlay(undefined=undefined))
 
     def notify(self, context: Context) -> None:
         """Call the workflow's webhook."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.providers.common.compat.sdk import conf
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.client.runs import RunKey
+    from airflow_provider_service.client.run_search import RunKey
 
 STATE_KEY = "service_execution"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Kept(NamedTuple):
@@ -29,21 +33,26 @@ class Kept(NamedTuple):
 
 
 class Attempt:
-    """One attempt of a task run. Clearing a task asks for another execution, unless the last one still goes on.
+    """One attempt of a task run. Clearing a task asks for another execution, unless the last one is still active.
 
     :param context: of the task.
     """
 
     def __init__(self, context: Context) -> None:
-        from airflow_provider_service.client.runs import CLOCK_SKEW, RunKey
+        from airflow_provider_service.client.run_search import CLOCK_SKEW, RunKey
 
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
-        # The start tells apart the deployments of Airflow that share the service.
-        parts = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index, start.isoformat() if start else None)
-        key = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(parts)).hex
-        self.key: RunKey = RunKey(key, ti.try_number, _first_attempt(ti, context["task"].retries or 0))
-        #: A moment before the first attempt began.
+        self.key: RunKey = RunKey(
+            task=_digest(ti.dag_id, ti.run_id, ti.task_id, ti.map_index),
+            attempt=ti.try_number,
+            first=_first_attempt(ti, context["task"].retries or 0),
+            start=str((start - _EPOCH) // timedelta(microseconds=1)) if start else "",
+            deployment=_deployment(run)[:12],
+            # Airflow forgets the begin of a finished DAG run when it is cleared.
+            was_cleared=run is not None and getattr(run, "clear_number", None) != 0,
+        )
+        #: A moment before the first attempt since then began.
         self.since: datetime | None = start - CLOCK_SKEW if start else None
         # Airflow 3.3 and newer.
         self._store: Any = context.get("task_state_store")
@@ -76,7 +85,7 @@ class Attempt:
     def recalled(self) -> Kept | None:
         """What an attempt of this task run has kept."""
         kept = self._store.get(STATE_KEY) if self._store is not None else None
-        if not isinstance(kept, dict) or kept.get("key") != self.key.key:
+        if not isinstance(kept, dict) or kept.get("key") != self.key.task:
             return None
         return Kept(kept["attempt"], kept["execution_id"], kept["workflow_id"])
 
@@ -90,7 +99,7 @@ class Attempt:
 
     def _keep(self, kept: Kept) -> None:
         if self._store is not None:
-            self._store.set(STATE_KEY, {"key": self.key.key, **kept._asdict()})
+            self._store.set(STATE_KEY, {"key": self.key.task, **kept._asdict()})
 
 
 def _first_attempt(ti: Any, retries: int) -> int:
@@ -98,3 +107,15 @@ def _first_attempt(ti: Any, retries: int) -> int:
     first = max(1, (ti.max_tries or 0) - retries + 1)
     # Later than this attempt it can only be where the DAG's retries were lowered since.
     return first if first <= ti.try_number else 1
+
+
+def _deployment(run: Any) -> str:
+    """Tell apart the deployments of Airflow that share the service, even where they run the same DAGs."""
+    section = "api" if AIRFLOW_V_3_0_PLUS else "webserver"
+    name = conf.get("service", "deployment", fallback=None) or conf.get(section, "base_url", fallback=None)
+    # Airflow 2 shows the DAG run's number in its database, Airflow 3 when the run was due.
+    return _digest(name, str(getattr(run, "id", None) or getattr(run, "run_after", None)))
+
+
+def _digest(*parts: Any) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(parts)).hex

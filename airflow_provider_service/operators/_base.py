@@ -86,9 +86,11 @@ def _failing_at_once() -> Iterator[None]:
     final = (
         errors.ServiceConfigError,
         errors.ServiceInputError,
+        errors.ServiceInvalidRequestError,
         errors.ServiceMissingScopeError,
         errors.ServiceNotLicensedError,
         errors.ServiceNotOfferedError,
+        errors.ServicePayloadTooLargeError,
         ServiceLookupError,
     )
     try:

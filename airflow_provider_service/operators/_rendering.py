@@ -1,9 +1,13 @@
-"""Template fields that are not as others: secrets, which are never shown, and texts that are left as they are."""
+"""Template fields with special handling: secrets, which are never shown, and texts that are left as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+_TEMPLATE = re.compile(r"\{[{%#]")
 
 
 class Sealed:
@@ -23,18 +27,28 @@ class Sealed:
 class SealedFieldsMixin:
     """For operators with template fields that hold secrets.
 
-    Airflow stores the rendered fields before the task executes, so a secret must be hidden as soon as it is rendered.
+    Airflow stores the arguments of a task with its DAG, so texts that are not templates are hidden as soon as they are
+    given; and the rendered fields before the task executes, so the others are hidden as soon as they are rendered.
     """
 
-    #: Template fields whose rendered values are hidden.
+    #: Template fields whose values are hidden.
     sealed_fields: Sequence[str] = ()
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> Any:
+        """Give the arguments that all mapped tasks share."""
+        hidden = {name: sealed_literals(kwargs[name]) for name in cls.sealed_fields if name in kwargs}
+        return super().partial(**{**kwargs, **hidden})  # type: ignore[misc]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, sealed_literals(value) if name in self.sealed_fields else value)
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         # The one method that both plain and mapped tasks render with.
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
         for name in self.sealed_fields:
-            value = getattr(parent, name)
-            if value is not None and not isinstance(value, Sealed):
+            value = revealed(getattr(parent, name))
+            if value is not None:
                 mask_all(value)
                 setattr(parent, name, Sealed(value))
 
@@ -42,16 +56,70 @@ class SealedFieldsMixin:
 class VerbatimFieldsMixin:
     """For operators with template fields whose texts have braces of their own.
 
-    Another task's output in such a field is resolved; texts are not rendered.
+    Another task's output in such a field is resolved, and a path becomes what the file holds; texts are not rendered.
+    A path outside the folders that Airflow looks for templates in is read only where the DAG file itself gives it.
     """
 
     #: Template fields whose texts are left as they are.
     verbatim_fields: Sequence[str] = ()
+    _paths_of_dag_file: frozenset[str] = frozenset()
+
+    def resolve_template_files(self) -> None:
+        """Read the files that the DAG file names; Airflow calls this while it loads the file, before any output."""
+        given = (getattr(self, name) for name in self.verbatim_fields)
+        self._paths_of_dag_file = frozenset(value for value in given if isinstance(value, str))
+        super().resolve_template_files()  # type: ignore[misc]
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         for name in self.verbatim_fields:
             setattr(parent, name, _with_literal_texts(getattr(parent, name)))
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
+        # Airflow reads the files of fields that the DAG file itself sets, and not those of mapped ones and of output.
+        for name in self.verbatim_fields:
+            setattr(parent, name, _content_of_path(getattr(parent, name), parent))
+
+
+def is_path(value: Any, endings: Sequence[str]) -> bool:
+    """Whether a value of a template field is the path of a file with one of these endings."""
+    return isinstance(value, str) and value.endswith(tuple(endings)) and "\n" not in value
+
+
+def _content_of_path(value: Any, task: Any) -> Any:
+    """The text of the file that a value is the path of; any other value, and the path of no file, as it is.
+
+    :raises AirflowFailException: a file that only the DAG file may name, or that cannot be read as text.
+    """
+    from airflow_provider_service.operators._base import fail
+
+    if not is_path(value, task.template_ext):
+        return value
+    folders = _template_folders(task)
+    try:
+        found = next((file for folder in folders or [Path()] if (file := folder / value).is_file()), None)
+        if found is None:
+            return value
+        is_own = value in task._paths_of_dag_file or _is_below(found, folders)
+        text = found.read_text(encoding="utf-8") if is_own else ""
+    except UnicodeDecodeError:
+        fail(f"the file {value!r} is not UTF-8 text")
+    except OSError as error:
+        fail(f"the file {value!r} cannot be read: {error.strerror}")
+    if not is_own:
+        fail(
+            f"the file {value!r} is outside the DAG's folder and its template_searchpath; only a task of the DAG file "
+            "that is not mapped can name it, not the output of another task"
+        )
+    return text
+
+
+def _is_below(file: Path, folders: Sequence[Path]) -> bool:
+    real = file.resolve()
+    return any(real.is_relative_to(folder.resolve()) for folder in folders)
+
+
+def _template_folders(task: Any) -> list[Path]:
+    loader = task.get_template_env().loader
+    return [Path(folder) for folder in getattr(loader, "searchpath", ())]
 
 
 def _with_literal_texts(value: Any) -> Any:
@@ -66,9 +134,24 @@ def _with_literal_texts(value: Any) -> Any:
     return value
 
 
+def sealed_literals(value: Any) -> Any:
+    """Seal the texts inside a value that are not templates."""
+    if isinstance(value, str):
+        return value if _TEMPLATE.search(value) else Sealed(value)
+    return _inside(value, sealed_literals)
+
+
 def revealed(value: Any) -> Any:
-    """Return what was sealed, or the value itself when the task was executed without rendering."""
-    return value.reveal() if isinstance(value, Sealed) else value
+    """Return a value with all that was sealed in it."""
+    return revealed(value.reveal()) if isinstance(value, Sealed) else _inside(value, revealed)
+
+
+def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: change(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [change(inner) for inner in value]
+    return value
 
 
 def mask_all(value: Any) -> None:

@@ -2,66 +2,89 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from uuid import uuid4
 
-from airflow_provider_service.operators._base import require
+from airflow_provider_service.operators._base import fail, require
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
+
+ENDINGS = (".csv", ".jsonl")
+#: What spreadsheets take for the start of a formula; the wide ones count in East Asian locales.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-def write_rows(path: str, columns: Sequence[str], rows: Iterable[Row]) -> int:
+def write_rows(path: str, columns: Sequence[str], rows: Iterable[Row], *, neutralize_formulas: bool = True) -> int:
     """Write rows to a file, one at a time, and return their number.
 
-    The file gets its name when it is complete; a failure leaves what was there before.
+    The file gets its name when it is complete; a failure leaves what was there before. A file that is replaced passes
+    on its permissions, and a link stays a link: what it points to is replaced.
 
     :param path: ends in ``.csv`` or ``.jsonl``; its directory exists.
     :param columns: columns in their order.
-    :raises AirflowFailException: another ending, or no such directory.
+    :param neutralize_formulas: put an apostrophe before text of a ``.csv`` that looks like a formula.
+    :raises AirflowFailException: another ending, no such directory, or something there that is not a file.
     """
-    require(isinstance(path, str), f"path must be text, not {type(path).__name__}")
-    target = Path(path)
-    require(target.suffix in _WRITERS, f"path must end in {' or '.join(_WRITERS)}, not {path!r}")
-    require(target.parent.is_dir(), f"the directory of path {path!r} does not exist")
+    target = _target(path)
     partial = target.with_name(f".{target.name}.{uuid4().hex}.part")
+    is_csv = path.endswith(".csv")
+    count = 0
     try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            count = _WRITERS[target.suffix](file, columns, rows)
+        _create_like(target, partial)
+        # Half a pair of surrogates, which UTF-8 cannot hold, becomes its escape sequence.
+        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            if is_csv:
+                file.write(",".join(columns) + "\n")
+            for row in rows:
+                file.write(_csv_line(row, columns, neutralize_formulas) if is_csv else _json_line(row, columns))
+                count += 1
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
     return count
 
 
-def _write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Row]) -> int:
-    writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    count = 0
-    for row in rows:
-        writer.writerow({name: _cell(value) for name, value in row.items()})
-        count += 1
-    return count
+def _target(path: str) -> Path:
+    require(isinstance(path, str), f"path must be text, not {type(path).__name__}")
+    require(path.endswith(ENDINGS), f"path must end in {' or '.join(ENDINGS)}, not {path!r}")
+    try:
+        target = Path(path).resolve()
+        require(target.parent.is_dir(), f"the directory of path {path!r} does not exist")
+        require(target.is_file() or not target.exists(), f"path {path!r} exists and is not a file")
+    except (OSError, RuntimeError, ValueError) as error:
+        fail(f"path {path!r} cannot be used: {error}")
+    return target
 
 
-def _cell(value: Any) -> Any:
-    # As JSON writes them, so that both kinds of file say the same.
-    return json.dumps(value) if isinstance(value, bool) else value
+def _create_like(target: Path, partial: Path) -> None:
+    # Nobody may open it who could not open the file that it replaces, not even while it is empty.
+    if target.exists():
+        partial.touch(0o600, exist_ok=False)
+        partial.chmod(stat.S_IMODE(target.stat().st_mode))
+    else:
+        partial.touch(exist_ok=False)
 
 
-def _write_jsonl(file: TextIO, columns: Sequence[str], rows: Iterable[Row]) -> int:
-    count = 0
-    for row in rows:
-        values = {name: row[name] for name in columns if name in row}
-        file.write(json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n")
-        count += 1
-    return count
+def _csv_line(row: Row, columns: Sequence[str], neutralize_formulas: bool) -> str:
+    # By hand: Python's writer leaves some line breaks without quotes, and tells empty text from null only since 3.12.
+    return ",".join(_cell(row.get(name), neutralize_formulas) for name in columns) + "\n"
 
 
-_WRITERS: dict[str, Callable[[TextIO, Sequence[str], Iterable[Row]], int]] = {
-    ".csv": _write_csv,
-    ".jsonl": _write_jsonl,
-}
+def _cell(value: Any, neutralize_formulas: bool) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)  # true and false, so that both kinds of file say the same
+    text = value if isinstance(value, str) else json.dumps(value)
+    if neutralize_formulas and text.startswith(FORMULA_STARTS):
+        text = f"'{text}"
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _json_line(row: Row, columns: Sequence[str]) -> str:
+    values = {name: row[name] for name in columns if name in row}
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.starting import ServiceRunNotSeenError
     from airflow_provider_service.waiting import OnVanished, Outcome
 
 # Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
@@ -41,8 +42,9 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     When the wait is over before the execution is, it is stopped.
 
-    :param cancel_on_kill: stop the execution when the task is killed, cleared or marked; True by default.
-    :param on_vanished: what it means that the execution can not be found: ``"fail"`` or ``"succeed"``.
+    :param cancel_on_kill: stop the execution when the task is killed or marked, or is cleared while it runs in a
+        worker; True by default.
+    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` or ``"succeed"``.
     """
 
     def __init__(self, *, cancel_on_kill: bool = True, on_vanished: OnVanished = "fail", **kwargs: Any) -> None:
@@ -62,12 +64,18 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Start the execution and wait for it as asked."""
+        from airflow_provider_service.client.starting import ServiceRunNotSeenError
+        from airflow_provider_service.waiting import EXECUTION_ID_KEY
+
         self.check_how_to_wait()
         require_flag("cancel_on_kill", self.cancel_on_kill)
         deadline = time.time() + self.timeout
-        execution_id, workflow_id = self._begin(context)
+        try:
+            execution_id, workflow_id = self._begin(context)
+        except ServiceRunNotSeenError as error:
+            return self._unseen(error)
         url = self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, workflow_id, execution_id)
-        context["ti"].xcom_push(key="execution_id", value=execution_id)
+        context["ti"].xcom_push(key=EXECUTION_ID_KEY, value=execution_id)
         self.log.info("Execution %s: %s", execution_id, url)
         if not self.wait_for_completion:
             return {"execution_id": execution_id, "workflow_id": workflow_id, "url": url}
@@ -91,12 +99,14 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             super().on_kill()
 
     def _begin(self, context: Context) -> tuple[str, str]:
-        from airflow_provider_service.client.starting import ServiceRunNotFoundError
+        from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotSeenError
 
         attempt = Attempt(context)
         try:
             execution_id, workflow_id = self._kept(context, attempt) or self.begin(context, attempt)
         except ServiceRunNotFoundError as error:
+            if self.on_vanished == "succeed" and isinstance(error, ServiceRunNotSeenError):
+                raise
             fail(f"{error}. Another attempt could double it, so there is none; clear the task to start anew")
         except InterruptedError:
             # The start may have slipped through while on_kill was looking.
@@ -110,8 +120,18 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         attempt.remember(execution_id, workflow_id)
         return execution_id, workflow_id
 
+    def _unseen(self, error: ServiceRunNotSeenError) -> dict[str, Any]:
+        """What the task returns of a run whose execution was not kept."""
+        from airflow_provider_service.waiting import Outcome
+
+        self.log.warning("%s (on_vanished='succeed')", error)
+        if not self.wait_for_completion:
+            return {"execution_id": None, "workflow_id": error.workflow_id, "url": None}
+        outcome = Outcome("", "succeeded", str(error), workflow_id=error.workflow_id)
+        return {**outcome.to_xcom(), "execution_id": None, **self.output_of(outcome)}
+
     def _kept(self, context: Context, attempt: Attempt) -> tuple[str, str] | None:
-        """The execution that Airflow keeps for the task run, if this attempt goes on with it."""
+        """The execution that Airflow keeps for the task run, if this attempt resumes it."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
 
         kept = attempt.recalled()
@@ -124,9 +144,9 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             if kept.attempt < attempt.key.first:
                 return None
             # It may have succeeded: the wait decides what that means.
-            self.log.warning("Execution %s, which an earlier attempt started, can not be found", kept.execution_id)
+            self.log.warning("Execution %s, which an earlier attempt started, cannot be found", kept.execution_id)
         else:
-            self.log.info("Going on with execution %s, which an earlier attempt started", kept.execution_id)
+            self.log.info("Resuming execution %s, which an earlier attempt started", kept.execution_id)
         self.link_workflow(context, kept.workflow_id)
         return kept.execution_id, kept.workflow_id
 
@@ -137,7 +157,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         found = find_earlier_retry(self.hook.client, original, attempt.key, attempt.since, self._killed)
         if found is None:
             return None
-        self.log.info("Going on with execution %s, which retries %s", found.id, original.id)
+        self.log.info("Resuming execution %s, which retries %s", found.id, original.id)
         return found.id
 
     def _retry(self, attempt: Attempt, original: Execution, *, load_workflow: bool | None = None) -> str:
@@ -173,7 +193,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             try:
                 return search_for(lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event())
             except ServiceApiError as error:
-                self.log.error("An execution that was being started can not be looked for, it may run: %s", error)
+                self.log.error("An execution that was being started cannot be looked for, it may run: %s", error)
                 return None
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:

@@ -23,7 +23,8 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     :param name: 1 to 128 characters, unique in the project; the case counts.
     :param columns: type by column name, in order: ``{"sku": "string", "stock": "number"}``; the types are string,
-        number, boolean and date. A list of ``{"name", "type"}`` will do too.
+        number, boolean and date. A list of ``{"name", "type"}`` will do too. The service adds ``id``, ``createdAt``
+        and ``updatedAt`` by itself.
     :param project_id: project to create it in; None for the key user's own.
     :param if_exists: what to do when the name exists in the project: ``"skip"`` or ``"fail"``.
     :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
@@ -50,8 +51,12 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the table, or complete the existing one."""
+        from airflow_provider_service.client.column_names import require_new_name
+
         require_choice("if_exists", self.if_exists, ("skip", "fail"))
         wanted = _types_by_name(self.columns)
+        for column in wanted:
+            require_new_name(column)
         table, created = self._create_or_find(wanted)
         url = self.link_table(context, table)
         added = [] if created else self._add_missing(table, wanted)
@@ -87,7 +92,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         if differing:
             fail(
                 f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
-                "the service can not change the type of a column"
+                "the service cannot change the type of a column"
             )
         missing = [name for name in wanted if name not in held]
         for name in missing:

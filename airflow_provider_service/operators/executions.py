@@ -45,9 +45,9 @@ _MAX_IDS_IN_XCOM = 100
 class ServiceRetryExecutionOperator(ServiceStartingOperator):
     """Run an execution again, and wait until the new one has ended. Safe to repeat.
 
-    One task run makes one retry. A later attempt goes on with a retry of the same execution that began since the DAG
-    run did, unless it failed. Clearing the task asks for another retry. The service does not say who asked for a
-    retry: let no two tasks retry the same execution at the same time.
+    One task run makes one retry. A later attempt resumes a retry of the same execution that began since the DAG run
+    did, unless it failed. Clearing the task asks for another retry, unless the last one is still active. The service
+    does not say who asked for a retry: let no two tasks retry the same execution at the same time.
 
     :param execution_id: an execution that failed, crashed or was canceled.
     :param load_workflow: run the current workflow instead of the one that was saved with the execution.
@@ -63,7 +63,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         self.load_workflow = load_workflow
 
     def begin(self, context: Context, attempt: Attempt) -> tuple[str, str]:
-        """Go on with the retry of an earlier attempt, or start one."""
+        """Resume the retry of an earlier attempt, or start one."""
         require_flag("load_workflow", self.load_workflow, optional=True)
         original = self.hook.executions.get(self.execution_id)
         workflow_id = original.workflow_id or ""
@@ -350,10 +350,15 @@ class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
                 yield execution.id
 
     def _delete(self, execution_id: str) -> bool:
-        from airflow_provider_service.client.errors import ServiceNotFoundError
+        from airflow.providers.common.compat.sdk import AirflowException
+
+        from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
 
         try:
             self.hook.executions.delete(execution_id)
+        except ServiceInvalidRequestError as error:
+            # It is running: the one refusal of a request that a retry may not meet again.
+            raise AirflowException(str(error)) from error
         except ServiceNotFoundError:
             if self.if_missing == "fail":
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.models.data_tables import DataTable
 
+_STORED_DUPLICATES = ("remove_copies", "keep_newest", "update_all", "fail")
+
 
 class ServiceInsertRowsOperator(ServiceTableOperator):
     """Insert rows. NOT safe to repeat: a retry inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
 
-    Rows travel in batches. Each batch is all or nothing; when a later one fails, the earlier ones stay.
+    Rows travel in batches. Each batch is all or nothing; when a later one fails, the earlier ones stay. Rows with
+    columns that the table lacks are refused before the first one.
 
     :param data_table_id: the table; or give its name.
     :param data_table_name: exact name of the table; the case counts.
@@ -59,10 +63,14 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         """Insert the rows batch by batch."""
         from airflow_provider_service.client.errors import ServiceApiError, ServiceInputError
         from airflow_provider_service.client.row_batches import insert_in_batches
+        from airflow_provider_service.client.row_values import check_columns, column_types
 
         batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
         rows = _rows(self.rows)
         table, url = self.open_table(context)
+        types = column_types(table)
+        for number, row in enumerate(rows, start=1):
+            check_columns(row, types, f"row {number}")
         inserted = 0
         try:
             for inserted in insert_in_batches(self.hook, table.id, rows, max_rows=batch_rows, max_bytes=batch_bytes):
@@ -77,18 +85,26 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
 class ServiceUpsertRowsOperator(ServiceTableOperator):
     """Make the table hold these rows: known keys are updated, new ones inserted. Safe to repeat.
 
-    The rows are compared with those of the table in the type of each column (a moment without time zone means UTC),
-    and only what differs is written, many rows a call. All rows that match a key are updated. Input is checked in
-    whole before anything is written. Not atomic: rows that others write at the same time can be missed, so let one
-    task at a time write a table.
+    The rows are compared with those of the table in the type of each column (a date without time zone means UTC),
+    and only what differs is written, many rows a call. The whole input is checked before anything is written. Not
+    atomic: rows that others write at the same time can be missed, so let one task at a time write a table. The guide
+    ``docs/data-tables.md`` says what the choices below guarantee.
 
     :param data_table_id: the table; or give its name.
     :param data_table_name: exact name of the table; the case counts.
     :param project_id: project to find the name in; None for any.
     :param rows: columns to values each, key columns included; a column left out stays as it is.
     :param key_columns: columns that tell rows apart.
-    :param on_duplicate: what to do with input rows of the same key: ``"last"`` counts, or ``"fail"``.
-    :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "url"}``, counted in rows of the table.
+    :param on_duplicate: what to do with input rows of the same key: the ``"last"`` one counts, or ``"fail"``.
+    :param on_stored_duplicates: what to do with several stored rows of the same key, such as those of an earlier
+        attempt whose insert arrived late: ``"remove_copies"`` updates all of them and deletes those that then equal a
+        newer one in every column, ``"keep_newest"`` deletes all but the one inserted last, ``"update_all"`` keeps them
+        all, ``"fail"`` writes nothing.
+    :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
+        changes; ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
+        ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups and replaces more. ``"replace"`` needs
+        ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with the others ``"auto"`` updates.
+    :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "removed", "url"}``, counted in rows of the table.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows", "key_columns")
@@ -100,37 +116,46 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         rows: Sequence[Mapping[str, Any]],
         key_columns: str | Sequence[str],
         on_duplicate: Literal["last", "fail"] = "last",
+        on_stored_duplicates: Literal["remove_copies", "keep_newest", "update_all", "fail"] = "remove_copies",
+        change_strategy: Literal["update", "replace", "auto"] = "update",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.rows = rows
         self.key_columns = key_columns
         self.on_duplicate = on_duplicate
+        self.on_stored_duplicates = on_stored_duplicates
+        self.change_strategy = change_strategy
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Compare and write what differs."""
         from airflow_provider_service.client.upsert import upsert_rows
 
         require_choice("on_duplicate", self.on_duplicate, ("last", "fail"))
+        require_choice("on_stored_duplicates", self.on_stored_duplicates, _STORED_DUPLICATES)
+        require_choice("change_strategy", self.change_strategy, ("update", "replace", "auto"))
         keys = [self.key_columns] if isinstance(self.key_columns, str) else as_texts("key_columns", self.key_columns)
         rows = _rows(self.rows)
         table, url = self.open_table(context)
-        result = upsert_rows(self.hook, table, rows, keys, on_duplicate=self.on_duplicate)
+        result = upsert_rows(
+            self.hook,
+            table,
+            rows,
+            keys,
+            on_duplicate=self.on_duplicate,
+            on_stored_duplicates=self.on_stored_duplicates,
+            change_strategy=self.change_strategy,
+        )
         self.log.info(
-            "%d rows inserted, %d updated, %d unchanged in %s: %s",
+            "%d rows inserted, %d updated, %d unchanged, %d duplicates removed in %s: %s",
             result.inserted,
             result.updated,
             result.unchanged,
+            result.removed,
             table.name,
             url,
         )
-        return {
-            "data_table_id": table.id,
-            "inserted": result.inserted,
-            "updated": result.updated,
-            "unchanged": result.unchanged,
-            "url": url,
-        }
+        return {"data_table_id": table.id, **asdict(result), "url": url}
 
 
 class ServiceUpdateRowsOperator(ServiceTableOperator):
@@ -181,7 +206,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param project_id: project to find the name in; None for any.
     :param row_ids: any number of ids; or give a filter.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it travels in the
-        URL, so it can not be long.
+        URL, so it cannot be long.
     :param dry_run: delete nothing and count what would be deleted.
     :returns: ``{"data_table_id", "deleted", "dry_run", "url"}``.
     """
@@ -235,8 +260,11 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
     :param sort_by: column, then ``:asc`` or ``:desc``; None for the order of insertion.
     :param search: only rows with this text in any column, in any case.
-    :param path: file to write, ``.csv`` (with a header; null is empty) or ``.jsonl``, in a directory that exists. It
-        appears under its name when it is complete. None to return the rows.
+    :param path: file to write, ``.csv`` (with a header; text is in quotes, null is empty without quotes) or
+        ``.jsonl``, in a directory that exists. It appears under its name when it is complete; a file that it replaces
+        passes on its permissions. None to return the rows.
+    :param neutralize_formulas: put an apostrophe before text of a ``.csv`` that a spreadsheet would take for a formula:
+        text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text as it is.
     :param max_rows: rows to return at most, when there is no path; more fail the task.
     :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
         "url"}``.
@@ -252,6 +280,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         sort_by: str | None = None,
         search: str | None = None,
         path: str | None = None,
+        neutralize_formulas: bool = True,
         max_rows: int = 1000,
         **kwargs: Any,
     ) -> None:
@@ -260,14 +289,21 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         self.sort_by = sort_by
         self.search = search
         self.path = path
+        self.neutralize_formulas = neutralize_formulas
         self.max_rows = max_rows
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read the rows and return or write them."""
+        from airflow_provider_service.client.column_names import require_sortable
+        from airflow_provider_service.client.row_values import column_types
+
         self.max_rows = read_count("max_rows", self.max_rows, least=0)
+        require_flag("neutralize_formulas", self.neutralize_formulas)
         if self.filter is not None:
             _require_conditions(self.filter)
         table, url = self.open_table(context)
+        if self.sort_by is not None:
+            require_sortable(self.sort_by, column_types(table))
         result = self._return(table) if self.path is None else self._write(table, self.path)
         self.log.info("%d rows read from %s: %s", result["count"], table.name, url)
         return {"data_table_id": table.id, **result, "url": url}
@@ -285,11 +321,13 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return {"count": len(rows), "rows": rows}
 
     def _write(self, table: DataTable, path: str) -> dict[str, Any]:
-        from airflow_provider_service.client.row_values import SYSTEM_COLUMNS, column_types
+        from airflow_provider_service.client.column_names import SYSTEM_COLUMNS
+        from airflow_provider_service.client.row_values import column_types
         from airflow_provider_service.operators._row_files import write_rows
 
         columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]
-        return {"count": write_rows(path, columns, self._read(table)), "path": path}
+        count = write_rows(path, columns, self._read(table), neutralize_formulas=self.neutralize_formulas)
+        return {"count": count, "path": path}
 
 
 def _rows(rows: Any) -> list[Mapping[str, Any]]:

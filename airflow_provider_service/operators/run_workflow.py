@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.models.workflows import Workflow
-    from airflow_provider_service.client.runs import EarlierRuns
+    from airflow_provider_service.client.run_search import EarlierRuns
     from airflow_provider_service.operators._attempts import Attempt
     from airflow_provider_service.waiting import Outcome
 
@@ -31,9 +31,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     """Run a workflow on its production webhook, and wait until the execution has ended. Safe to repeat.
 
     One task run makes one execution. The call carries a key of the task run; a later attempt looks for the execution
-    of an earlier one and goes on with it, unless that one failed. Clearing the task asks for a new execution. Where a
-    workflow does not keep its executions, or hides their data, a search proves nothing: then an attempt after one
-    that may have called fails, without Airflow's retries, rather than run the workflow twice.
+    of an earlier one and resumes it, unless that one failed. Clearing the task asks for a new execution, unless the
+    last one is still active. Where a workflow does not keep its executions, or hides their data, a search proves
+    nothing: then an attempt after one that may have called fails, without Airflow's retries, rather than run the
+    workflow twice.
 
     :param workflow_id: the workflow.
     :param workflow_name: exact name of the workflow, instead of its id.
@@ -42,14 +43,16 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param webhook_node: name of the webhook node, needed when the workflow has several.
     :param webhook_conn_id: Airflow connection that holds the webhook's own authentication: user and password, or for
         header authentication the header's name as login and its value as password.
-    :param webhook_headers: further headers of the call; never shown.
+    :param webhook_headers: further headers of the call. Hidden in logs, rendered fields and the stored DAG, but for
+        what ``expand`` is given as literals; ``webhook_conn_id`` is the better place for secrets.
     :param activate: activate the workflow when it is not active; else such a workflow fails the task.
     :param on_retry: what a retry of the task does when the execution of the attempt before has failed: run the workflow
         anew (``"new"``), or let the service retry that execution (``"retry_execution"``), unless that was canceled.
     :param output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
         ``output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or not shown;
-        without ``wait_for_completion`` only ids and address.
+        without ``wait_for_completion`` only ids and address. Of an execution that was not kept, with
+        ``on_vanished="succeed"``, what is not known is None.
     """
 
     template_fields: Sequence[str] = (
@@ -90,7 +93,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.wanted_output = output  # Airflow keeps the name output for itself
 
     def begin(self, context: Context, attempt: Attempt) -> tuple[str, str]:
-        """Go on with the execution of an earlier attempt, or start one."""
+        """Resume the execution of an earlier attempt, or start one."""
         require_choice("on_retry", self.on_retry, ("new", "retry_execution"))
         require_choice("output", self.wanted_output, ("none", "last_node"))
         require_flag("activate", self.activate)
@@ -130,8 +133,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return self.hook.workflows.get(existing(found, f"workflow named {self.workflow_name!r}").id)
 
     def _earlier(self, attempt: Attempt, workflow: Workflow) -> str | None:
-        """The execution that this attempt is to go on with instead of starting one."""
-        from airflow_provider_service.client.runs import find_earlier_runs
+        """The execution that this attempt resumes instead of starting one."""
+        from airflow_provider_service.client.run_search import find_earlier_runs
         from airflow_provider_service.client.starting import ServiceRunNotFoundError
 
         if attempt.is_first:
@@ -139,7 +142,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         runs = find_earlier_runs(self.hook.client, workflow.id, attempt.key, attempt.since, self._killed)
         run = runs.adoptable(attempt.key)
         if run is not None:
-            self.log.info("Going on with execution %s, which attempt %d started", run.execution.id, run.attempt)
+            self.log.info("Resuming execution %s, which an earlier attempt started", run.execution.id)
             return run.execution.id
         if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
             doubt = runs.doubt(all_are_kept=workflow.keeps_executions)
@@ -198,7 +201,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def _secrets(self) -> dict[str, list[str]]:
         """What the call carried that must not be shown, by name of the header."""
-        from airflow_provider_service.client.runs import RUN_KEY_HEADER
+        from airflow_provider_service.client.run_search import RUN_KEY_HEADER
 
         sent = {**self._headers("basicAuth"), **self._headers("headerAuth")}
         # Also without the scheme before it, as in "Bearer x".

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
@@ -14,7 +15,7 @@ from airflow_provider_service.operators._base import (
     require_one_of,
     required,
 )
-from airflow_provider_service.operators._rendering import VerbatimFieldsMixin
+from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
 from airflow_provider_service.operators.tags import create_tag
 
 if TYPE_CHECKING:
@@ -190,19 +191,24 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
 class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOperator):
     """Make a workflow be as a definition says, and create it if need be. Safe to repeat.
 
-    Nothing is written when it already is so. Nodes and connections are replaced; settings are merged, as the service
-    does. The definition's read-only keys and its static data, a running workflow's state, are left out. An active
-    workflow runs the new version at once, for which the key needs ``workflow:activate`` too.
+    An active workflow is compared by the version that runs, any other by its draft; nothing is written when that
+    already is as defined. Nodes and connections are replaced; settings are merged, as the service does. The
+    definition's read-only keys, its tags, and its static data, a running workflow's state, are left out.
+
+    An active workflow runs the new version at once, for which the key needs ``workflow:activate`` too. When the service
+    refuses that, it may keep the definition as the draft while the old version runs: every attempt of the task fails.
 
     :param definition: the workflow as the service exports it: ``name``, ``nodes``, ``connections``, ``settings``, ...,
-        its JSON text, or the path of a ``.json`` file beside the DAG. Its ``{{ ... }}`` are the service's own and not
-        rendered; other tasks' output is resolved.
+        its JSON text, or the path of a ``.json`` file, absolute or relative to the DAG file; a
+        file that another task names must be in the DAG's folder or its ``template_searchpath``. Its ``{{ ... }}`` are
+        the service's own and not rendered; other tasks' output is resolved.
     :param workflow_id: the workflow to update; None to find it by the definition's name, archived ones not counting.
     :param activate: True to activate it, False to deactivate it, None to leave that as it is.
     :param project_id: project to look in and to create in; None for any, and for the key user's own.
     :param parent_folder_id: folder to create it in.
-    :returns: ``{"id", "name", "active", "archived", "version_id", "url", "outcome"}``; the outcome is ``"created"``,
-        ``"updated"`` or ``"unchanged"``.
+    :returns: ``{"id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the active
+        one. The outcome is ``"created"``; ``"updated"`` when the definition was written, or a draft that holds it was
+        published; ``"activated"`` or ``"deactivated"`` when only that changed; or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (
@@ -235,22 +241,80 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         self.parent_folder_id = parent_folder_id
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Create, update or leave the workflow, then see to its activation."""
-        from airflow_provider_service.client.definitions import is_as_defined, read_definition
+        """Create, update or leave the workflow, and see to what runs."""
+        from airflow_provider_service.client.definitions import parse_definition, read_definition
 
         require_flag("activate", self.activate, optional=True)
-        wanted = read_definition(self.definition)
-        workflow, outcome = self._find(wanted["name"]), "unchanged"
-        if workflow is None:
-            workflow, outcome = self._create(wanted), "created"
+        require(
+            not is_path(self.definition, self.template_ext),
+            f"definition: there is no file {self.definition!r}; a relative path starts at the folder of the DAG file",
+        )
+        definition = parse_definition(self.definition)
+        wanted = read_definition(definition)
+        before = self._find(wanted["name"])
+        workflow = before or self._create(wanted)
         url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
-        if not is_as_defined(workflow, wanted):
-            workflow = self._update(workflow.id, wanted)
-            outcome = outcome if outcome == "created" else "updated"
-        workflow = self._see_to_activation(workflow)
-        state = "active" if workflow.active else "inactive"
-        self.log.info("Workflow %s (%s) is %s, %s: %s", workflow.id, workflow.name, outcome, state, url)
+        self._warn_of_tags(definition, workflow)
+        workflow, is_updated = self._deploy(workflow, wanted)
+        outcome = _outcome(before, workflow, is_updated)
+        self.log.info(
+            "Workflow %s (%s) was %s and is %s: %s",
+            workflow.id,
+            workflow.name,
+            "left unchanged" if outcome == "unchanged" else outcome,
+            f"active with version {workflow.active_version_id}" if workflow.active else "inactive",
+            url,
+        )
         return {**_summary(workflow, url), "outcome": outcome}
+
+    def _deploy(self, workflow: Workflow, wanted: Mapping[str, Any]) -> tuple[Workflow, bool]:
+        """Write what differs and see to what runs; returns whether the definition was written or published."""
+        from airflow_provider_service.client.definitions import is_as_defined, runs_as_defined
+
+        is_held, runs = is_as_defined(workflow, wanted), runs_as_defined(workflow, wanted)
+        if self.activate is False and workflow.active:
+            workflow = self.hook.workflows.deactivate(workflow.id)  # first: the new version must not run
+        goes_live = workflow.active or bool(self.activate)
+        if goes_live and runs:
+            if not is_held:
+                self.log.info("The draft of workflow %s differs from what runs, and was left as it is", workflow.id)
+            return workflow, False
+        live_version = workflow.active_version_id
+        with self._saying_what_runs(workflow):
+            if not is_held:
+                text = wanted.get("description")
+                workflow = self.hook.workflows.update(workflow.id, **_content(wanted), description=text)
+            # A server without versions names none: what it holds is what runs.
+            if goes_live and not (workflow.active and workflow.active_version_id in (None, workflow.version_id)):
+                workflow = self.hook.workflows.activate(workflow.id)
+        is_published = live_version is not None and workflow.active_version_id != live_version
+        return workflow, is_published or not is_held
+
+    def _warn_of_tags(self, definition: Mapping[str, Any], workflow: Workflow) -> None:
+        from airflow_provider_service.client.definitions import tag_names
+
+        missing = tag_names(definition) - {tag.name for tag in workflow.tags or ()}
+        if missing:
+            self.log.warning(
+                "The definition's tags %s were not set, since the service takes none with a definition: "
+                "set them with ServiceSetWorkflowTagsOperator",
+                ", ".join(map(repr, sorted(missing))),
+            )
+
+    @contextmanager
+    def _saying_what_runs(self, workflow: Workflow) -> Iterator[None]:
+        from airflow_provider_service.client import errors
+
+        try:
+            yield
+        except (errors.ServiceInvalidRequestError, errors.ServiceForbiddenError, errors.ServiceConflictError):
+            if workflow.active:
+                self.log.error(
+                    "Workflow %s still runs version %s; the service may have kept the definition as its draft",
+                    workflow.id,
+                    workflow.active_version_id,
+                )
+            raise
 
     def _find(self, name: str) -> Workflow | None:
         from airflow_provider_service.client.lookup import find_workflow
@@ -262,35 +326,8 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def _create(self, wanted: Mapping[str, Any]) -> Workflow:
         return self.hook.workflows.create(
-            wanted["name"],
-            wanted["nodes"],
-            wanted["connections"],
-            wanted["settings"],
-            pin_data=wanted.get("pinData"),
-            node_groups=wanted.get("nodeGroups"),
-            project_id=self.project_id,
-            parent_folder_id=self.parent_folder_id,
+            **_content(wanted), project_id=self.project_id, parent_folder_id=self.parent_folder_id
         )
-
-    def _update(self, workflow_id: str, wanted: Mapping[str, Any]) -> Workflow:
-        return self.hook.workflows.update(
-            workflow_id,
-            wanted["name"],
-            wanted["nodes"],
-            wanted["connections"],
-            wanted["settings"],
-            description=wanted.get("description"),
-            pin_data=wanted.get("pinData"),
-            node_groups=wanted.get("nodeGroups"),
-        )
-
-    def _see_to_activation(self, workflow: Workflow) -> Workflow:
-        runs_the_draft = workflow.active and workflow.active_version_id == workflow.version_id
-        if self.activate is True and not runs_the_draft:
-            return self.hook.workflows.activate(workflow.id)
-        if self.activate is False and workflow.active:
-            return self.hook.workflows.deactivate(workflow.id)
-        return workflow
 
 
 class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
@@ -334,6 +371,22 @@ class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
         )
         known.update((name, create_tag(self.hook, name)[0].id) for name in missing)
         return [known[name] for name in names]
+
+
+def _content(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """A definition as arguments of both create and update."""
+    same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
+    return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
+
+
+def _outcome(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
+    if before is None:
+        return "created"
+    if is_updated:
+        return "updated"
+    if before.active != after.active:
+        return "activated" if after.active else "deactivated"
+    return "unchanged"
 
 
 def _summary(workflow: Workflow, url: str) -> dict[str, Any]:

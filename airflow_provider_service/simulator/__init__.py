@@ -15,7 +15,12 @@ __all__ = ["ServiceSimulator"]
 
 def __getattr__(name: str) -> Any:
     if name == "ServiceSimulator":
-        from airflow_provider_service.simulator.server import ServiceSimulator
+        try:
+            from airflow_provider_service.simulator.server import ServiceSimulator
+        except ModuleNotFoundError as error:
+            missing = str(error.name).partition(".")[0]
+            text = f"the simulator needs {missing}: pip install 'airflow-provider-service[simulator]'"
+            raise ModuleNotFoundError(text, name=error.name) from None
 
         return ServiceSimulator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

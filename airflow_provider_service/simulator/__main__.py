@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Sequence
 
-from airflow_provider_service.simulator.server import ServiceSimulator
+from airflow_provider_service.simulator import ServiceSimulator
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_service.simulator import routes as _routes  # noqa: F401 - registers the operations
 from airflow_provider_service.simulator.gateway import OPERATIONS, Operation, handle, html_response, json_response
+from airflow_provider_service.simulator.pages import add_pages
 from airflow_provider_service.simulator.routes.webhooks import answer_test_webhook, answer_webhook
 from airflow_provider_service.simulator.state import State
 
@@ -30,6 +31,7 @@ def build_app(state: State) -> ASGIApp:
     app.add_route(f"{API_ROOT}/openapi.yml", _contract, methods=["GET"])
     app.add_route("/webhook/{path:path}", _webhook(state), methods=_ANY_METHOD)
     app.add_route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD)
+    add_pages(app, state)
     app.add_exception_handler(HTTPException, _unroutable)
     app.add_exception_handler(Exception, _fault)
     return EdgeLayer(app, state)

@@ -1,13 +1,17 @@
-"""The simulator's clock: real time plus an offset that tests may advance."""
+"""The simulator's clock: real time plus an offset that tests set, and the header that tells it to callers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 def stamp(moment: datetime) -> str:
     """Write ``moment`` as the service does: UTC, milliseconds, ``Z``."""
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def epoch_milliseconds(moment: datetime) -> int:
@@ -15,7 +19,7 @@ def epoch_milliseconds(moment: datetime) -> int:
 
 
 class Clock:
-    """Real time plus an offset; it never goes back."""
+    """Real time plus an offset."""
 
     def __init__(self) -> None:
         self._offset = timedelta()
@@ -33,3 +37,34 @@ class Clock:
         if seconds < 0:
             raise ValueError("the clock cannot go back")
         self._offset += timedelta(seconds=seconds)
+
+    def shift(self, seconds: float) -> None:
+        """Make the clock wrong, as that of a badly kept server; whatever is planned keeps its date and time.
+
+        :param seconds: seconds to add; negative ones set the clock back
+        """
+        self._offset += timedelta(seconds=seconds)
+
+
+class DateLayer:
+    """ASGI layer that dates every answer by the simulated clock.
+
+    :param now: the clock's date and time
+    """
+
+    def __init__(self, app: ASGIApp, now: Callable[[], datetime]) -> None:
+        self._app = app
+        self._now = now
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add ``Date`` to an answer that has none."""
+
+        async def dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message.get("headers", [])]
+                if not any(name.lower() == b"date" for name, _ in headers):
+                    headers.append((b"date", format_datetime(self._now(), usegmt=True).encode()))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._app(scope, receive, dated)

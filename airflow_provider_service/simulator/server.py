@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp, Scope
 
 from airflow_provider_service.simulator.app import API_ROOT, build_app
-from airflow_provider_service.simulator.clock import Clock
+from airflow_provider_service.simulator.clock import Clock, DateLayer
 from airflow_provider_service.simulator.faults import Fault, FaultBoard, FaultKind, FaultLayer
 from airflow_provider_service.simulator.recording import RecordedRequest, RecordingLayer
 from airflow_provider_service.simulator.routes.workflow_json import workflow_json
@@ -45,6 +45,7 @@ class ServiceSimulator:
     :param api_key: key with every scope (default: a random one)
     :param licensed: whether licensed features work; otherwise they answer 403
     :param concurrency_limit: production runs at a time (default: no limit)
+    :param queue_mode: as with workers: runs beyond the limit are in no list, and their calls are answered
     :param publish_delay: seconds until publishing and unpublishing take effect
     :param boot_seconds: how long after the start every path answers an HTML 404
     """
@@ -57,11 +58,16 @@ class ServiceSimulator:
         api_key: str | None = None,
         licensed: bool = True,
         concurrency_limit: int | None = None,
+        queue_mode: bool = False,
         publish_delay: float = 0.1,
         boot_seconds: float = 0.0,
     ) -> None:
         self._new_state = partial(
-            State, licensed=licensed, concurrency_limit=concurrency_limit, publish_delay=publish_delay
+            State,
+            licensed=licensed,
+            concurrency_limit=concurrency_limit,
+            queue_mode=queue_mode,
+            publish_delay=publish_delay,
         )
         self.state = self._new_state()
         self.api_key = self.state.add_key(secret=api_key).secret
@@ -97,6 +103,7 @@ class ServiceSimulator:
             log_level="error",
             access_log=False,
             server_header=False,
+            date_header=False,
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
@@ -148,7 +155,7 @@ class ServiceSimulator:
         self.in_loop(renew)
 
     def _application(self) -> ASGIApp:
-        return FaultLayer(build_app(self.state), self.state, self._faults)
+        return DateLayer(FaultLayer(build_app(self.state), self.state, self._faults), self.clock.now)
 
     def restart(self, boot_seconds: float = 0.5) -> None:
         """Die and come back: running executions crash, queued ones start again, waiting ones survive.
@@ -168,7 +175,8 @@ class ServiceSimulator:
         self.in_loop(lambda: None)
 
     def _boot(self, seconds: float) -> datetime:
-        until = self.state.booting_until = self.clock.now() + timedelta(seconds=seconds)
+        until = self.clock.now() + timedelta(seconds=seconds)
+        self.state.booting_until = until if seconds else None
         return until
 
     def _connections(self) -> list[Any]:
@@ -221,7 +229,7 @@ class ServiceSimulator:
 
     @property
     def clock(self) -> Clock:
-        """The service's clock; ``clock.advance(seconds)`` lets time pass."""
+        """The service's clock; ``advance(seconds)`` lets time pass, ``shift(seconds)`` makes it wrong."""
         return self.state.clock
 
     def connection_json(self, header: str = DEFAULT_KEY_HEADER) -> str:
@@ -231,12 +239,12 @@ class ServiceSimulator:
         """
         fields: dict[str, Any] = {"conn_type": "service", "host": self.base_url, "password": self.api_key}
         if header != DEFAULT_KEY_HEADER:
-            fields["extra"] = {"api_key_header": header}
+            fields["extra"] = {"key_header": header}
         return json.dumps(fields)
 
     def connection_uri(self, header: str = DEFAULT_KEY_HEADER) -> str:
         """The connection as a URI, for ``AIRFLOW_CONN_SERVICE_DEFAULT``."""
-        extra = "" if header == DEFAULT_KEY_HEADER else f"?{urlencode({'api_key_header': header})}"
+        extra = "" if header == DEFAULT_KEY_HEADER else f"?{urlencode({'key_header': header})}"
         return f"service://:{quote(self.api_key, safe='')}@{quote(self.base_url, safe='')}/{extra}"
 
     def create_key(self, scopes: Iterable[str] | None = None) -> str:

@@ -50,11 +50,13 @@ class State:
         *,
         licensed: bool = True,
         concurrency_limit: int | None = None,
+        queue_mode: bool = False,
         publish_delay: float = 0.1,
         clock: Clock | None = None,
     ) -> None:
         self.clock = clock or Clock()
         self.licensed = licensed
+        self.queue_mode = queue_mode
         self.publish_delay = publish_delay
         self.base_url = ""
         self.stopping = False
@@ -64,7 +66,7 @@ class State:
         self._keys: dict[str, ApiKey] = {}
         self.schedule = Schedule()
         self.executions = ExecutionStore()
-        self.engine = Engine(self.clock, self.schedule, self.executions, concurrency_limit)
+        self.engine = Engine(self.clock, self.schedule, self.executions, concurrency_limit, has_workers=queue_mode)
         self.workflows = WorkflowStore(self)
         self.tags = TagStore(self)
         self.credentials = CredentialStore(self)

@@ -54,6 +54,7 @@ __all__ = [
 
 _RESERVED = re.compile(r"[:/?#\[\]@!$&'()*+,;=]")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?")
+_WITH_OFFSET = re.compile(r"[^Tt ]+T[\d:.]+(Z|[+-][\d:]+)")
 _PATH_FORMATS = {
     "execution_id": (re.compile(r"0*[1-9]\d*"), "must be a positive integer"),
     "nanoid": (re.compile(r"[A-Za-z0-9]{16}"), 'must match format "nanoid"'),
@@ -168,7 +169,7 @@ class Param:
             raise refuse(where, outside(self.enum, text, family))
         if self.kind == "datetime":
             moment = parse_datetime(text)
-            if moment is None:
+            if moment is None or not (strict or _WITH_OFFSET.fullmatch(text)):
                 raise refuse(where, 'must match format "date-time"' if strict else "Invalid datetime")
             return moment
         if self.kind == "json":

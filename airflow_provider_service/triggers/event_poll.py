@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.triggers.endings import Poll, Snapshot, listed, read
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], 
         with ServiceClient(config.one_try()) as client:
             return action(client)
 
-    return await asyncio.to_thread(act)
+    return await in_daemon_thread(act, name="service-watcher")
 
 
 async def until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:

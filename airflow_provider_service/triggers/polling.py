@@ -1,8 +1,8 @@
 """The shared poller: all waits of an event loop on one server, key and interval are served by one loop of requests.
 
 A round lists the active executions, newest first, 250 a page, and reads by id only those that are no longer among
-them. While the waits are few, it reads each by id: whatever needs fewer requests. A round does not wait for its reads
-by id, so that a slow one delays nobody else; the next rounds leave out the waits whose read is still open.
+them. While the waits are few, it reads each by id: whatever needs fewer requests. No answer holds up the waits that it
+is not about: a round does not wait for its reads by id, nor for a list that hangs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import asyncio
 import logging
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
@@ -24,7 +22,9 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 # Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
 from airflow_provider_service.client.resources import executions as _executions  # noqa: F401
 from airflow_provider_service.client.statuses import ACTIVE_STATUSES
+from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.hooks.connection import config_for
+from airflow_provider_service.triggers import reads
 from airflow_provider_service.waiting import Outcome, Watch
 
 if TYPE_CHECKING:
@@ -35,11 +35,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_REQUESTS_AT_ONCE = 8
-# The rest is kept for lists: slow reads must not hold them up.
-MAX_READS_AT_ONCE = MAX_REQUESTS_AT_ONCE - len(ACTIVE_STATUSES)
 # What a wait may take beyond its deadline to see that its execution has just ended.
 LAST_LOOK_SECONDS = 1.0
+# Deadlines that are closer to each other are looked at together.
+DEADLINE_GRAIN_SECONDS = 0.05
 # A new poller gathers waits this long before its first round, so that they share it.
 GATHERING_SECONDS = 0.2
 # Lists were longer than single reads, or refused; after so many rounds they are tried again, that may have passed.
@@ -49,6 +48,7 @@ ENDED_WORTH_LISTING = 5
 CONNECTION_CHECK_SECONDS = 60.0
 # Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
 HANDLE_TOGETHER = 50
+THREAD_NAME = "service-poller"
 
 # Lists that are refused; reading by id works, or says for each wait what is wrong.
 _NO_LISTS = (
@@ -59,23 +59,35 @@ _NO_LISTS = (
 )
 
 
-@dataclass(eq=False)
-class Subscription:
-    """One wait at a poller; its future ends with the outcome, or None when the connection has changed."""
+class Wait(Watch):
+    """One wait at a poller, in few objects: thousands of them make Python's garbage collector slow.
 
-    watch: Watch
-    service_conn_id: str
-    future: asyncio.Future[Outcome | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    :param service_conn_id: Airflow connection that leads to the poller's server.
+    :param watch: as of :class:`Watch`.
+    """
+
+    __slots__ = ("future", "is_last_look", "is_slow", "service_conn_id")
+
+    def __init__(self, execution_id: str, service_conn_id: str, **watch: Any) -> None:
+        super().__init__(execution_id, **watch)
+        self.service_conn_id = service_conn_id
+        #: Ends with the outcome, or with None when the connection has changed.
+        self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+        self.is_last_look = self.is_slow = False
 
     @property
     def number(self) -> int:
         """The execution's id as a number; 0 for one that is none."""
-        return int(self.watch.execution_id) if self.watch.execution_id.isdecimal() else 0
+        return int(self.execution_id) if self.execution_id.isdecimal() else 0
 
     def end(self, outcome: Outcome | None) -> None:
         """Wake the wait, unless it has gone."""
         if not self.future.done():
             self.future.set_result(outcome)
+
+    def end_overdue(self) -> None:
+        """End the wait at its deadline, unless its last look has."""
+        self.end(self.timed_out())
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -83,7 +95,14 @@ class Subscription:
         try:
             yield
         except Exception:
-            log.exception("The wait for execution %s could not look", self.watch.execution_id)
+            log.exception("The wait for execution %s could not look", self.execution_id)
+
+
+class Listed(NamedTuple):
+    """What the lists of a round show: the ids of active executions, and those that have succeeded, by id."""
+
+    active: set[str]
+    succeeded: dict[str, Execution]
 
 
 class Poller:
@@ -96,84 +115,102 @@ class Poller:
     def __init__(self, config: ServiceConfig, interval: float) -> None:
         self.config, self.interval = config, interval
         self._client = ServiceClient(config.one_try())
-        self._subscriptions: set[Subscription] = set()
-        self._to_read: OrderedDict[Subscription, None] = OrderedDict()
-        self._being_read: dict[Subscription, asyncio.Task[None]] = {}
+        self._waits: set[Wait] = set()
+        self._reads = reads.Reads(self._read)
         self._task: asyncio.Task[None] | None = None
-        self._threads = ThreadPoolExecutor(MAX_REQUESTS_AT_ONCE, thread_name_prefix="service-poller")
+        self._alarm: asyncio.TimerHandle | None = None
+        self._listing: asyncio.Task[Listed] | None = None
+        self._last_item = 0.0
         self._list_requests: float = len(ACTIVE_STATUSES)
         self._rounds_since_listing = 0
         self._moved: dict[str, bool] = {}
 
-    async def wait(self, watch: Watch, service_conn_id: str) -> Outcome | None:
-        """Wait until an execution has ended or the deadline has passed, and keep the poller alive meanwhile.
-
-        :returns: the outcome, or None when the connection has changed.
-        """
-        one = Subscription(watch, service_conn_id)
-        with self._subscribed(one):
-            while watch.seconds_left and not one.future.done():
-                await asyncio.wait([one.future], timeout=watch.seconds_left)
-            if not one.future.done():
-                self._read_first(one)
-                await asyncio.wait([one.future], timeout=LAST_LOOK_SECONDS)
-            return one.future.result() if one.future.done() else watch.timed_out()
-
-    @contextmanager
-    def _subscribed(self, one: Subscription) -> Iterator[None]:
-        self._subscriptions.add(one)
+    def join(self, one: Wait) -> None:
+        """Serve a wait until it leaves; its future tells its end."""
+        self._waits.add(one)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
-        try:
-            yield
-        finally:
-            one.future.cancel()
-            self._subscriptions.discard(one)
-            self._to_read.pop(one, None)
+            # Not in the context of the trigger that happens to come first.
+            self._task = Context().run(asyncio.get_running_loop().create_task, self._run())
+        self._set_alarm(one.seconds_left)
 
-    async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+    def leave(self, one: Wait) -> None:
+        """Forget a wait."""
+        one.future.cancel()
+        self._waits.discard(one)
+        self._reads.drop(one)
 
     async def _run(self) -> None:
         follower = asyncio.create_task(self._follow_connections())
         try:
             await asyncio.sleep(min(GATHERING_SECONDS, self.interval))
-            # An open read keeps the poller, so that no second one adds to the requests at once.
-            while self._subscriptions or self._being_read:
+            # Open requests keep the poller, so that no second one adds to them.
+            while self._waits or self._reads or self._listing:
                 started = time.monotonic()
                 await self._guarded_round()
                 await asyncio.sleep(max(0.0, started + self.interval - time.monotonic()))
         finally:
             _forget(self)
             follower.cancel()
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            for pending in (self._alarm, self._listing):
+                if pending:
+                    pending.cancel()
             self._client.close()
+
+    def _set_alarm(self, seconds: float) -> None:
+        """Look at the deadlines in some seconds, or before."""
+        if seconds == math.inf:
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        if self._alarm is not None:
+            if self._alarm.when() <= due:
+                return
+            self._alarm.cancel()
+        self._alarm = loop.call_at(due, self._look_at_deadlines, context=Context())
+
+    def _look_at_deadlines(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        now, nearest = time.time(), math.inf
+        for one in self._waits:
+            if one.deadline > now:
+                nearest = min(nearest, one.deadline)
+            elif not one.is_last_look:
+                one.is_last_look = True
+                self._reads.add(one, first=True)
+                asyncio.get_running_loop().call_later(LAST_LOOK_SECONDS, one.end_overdue)
+        self._set_alarm(max(nearest - now, DEADLINE_GRAIN_SECONDS))
 
     async def _guarded_round(self) -> None:
         self._moved.clear()
+        self._look_at_deadlines()  # the clock may have been set
         try:
-            await self._round([one for one in self._subscriptions if one not in self._being_read])
+            await self._round([one for one in self._waits if not self._reads.is_open(one)])
         except Exception:
             # Nobody awaits this task: an error that ended it would leave every wait hanging.
             log.exception("A round of polling failed; the next begins in %g s", self.interval)
 
-    async def _round(self, subscriptions: list[Subscription]) -> None:
-        if self._lists_are_worth_it(len(subscriptions)):
+    async def _round(self, waits: list[Wait]) -> None:
+        if self._listing or self._lists_are_worth_it(len(waits)):
             try:
-                subscriptions = await self._without_active(subscriptions)
-                subscriptions = await self._without_succeeded(subscriptions)
+                waits = await self._not_listed(waits)
             except _NO_LISTS as error:
-                log.info("Executions can not be listed now, so each is read by id: %s", error)
+                log.info("Executions cannot be listed now, so each is read by id: %s", error)
                 self._list_requests = math.inf
             except errors.ServiceUnexpectedResponseError as error:
                 # One odd execution spoils a list for all; by id it spoils only its own wait.
-                log.warning("A list of executions can not be read, so each is read by id: %s", error)
+                log.warning("A list of executions cannot be read, so each is read by id: %s", error)
             except errors.ServiceApiError as error:
-                await self._failed_to_list(subscriptions, error)
-                return
+                await self._failed_to_list(waits, error)
+                if not isinstance(error, errors.ServiceTimeoutError):
+                    return
             except Exception:
-                log.exception("A list of executions can not be read, so each is read by id")
-        self._read_each(subscriptions)
+                log.exception("A list of executions cannot be read, so each is read by id")
+        for one in waits:
+            # Not those that have gone while lists were read.
+            if not one.future.done():
+                self._reads.add(one)
 
     def _lists_are_worth_it(self, waits: int) -> bool:
         self._rounds_since_listing += 1
@@ -183,37 +220,59 @@ class Poller:
             self._rounds_since_listing = 0
         return is_wanted
 
-    async def _without_active(self, subscriptions: list[Subscription]) -> list[Subscription]:
+    async def _not_listed(self, waits: list[Wait]) -> list[Wait]:
+        """The waits that the lists say nothing about; those that they do are judged."""
+        listed = await self._listed(waits)
+        if listed is None:
+            if waits:  # not when nothing but the list keeps the poller
+                log.warning("A list of executions is slow, so each is read by id meanwhile")
+            return waits
+        rest = []
+        for one in waits:
+            if one.execution_id in listed.active:
+                one.saw_active()
+                self._reads.drop(one)
+            elif one.execution_id not in listed.succeeded:
+                rest.append(one)
+        await self._judge_each(
+            (one for one in waits if one.execution_id in listed.succeeded),
+            lambda one: one.saw(listed.succeeded[one.execution_id], self._client),
+        )
+        return rest
+
+    async def _listed(self, waits: list[Wait]) -> Listed | None:
+        """Read the lists, or go on with those of an earlier round; None while they hang."""
+        if self._listing is None:
+            self._last_item = time.monotonic()
+            self._listing = asyncio.create_task(self._list_all(waits))
+        while (patience := self._last_item + reads.PATIENCE_SECONDS - time.monotonic()) > 0:
+            if (await asyncio.wait([self._listing], timeout=patience))[0]:
+                break
+        if not self._listing.done():
+            return None
+        listing, self._listing = self._listing, None
+        return listing.result()
+
+    async def _list_all(self, waits: list[Wait]) -> Listed:
         # Lists longer than this cost more than reading each wait's execution by id.
-        limit = self.config.page_size * len(subscriptions)
-        oldest = min(one.number for one in subscriptions)
+        limit = self.config.page_size * len(waits)
+        oldest = min(one.number for one in waits)
         answers = await asyncio.gather(
-            *(self._in_thread(self._active_ids, status, oldest, limit) for status in ACTIVE_STATUSES),
+            *(
+                in_daemon_thread(self._active_ids, status, oldest, limit, name=THREAD_NAME)
+                for status in ACTIVE_STATUSES
+            ),
             return_exceptions=True,  # so that the next round begins when all of this one's lists have ended
         )
         lists = [_raised(answer) for answer in answers]
         self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
         active = {id_ for ids in lists for id_ in ids}
-        rest = []
-        for one in subscriptions:
-            if one.watch.execution_id in active:
-                one.watch.saw_active()
-                self._to_read.pop(one, None)
-            else:
-                rest.append(one)
-        return rest
-
-    async def _without_succeeded(self, subscriptions: list[Subscription]) -> list[Subscription]:
-        if len(subscriptions) < ENDED_WORTH_LISTING:
-            return subscriptions
-        oldest = min(one.number for one in subscriptions)
-        wanted = {one.watch.execution_id for one in subscriptions}
-        found = await self._in_thread(self._succeeded, oldest, 10 * len(subscriptions), wanted)
-        await self._judge_each(
-            (one for one in subscriptions if one.watch.execution_id in found),
-            lambda watch: watch.saw(found[watch.execution_id], self._client),
-        )
-        return [one for one in subscriptions if one.watch.execution_id not in found]
+        rest = [one for one in waits if one.execution_id not in active]
+        if len(rest) < ENDED_WORTH_LISTING:
+            return Listed(active, {})
+        oldest = min(one.number for one in rest)
+        wanted = {one.execution_id for one in rest}
+        return Listed(active, await in_daemon_thread(self._succeeded, oldest, 10 * len(rest), wanted, name=THREAD_NAME))
 
     def _active_ids(self, status: ExecutionStatus, oldest: int, limit: int) -> list[str]:
         # Ids alone: thousands of objects that live through a round would set off the garbage collector, which
@@ -225,51 +284,28 @@ class Poller:
 
     def _list(self, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
         for execution in self._client.executions.list(status=status, limit=limit):
+            self._last_item = time.monotonic()
             if execution.id.isdecimal() and int(execution.id) < oldest:
                 return
             if execution.status == status:
                 yield execution
 
-    async def _failed_to_list(self, subscriptions: list[Subscription], error: Exception) -> None:
+    async def _failed_to_list(self, waits: list[Wait], error: Exception) -> None:
         log.warning("Executions could not be listed: %s", error)
-        await self._judge_each(subscriptions, lambda watch: watch.failed_to_look(error))
+        await self._judge_each(waits, lambda one: one.failed_to_look(error))
 
-    async def _judge_each(
-        self, subscriptions: Iterable[Subscription], judge: Callable[[Watch], Outcome | None]
-    ) -> None:
-        for count, one in enumerate(subscriptions, 1):
+    async def _judge_each(self, waits: Iterable[Wait], judge: Callable[[Wait], Outcome | None]) -> None:
+        for count, one in enumerate(waits, 1):
             with one.guarded():
-                await self._deliver(one, judge(one.watch))
+                await self._deliver(one, judge(one))
             if count % HANDLE_TOGETHER == 0:
                 await asyncio.sleep(0)
 
-    def _read_each(self, subscriptions: Iterable[Subscription]) -> None:
-        for one in subscriptions:
-            # Those that have gone, or whose last look has begun, while lists were read.
-            if not one.future.done() and one not in self._being_read:
-                self._to_read.setdefault(one)
-        self._read_next()
+    async def _read(self, one: Wait) -> None:
+        with one.guarded():
+            await self._deliver(one, await in_daemon_thread(one.look, self._client, name=THREAD_NAME))
 
-    def _read_first(self, one: Subscription) -> None:
-        if one not in self._being_read:
-            self._to_read[one] = None
-            self._to_read.move_to_end(one, last=False)
-            self._read_next()
-
-    def _read_next(self) -> None:
-        while self._to_read and len(self._being_read) < MAX_READS_AT_ONCE:
-            one, _ = self._to_read.popitem(last=False)
-            self._being_read[one] = asyncio.create_task(self._read(one))
-
-    async def _read(self, one: Subscription) -> None:
-        try:
-            with one.guarded():
-                await self._deliver(one, await self._in_thread(one.watch.look, self._client))
-        finally:
-            del self._being_read[one]
-        self._read_next()
-
-    async def _deliver(self, one: Subscription, outcome: Outcome | None) -> None:
+    async def _deliver(self, one: Wait, outcome: Outcome | None) -> None:
         if outcome is not None:
             is_stale = outcome.verdict == "unobservable" and await self._has_moved(one.service_conn_id)
             one.end(None if is_stale else outcome)
@@ -278,10 +314,10 @@ class Poller:
         while True:
             await asyncio.sleep(CONNECTION_CHECK_SECONDS)
             self._moved.clear()
-            for service_conn_id in {one.service_conn_id for one in self._subscriptions}:
+            for service_conn_id in {one.service_conn_id for one in self._waits}:
                 if await self._has_moved(service_conn_id):
                     log.info("Connection '%s' has changed; its waits move to the new settings", service_conn_id)
-                    for one in [one for one in self._subscriptions if one.service_conn_id == service_conn_id]:
+                    for one in [one for one in self._waits if one.service_conn_id == service_conn_id]:
                         one.end(None)
 
     async def _has_moved(self, service_conn_id: str) -> bool:
@@ -301,12 +337,32 @@ def _raised(answer: T | BaseException) -> T:
     return answer
 
 
-_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Poller]] = WeakKeyDictionary()
+class _Shared:
+    """What the waits of an event loop share: pollers, and the connections that are being read."""
+
+    def __init__(self) -> None:
+        self.pollers: list[Poller] = []
+        self.configs: dict[str, asyncio.Task[ServiceConfig]] = {}
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+
+async def poller_of(service_conn_id: str, interval: float) -> Poller:
+    """The poller for a connection as it is now; all that ask at the same time read the connection once."""
+    loop = asyncio.get_running_loop()
+    configs = _shared.setdefault(loop, _Shared()).configs
+    reading = configs.get(service_conn_id)
+    if reading is None:
+        reading = Context().run(loop.create_task, config_for(service_conn_id))
+        configs[service_conn_id] = reading
+        reading.add_done_callback(lambda _: configs.pop(service_conn_id))
+    return poller_for(await asyncio.shield(reading), interval)
 
 
 def poller_for(config: ServiceConfig, interval: float) -> Poller:
     """The poller of the running event loop for a server and interval; made when there is none."""
-    pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
+    pollers = _shared.setdefault(asyncio.get_running_loop(), _Shared()).pollers
     for poller in pollers:
         if (poller.config, poller.interval) == (config, interval):
             return poller
@@ -315,6 +371,6 @@ def poller_for(config: ServiceConfig, interval: float) -> Poller:
 
 
 def _forget(poller: Poller) -> None:
-    for pollers in _pollers.values():
-        if poller in pollers:
-            pollers.remove(poller)
+    for shared in _shared.values():
+        if poller in shared.pollers:
+            shared.pollers.remove(poller)

@@ -1,8 +1,9 @@
 """One suite for the simulator and for the real server: what they must have in common, operation by operation.
 
-``pytest tests/conformance [--target simulator|2|1]``. A test says with ``@pytest.mark.covers("create_tag", ...)`` which
-operations it is about, and with ``needs=(...)`` which others it can not do without. Where the target's generation lacks
-one of them, or its edition refuses it, that refusal is checked and the test is not called. Nothing else skips.
+``pytest tests/conformance [--target simulator|2.41|2.40|1.123]``. A test says with
+``@pytest.mark.covers("create_tag", ...)`` which operations it is about, and with ``needs=(...)`` which others it cannot
+do without. Where the target's generation lacks one of them, or its edition refuses it, that refusal is checked and the
+test is not called. Nothing else skips.
 What setting up needs must be in fixtures of function scope: those of a wider scope are made before that check.
 """
 
@@ -15,6 +16,8 @@ import pytest
 
 from airflow_provider_service.client.errors import ServiceNotLicensedError, ServiceNotOfferedError
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.live.deployments import DEPLOYMENTS
+from tests.live.servers import NEWEST
 
 from .expecting import unique
 from .recording import Showing, nothing_lost
@@ -31,7 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The published contract is that of the generation that the simulator is modelled on."""
     is_judge = collection_path.name == "test_published_contract.py"
-    return True if is_judge and config.getoption("--target") != "2" else None
+    chosen = config.getoption("--target"), config.getoption("--deployment")
+    return True if is_judge and chosen != (NEWEST, "single") else None
 
 
 @pytest.fixture(scope="session")
@@ -44,9 +48,7 @@ def shared_target(request: pytest.FixtureRequest, progress: Progress) -> Iterato
             yield target
             target.close()
         return
-    from tests.live.servers import LiveServer
-
-    with LiveServer(name, progress=progress) as server:
+    with DEPLOYMENTS[request.config.getoption("--deployment")](name, progress=progress) as server:
         target = LiveTarget(server, progress)
         yield target
         target.close()

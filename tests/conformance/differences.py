@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """``target`` (``simulator``, ``2``, ``1``) differs in ``topic`` from what the others do, for a ``reason``.
+    """``target`` (``simulator``, a server such as ``2.40``, ``queue``) does otherwise than the newest in ``topic``.
 
-    ``operation`` is the one whose row of the table names the reason; none for what concerns many.
+    ``operation`` is the one whose row of the table names the ``reason``; none for what concerns many.
     """
 
     topic: str
@@ -30,46 +30,66 @@ REFUSING_ONLY = {
     **dict.fromkeys(("get_test_run", "list_test_cases"), "this edition starts no test runs."),
 }
 
+_SECOND_GENERATION = ("2.41", "2.40")
+
 DIFFERENCES = (
-    Difference("key scopes", "1", "Its free edition does not hold keys to their scopes."),
-    Difference("families of endpoints", "1", "It has one family of endpoints, with the strict one's texts."),
-    Difference("limits above 250", "1", "It refuses limits above 250 everywhere.", "list_tags"),
-    Difference("form of limits", "1", "It takes the limit -1, and refuses empty values.", "list_workflows"),
-    Difference("forged cursors", "1", "It takes a cursor of another kind for the first page.", "list_tags"),
-    Difference("structure of a workflow", "1", "It takes nodes without type and position.", "create_workflow"),
-    Difference("versions of a workflow", "1", "Every update makes a new version.", "update_workflow"),
-    Difference("pinned data", "1", "It does not take pinned data.", "update_workflow"),
-    Difference("deprecations", "1", "The older names of its calls are the only ones.", "activate_workflow"),
-    Difference("transfer_workflow", "1", "Other words, and what is not found is a bad request.", "transfer_workflow"),
-    Difference("deletion of an active workflow", "1", "It deletes active workflows.", "delete_workflow"),
-    Difference("form of execution ids", "1", "It refuses other ids, in other words.", "get_execution"),
-    Difference("retry of a success", "1", "It is refused with 400 and not 409.", "retry_execution"),
-    Difference("call beyond the limit", "1", "It is answered at once, though the run is queued."),
-    Difference("readiness", "1", "It calls itself ready before its API is."),
-    Difference("list of waiting executions", "1", "It lists no waiting executions.", "list_executions"),
-    Difference("start of what slept", "1", "What wakes is started anew, under the same id.", "get_execution"),
-    Difference("error of a code node", "1", "It names the node.", "get_execution"),
-    Difference("id in a webhook's answer", "1", "It does not know the id when it answers at once."),
-    Difference("answer of a run that fails first", "1", "It is 200 and empty."),
+    Difference("key scopes", "1.123", "Its free edition does not hold keys to their scopes."),
+    Difference("families of endpoints", "1.123", "It has one family of endpoints, with the strict one's texts."),
+    Difference("limits above 250", "1.123", "It refuses limits above 250 everywhere.", "list_tags"),
+    Difference("form of limits", "1.123", "It takes the limit -1, and refuses empty values.", "list_workflows"),
+    Difference("forged cursors", "1.123", "It takes a cursor of another kind for the first page.", "list_tags"),
+    Difference("structure of a workflow", "1.123", "It takes nodes without type and position.", "create_workflow"),
+    Difference("versions of a workflow", "1.123", "Every update makes a new version.", "update_workflow"),
+    Difference("pinned data", "1.123", "It does not take pinned data.", "update_workflow"),
+    Difference("deprecations", "1.123", "The older names of its calls are the only ones.", "activate_workflow"),
     Difference(
-        "unknown projects", "1", "A credential for an unknown project is made, without one.", "create_credential"
+        "transfer_workflow", "1.123", "Other words, and what is not found is a bad request.", "transfer_workflow"
     ),
-    Difference("transfer_credential", "1", "What is not found is a bad request.", "transfer_credential"),
+    Difference("deletion of an active workflow", "1.123", "It deletes active workflows.", "delete_workflow"),
+    Difference("form of execution ids", "1.123", "It refuses other ids, in other words.", "get_execution"),
+    Difference("retry of a success", "1.123", "It is refused with 400 and not 409.", "retry_execution"),
+    Difference("call beyond the limit", "1.123", "It is answered at once, though the run is queued."),
+    Difference("readiness", "1.123", "It calls itself ready before its API is."),
+    Difference("list of waiting executions", "1.123", "It lists no waiting executions.", "list_executions"),
+    Difference("start of what slept", "1.123", "What wakes is started anew, under the same id.", "get_execution"),
+    Difference("error of a code node", "1.123", "It names the node.", "get_execution"),
+    Difference("id in a webhook's answer", "1.123", "It does not know the id when it answers at once."),
+    Difference("wrong password of a webhook", "1.123", "It is answered as a wrong header is."),
+    Difference("answer of a run that fails first", "1.123", "It is 200 and empty."),
     Difference(
-        "delete_credential", "1", "The answer to a delete has no id and no scope of usage.", "delete_credential"
+        "unknown projects", "1.123", "A credential for an unknown project is made, without one.", "create_credential"
     ),
-    Difference("inviting administrators", "1", "What the plan does not include is a bad request.", "create_users"),
-    Difference("fields of users", "1", "A user has no 'mfaEnabled'.", "get_user"),
-    Difference("offsets", "1", "There is no parameter 'offset'.", "list_users"),
-    Difference("users of unknown projects", "1", "An unknown project has no users, and is no error.", "list_users"),
-    Difference("deleting unknown users", "1", "An unknown user is a bad request.", "delete_user"),
+    Difference("transfer_credential", "1.123", "What is not found is a bad request.", "transfer_credential"),
     Difference(
-        "moments without offset",
-        "2",
-        "A moment without an offset is read in the zone of the workflow that ran last; in the simulator in UTC.",
-        "insert_data_table_rows",
+        "delete_credential", "1.123", "The answer to a delete has no id and no scope of usage.", "delete_credential"
     ),
-    *(Difference(operation, "2", f"Seen refusing only: {why}", operation) for operation, why in REFUSING_ONLY.items()),
+    Difference("inviting administrators", "1.123", "What the plan does not include is a bad request.", "create_users"),
+    Difference("fields of users", "1.123", "A user has no 'mfaEnabled'.", "get_user"),
+    Difference("offsets", "1.123", "There is no parameter 'offset'.", "list_users"),
+    Difference("users of unknown projects", "1.123", "An unknown project has no users, and is no error.", "list_users"),
+    Difference("deleting unknown users", "1.123", "An unknown user is a bad request.", "delete_user"),
+    Difference("family of folders", "2.40", "It checks the license for reading folders before the scope."),
+    Difference(
+        "family of insights",
+        "2.40",
+        "It refuses unknown parameters and values that are not encoded, in the strict family's words.",
+        "get_insights_summary",
+    ),
+    Difference("family of tags", "2.40", "It refuses in the strict family's words.", "update_tag"),
+    *(
+        Difference(
+            "moments without offset",
+            target,
+            "A moment without an offset is read in the zone of the workflow that ran last; in the simulator in UTC.",
+            "insert_data_table_rows",
+        )
+        for target in _SECOND_GENERATION
+    ),
+    *(
+        Difference(operation, target, f"Seen refusing only: {why}", operation)
+        for operation, why in REFUSING_ONLY.items()
+        for target in _SECOND_GENERATION
+    ),
 )
 
 #: Operations that the free edition refuses: an unlicensed server answers ServiceNotLicensedError.

@@ -25,8 +25,8 @@ def note(item: pytest.Item, column: str, operation: str, reasons: list[str]) -> 
 class Outcomes:
     """Gathers what the tests of a run showed, also from other processes, and writes it down at the end."""
 
-    def __init__(self, target: str) -> None:
-        self._target = target
+    def __init__(self, target: str, deployment: str = "single") -> None:
+        self._column = target if deployment == "single" else f"{target}-{deployment}"
         self._columns: dict[str, dict[str, dict[str, Any]]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -44,7 +44,7 @@ class Outcomes:
             outcome, reasons = "failed", [report.nodeid]
         elif shown["instead"]:
             outcome, reasons = shown["instead"][0], [shown["instead"][1]]
-        rows = self._columns.setdefault(shown.get("column", self._target), {})
+        rows = self._columns.setdefault(shown.get("column", self._column), {})
         row = rows.setdefault(operation, {"outcome": outcome, "tests": 0, "reasons": []})
         row["outcome"] = min(row["outcome"], outcome, key=_RANKS.index)
         row["tests"] += 1

@@ -1,7 +1,8 @@
 """The table of ``docs/conformance.md``, made of what the latest runs of this suite recorded.
 
-``python -m tests.conformance.table`` writes it. With ``--check COLUMN...`` it only compares these columns
-(``simulator``, ``2``, ``1``, ``contract``) with what was recorded, and fails where the table says something else.
+``python -m tests.conformance.table`` renews the columns that were recorded in this checkout and keeps the others. With
+``--check COLUMN...`` it only compares these columns (``simulator``, a server such as ``2.41``, ``contract``) with what
+was recorded, and fails where the table says something else.
 """
 
 from __future__ import annotations
@@ -10,48 +11,66 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from tests.live.servers import GENERATIONS
+from tests.live.servers import GENERATIONS, NEWEST
 from tests.unit.contract import CONTRACT
 
 from .differences import DIFFERENCES
+from .further import FURTHER
 from .outcomes import RESULTS
 
 DOCUMENT = RESULTS.parent / "docs" / "conformance.md"
 COLUMNS = {
     "simulator": "simulator",
-    "2": f"server {GENERATIONS['2'].version}",
-    "1": f"server {GENERATIONS['1'].version}",
+    **{name: f"server {generation.version}" for name, generation in GENERATIONS.items()},
     "contract": "published contract",
 }
 RECORDED_BY = {
     "simulator": "make test",
-    "2": "make test-live",
-    "1": "make test-live SERVER=1",
+    **{name: f"make test-live SERVER={name}" for name in GENERATIONS},
+    NEWEST: "make test-live",
     "contract": "make test-live",
 }
 WORDS = {"passed": "pass", "gated": "gated", "lacking": "lacking", "differs": "differs"}
-_ROW = re.compile(r"\| `(\w+)` \| (.*) \|")
+NOT_TESTED_YET = "not tested yet"
+_ROW = re.compile(r"\| (.*) \|")
 
 #: Text of the cells by operation and column.
 Cells = dict[str, dict[str, str]]
 
+_VERSIONS = [generation.version for generation in GENERATIONS.values()]
 _HEAD = f"""# Conformance
 
-One suite, `tests/conformance`, is run against the simulator and against the real server of two generations,
-{GENERATIONS["2"].version} and {GENERATIONS["1"].version}. What is sent, and what the simulator and the newer server
-answer, is also judged by the OpenAPI document which that server publishes.
+One suite, `tests/conformance`, is run against the simulator and against several generations of the real server,
+{", ".join(_VERSIONS[:-1])} and {_VERSIONS[-1]}. What is sent, and what the simulator and the newest server
+answer, is also judged by the OpenAPI document that this server publishes.
 
-This file is written by `make conformance` from the results of `make test`, `make test-live` and
-`make test-live SERVER=1`. Do not edit it.
+This file is written by `make conformance` from the results of `make test` and `make test-live`, with `SERVER=2.40`,
+for example, for another server than the newest. Columns without new results stay as they are. Do not edit it.
 
 - **pass**: success, refusals and quirks are as the suite expects them.
 - **gated**: this edition of the server refuses the operation (`ServiceNotLicensedError`), and was seen doing so.
   What is sent is judged by the published contract, and so is what the licensed simulator answers.
 - **lacking**: this generation does not offer the operation (`ServiceNotOfferedError`), and was seen saying so.
 - **differs**: as the reason says, and only so.
+- **{NOT_TESTED_YET}**: the column was not renewed since the operation was added.
 """
+
+
+_FURTHER = """## Further operations
+
+The server publishes more operations than have a method here. `hook.request` and `client.request` reach them, with their
+ids in place of `{}`: `hook.request("GET", "/roles/{}", role)`. `make test-live` compares the list with the published
+contract and calls those that only read. Most of them need a paid plan.
+"""
+
+
+def record(column: str) -> Path:
+    """The file that the latest run wrote of a column."""
+    return RESULTS / f"{column}.json"
 
 
 def recorded(column: str) -> dict[str, Any]:
@@ -59,7 +78,7 @@ def recorded(column: str) -> dict[str, Any]:
 
     :raises SystemExit: there was none.
     """
-    path = RESULTS / f"{column}.json"
+    path = record(column)
     if not path.exists():
         raise SystemExit(f"Nothing is recorded of the column '{column}': run `{RECORDED_BY[column]}` first.")
     return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -75,10 +94,17 @@ def cell(row: dict[str, Any] | None) -> str:
     return WORDS[row["outcome"]] + reasons
 
 
-def cells(columns: list[str]) -> Cells:
+def cells(columns: Iterable[str]) -> Cells:
     """The cells of these columns, as recorded."""
     found = {column: recorded(column) for column in columns}
     return {name: {column: cell(rows.get(name)) for column, rows in found.items()} for name in sorted(CONTRACT)}
+
+
+def renewed(table: Cells, document: str) -> Cells:
+    """All cells: those of ``table``, and for the columns that it lacks those of a rendered document."""
+    kept = written(document)
+    unknown = dict.fromkeys(COLUMNS, NOT_TESTED_YET)
+    return {name: {**unknown, **kept.get(name, {}), **row} for name, row in table.items()}
 
 
 def unexplained(table: Cells) -> int:
@@ -100,14 +126,28 @@ def render(table: Cells) -> str:
         "\n".join(lines) + "\n",
         "## Differences that no one operation has\n",
         "\n".join(general) + "\n",
+        further_operations(),
     ]
     return "\n".join(parts)
 
 
+def further_operations() -> str:
+    """The section on operations without a method of their own, those of the newest server first."""
+    parts = [_FURTHER]
+    for since in sorted({one.since for one in FURTHER}, key=list(GENERATIONS).index):
+        lines = [f"- `{one.method} {one.path}`" for one in FURTHER if one.since == since]
+        parts += [f"Offered by {GENERATIONS[since].version} and newer:\n", "\n".join(lines) + "\n"]
+    return "\n".join(parts)
+
+
 def written(document: str) -> Cells:
-    """The cells of a rendered document."""
-    rows = (match.groups() for match in map(_ROW.fullmatch, document.splitlines()) if match)
-    return {name: dict(zip(COLUMNS, texts.split(" | "), strict=True)) for name, texts in rows}
+    """The cells of a rendered document, of the columns that it still has."""
+    head, *rows = [match[1].split(" | ") for match in map(_ROW.fullmatch, document.splitlines()) if match] or [[]]
+    columns = {title: column for column, title in COLUMNS.items()}
+    return {
+        name.strip("`"): {columns[title]: text for title, text in zip(head[1:], texts, strict=True) if title in columns}
+        for name, *texts in rows
+    }
 
 
 def stale(document: str, table: Cells) -> list[str]:
@@ -126,11 +166,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", nargs="+", choices=COLUMNS, metavar="COLUMN", help="compare these columns only")
     chosen = parser.parse_args().check
-    table = cells(chosen or list(COLUMNS))
+    table = cells(chosen or [column for column in COLUMNS if record(column).exists()])
+    document = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
     if not chosen:
-        DOCUMENT.parent.mkdir(exist_ok=True)
-        DOCUMENT.write_text(render(table), encoding="utf-8")
-    problems = stale(DOCUMENT.read_text(encoding="utf-8"), table) if DOCUMENT.exists() else [f"{DOCUMENT} is missing"]
+        print("Renewing the columns", ", ".join(next(iter(table.values()))))
+        document = render(renewed(table, document))
+        DOCUMENT.write_text(document, encoding="utf-8")
+    problems = stale(document, table)
     problems += [f"unexplained differences: {count}"] if (count := unexplained(table)) else []
     if problems:
         print(*problems, "Run `make conformance` when this is as it should be.", sep="\n", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The service that the suite runs against: the simulator, or a real server of one of two generations."""
+"""The service that the suite runs against: the simulator, or a real server of one of several generations."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ _WAIT_SECONDS = 20.0
 class Target(ABC):
     """A running service. Children say how it is run.
 
-    - ``name``: ``simulator``, ``2`` or ``1``; ``free_edition``: whether gated operations are refused.
+    - ``name``: ``simulator``, or a generation of the server such as ``2.41``.
+    - ``deployment``: ``single``, or ``queue`` for a server with a worker.
+    - ``free_edition``: whether gated operations are refused.
     - ``base_url``, ``api_key`` (all scopes), ``key_header``.
     - ``listeners``: called with every answer to a client of this target.
     """
 
     name: str
+    deployment: str = "single"
     free_edition: bool
     key_header = KEY_HEADER
 
@@ -109,7 +112,7 @@ class Target(ABC):
 
     def client_of(self, **settings: Any) -> ServiceClient:
         """The same with other settings of the connection; the caller closes it."""
-        usual = {"base_url": self.base_url, "api_key": self.api_key, "api_key_header": self.key_header}
+        usual = {"base_url": self.base_url, "api_key": self.api_key, "key_header": self.key_header}
         client = ServiceClient(ServiceConfig(**{**usual, "retry_deadline": 0, "timeout": 60, **settings}))
         client.transport._session.trust_env = False
         client.transport._session.hooks["response"].append(self._heard)
@@ -141,7 +144,7 @@ class Target(ABC):
 
     def differs(self, topic: str) -> bool:
         """Whether this target is known to differ in a topic; the reason goes into the record of the run."""
-        found = difference(topic, self.name)
+        found = difference(topic, self.name) or difference(topic, self.deployment)
         if found and self.showing:
             self.showing.differs(found.operation, found.reason)
         return found is not None
@@ -228,7 +231,7 @@ class LiveTarget(OwnTarget):
     def __init__(self, server: LiveServer, progress: Progress) -> None:
         super().__init__()
         self.server = server
-        self.name = server.generation.name
+        self.name, self.deployment = server.generation.name, server.deployment
         self._progress = progress
 
     @property
@@ -257,11 +260,10 @@ class LiveTarget(OwnTarget):
 
     @contextmanager
     def own(self, *, concurrency_limit: int | None = None, licensed: bool = False) -> Iterator[OwnTarget]:
-        from tests.live.servers import LiveServer
-
         assert not licensed, "a real server has no license here"
         limit = {} if concurrency_limit is None else {"N8N_CONCURRENCY_PRODUCTION_LIMIT": str(concurrency_limit)}
-        with LiveServer(self.server.generation, environment=limit, progress=self._progress) as server:
+        kind = type(self.server)
+        with kind(self.server.generation, environment=limit, progress=self._progress) as server:
             target = LiveTarget(server, self._progress)
             yield target
             target.close()

@@ -12,8 +12,9 @@ from airflow_provider_service.client.errors import (
     ServiceNotOfferedError,
     ServiceUnauthorizedError,
 )
+from airflow_provider_service.client.models.insights import InsightsSummary
 
-from .expecting import NO_ID, refused, unique
+from .expecting import NO_ID, refused, status_and_message, unique
 from .target import Target
 from .workbench import Workbench, webhook
 
@@ -54,21 +55,33 @@ def test_a_range_must_not_end_before_it_starts(service: Target) -> None:
         service.client.insights.get_summary(start_date=days_ago(1), end_date=days_ago(2))
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ("startDate=yesterday", 'request/query/startDate must match format "date-time"'),
-        ("foo=1", "Unknown query parameter 'foo'"),
-        (
-            "startDate=2026-01-01T00:00:00Z",
-            "Parameter 'startDate' must be url encoded. Its value may not contain reserved characters.",
-        ),
-    ],
-)
+@pytest.mark.parametrize("moment", ["yesterday", "2026-01-01", "2026-01-01T00%3A00%3A00"])
 @pytest.mark.covers("get_insights_summary")
-def test_a_bad_query_of_insights_is_refused(service: Target, query: str, message: str) -> None:
-    answer = service.raw("GET", f"/insights/summary?{query}")
-    assert (answer.status_code, answer.json()) == (400, {"message": message})
+def test_insights_refuse_what_is_not_a_full_date_and_time(service: Target, moment: str) -> None:
+    answer = service.raw("GET", f"/insights/summary?startDate={moment}")
+    told = 'must match format "date-time"' if service.differs("family of insights") else "Invalid datetime"
+    assert status_and_message(answer) == (400, f"request/query/startDate {told}")
+
+
+@pytest.mark.covers("get_insights_summary")
+def test_insights_ignore_an_unknown_parameter(service: Target) -> None:
+    answer = service.raw("GET", "/insights/summary?foo=1")
+    if service.differs("family of insights"):
+        assert status_and_message(answer) == (400, "Unknown query parameter 'foo'")
+    else:
+        assert answer.status_code == 200
+
+
+@pytest.mark.covers("get_insights_summary")
+def test_figures_of_less_than_a_day_depend_on_the_plan(service: Target) -> None:
+    def summary() -> InsightsSummary:
+        return service.client.insights.get_summary(start_date=days_ago(0.5), end_date=days_ago(0.25))
+
+    if service.free_edition:
+        with refused(ServiceNotLicensedError, "Hourly data is not available with your current license"):
+            summary()
+    else:
+        assert summary().total.value == 0
 
 
 @pytest.mark.covers("get_insights_summary")

@@ -1,6 +1,6 @@
 """The contract that the server publishes, as a second judge of what is sent and of what is answered.
 
-Collected for the target ``2`` alone: the document is that server's. What is answered is judged on both sides, so that
+Collected for the newest server alone: the document is that server's. What is answered is judged on both sides, so that
 an exception in ``differences.py`` is one that the server itself needs; and both sides must answer in the same shape.
 """
 
@@ -138,7 +138,7 @@ def test_what_is_sent_with_every_argument_is_published(
 ) -> None:
     known = explained(call.operation, "sent")
     note(request.node, COLUMN, call.operation, list(known.values()))
-    client = Client(retry_deadline=0, api_key_header=KEY_HEADER)
+    client = Client(retry_deadline=0, key_header=KEY_HEADER)
     heard: list[requests.PreparedRequest] = []
     client.transport._session.hooks["response"].append(lambda response, **_: heard.append(response.request.copy()))
     with requests_mock.Mocker() as mocker:

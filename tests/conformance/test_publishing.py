@@ -172,3 +172,30 @@ def test_no_body_is_needed_and_another_type_is_refused(bench: Workbench, service
     assert service.raw("POST", f"/workflows/{made.id}/publish").status_code == 200
     answer = service.raw("POST", f"/workflows/{made.id}/publish", data=unique(), headers={"Content-Type": "text/plain"})
     assert (answer.status_code, answer.json()) == (415, {"message": "unsupported media type text/plain"})
+
+
+@pytest.mark.covers("update_workflow", "publish_workflow")
+def test_an_update_that_can_not_be_published_is_refused_and_stored_as_the_draft(
+    bench: Workbench, service: Target
+) -> None:
+    made = bench.publish()
+    with refused(ServiceInvalidRequestError, NO_TRIGGER, 400):
+        update(service, made, done())
+    read = service.client.workflows.get(made.id)
+    assert [node["name"] for node in read.nodes or []] == ["Done"]
+    assert (read.active, read.active_version_id) == (True, made.version_id)
+    assert read.active_version is not None
+    assert [node["name"] for node in read.active_version.nodes or []] == ["Webhook"]
+    assert bench.call(made).status_code == 200
+    with refused(ServiceInvalidRequestError, NO_TRIGGER, 400):
+        update(service, made, done())
+
+
+@pytest.mark.covers("update_workflow", "publish_workflow")
+def test_an_update_without_a_change_publishes_the_draft_that_waits(bench: Workbench, service: Target) -> None:
+    made = bench.publish()
+    hook = (made.nodes or [])[0]
+    draft = update(service, made, hook, done(), publish=False)
+    assert draft.active_version_id == made.version_id != draft.version_id
+    again = update(service, made, *(draft.nodes or []))
+    assert again.active_version_id == again.version_id == draft.version_id

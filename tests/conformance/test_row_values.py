@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -34,6 +35,8 @@ ACCEPTED = [
     ("number", False, 0),
     ("number", 2**53, 2**53),
     ("number", 2**53 + 1, 2**53),
+    ("number", 2**60, 1152921504606847000),
+    ("number", 12345678901234567890, 12345678901234567000),
     ("number", None, None),
     ("boolean", True, True),
     ("boolean", False, False),
@@ -50,6 +53,8 @@ ACCEPTED = [
     ("date", "2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05.678Z"),
     ("date", "2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05.000Z"),
     ("date", "1969-12-31T23:59:59Z", "1969-12-31T23:59:59.000Z"),
+    ("date", "2026-01-02T03:04:05.678999Z", "2026-01-02T03:04:05.678Z"),
+    ("date", "0100-01-01T00:00:00.000Z", "0100-01-01T00:00:00.000Z"),
     ("date", None, None),
 ]
 
@@ -160,3 +165,23 @@ def test_a_number_beyond_doubles_keeps_its_size(service: Target, tables: Tables)
     service.client.data_table_rows.insert(table_id, [{"c": 1e300}, {"c": "-1e-7"}])
 
     assert [row["c"] for row in tables.rows(table_id)] == [1e300, -1e-7]
+
+
+@pytest.mark.parametrize("number", [2**53 + 2, 123456789012345680, 2**60, 2**62 + 2**20])
+@pytest.mark.covers("list_data_table_rows", needs=("create_data_table",))
+def test_some_whole_numbers_beyond_doubles_are_not_found(service: Target, tables: Tables, number: int) -> None:
+    """A filter's number is compared digit by digit with the exact value of the stored double."""
+    table_id = tables.filled([{"c": number}], {"c": "number"})
+
+    found = tables.rows(table_id, filter=where(("c", "eq", number)))
+
+    assert bool(found) == (int(Decimal(repr(float(number)))) == int(float(number)))
+
+
+@pytest.mark.covers("delete_data_table_rows", needs=("create_data_table", "list_data_table_rows"))
+def test_a_range_of_ids_is_deleted(service: Target, tables: Tables) -> None:
+    table_id = tables.filled([{"c": number} for number in range(1, 301)], {"c": "number"})
+
+    service.client.data_table_rows.delete(table_id, where(("id", "gte", 11), ("id", "lte", 290)))
+
+    assert [row["c"] for row in tables.rows(table_id)] == [*range(1, 11), *range(291, 301)]

@@ -55,7 +55,7 @@ def test_one_bad_row_rejects_all(service: Target, tables: Tables) -> None:
     table_id = tables.create(KEYED).id
     for bad, text in (
         ({"Text": "x"}, "unknown column name 'Text'"),
-        ({"id": 1}, "unknown column name 'id'"),
+        ({"Id": 1}, "unknown column name 'Id'"),
         ({"key": "x"}, "value 'x' does not match column type 'number': 'key' expects a number but we got 'x'"),
     ):
         with refused(ServiceInvalidRequestError, fault(text), 400):
@@ -219,7 +219,7 @@ def change_calls(service: Target, table_id: str, filter: Any, data: Any) -> list
     [
         (ONES, {}, "data must not be empty"),
         (ONES, {"Text": "x"}, fault("unknown column name 'Text'")),
-        (ONES, {"id": 1}, fault("unknown column name 'id'")),
+        (ONES, {"Id": 1}, fault("unknown column name 'Id'")),
         (ONES, [{"text": "x"}], "request/body/data must be object"),
         (where(), {"text": "x"}, "request/body/filter/filters must NOT have fewer than 1 items"),
         ({}, {"text": "x"}, "request/body/filter must have required property 'filters'"),

@@ -120,6 +120,14 @@ def test_a_body_that_does_not_fit_is_refused(
         service.client.request("POST", "/tags", body=body)
 
 
+@pytest.mark.covers("update_tag")
+def test_a_change_with_an_unknown_key_is_refused(service: Target, tag: Tag) -> None:
+    is_strict = service.differs("families of endpoints") or service.differs("family of tags")
+    told = "must NOT have additional properties" if is_strict else "Unrecognized key(s) in object: 'foo'"
+    with refused(ServiceInvalidRequestError, f"request/body {told}", 400):
+        service.client.request("PUT", "/tags/{}", tag.id, body={"name": unique(), "foo": 1})
+
+
 @pytest.mark.covers("create_tag", "update_tag")
 def test_a_body_must_be_json(service: Target, tag: Tag) -> None:
     for method, path in (("POST", "/tags"), ("PUT", f"/tags/{tag.id}")):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
+import jwt
 import pytest
 import requests
 
@@ -13,7 +15,8 @@ from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.client.run_data import starting_items
-from airflow_provider_service.client.runs import RunCall, RunKey, RunStarter
+from airflow_provider_service.client.run_search import RunKey
+from airflow_provider_service.client.runs import RunCall, RunStarter
 from airflow_provider_service.client.webhooks import (
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
@@ -193,22 +196,88 @@ def test_malformed_json(bench: Workbench, service: Target) -> None:
     assert list(service.client.executions.list(workflow_id=flow.id)) == []
 
 
-def test_its_own_authentication(bench: Workbench, service: Target) -> None:
-    data = {"name": "X-Pass", "value": "secret"}
-    credential = service.client.credentials.create(unique("pass"), "httpHeaderAuth", data)
+SECRET = "a secret that is long enough for every algorithm " * 2
+
+
+def password(user: str, secret: str) -> dict[str, str]:
+    return {"Authorization": f"Basic {base64.b64encode(f'{user}:{secret}'.encode()).decode()}"}
+
+
+def token(secret: str = SECRET, algorithm: str = "HS256", **claims: int) -> dict[str, str]:
+    return {"Authorization": f"Bearer {jwt.encode(claims, secret, algorithm)}"}
+
+
+class Access(NamedTuple):
+    """An authentication of a webhook: the node's, its credential, the headers that pass, and those that do not."""
+
+    kind: str
+    credential: str
+    data: dict[str, str]
+    passes: dict[str, str]
+    refused: list[tuple[dict[str, str], int, str]]
+
+
+ACCESS = [
+    Access(
+        "headerAuth",
+        "httpHeaderAuth",
+        {"name": "X-Pass", "value": "secret"},
+        {"X-Pass": "secret"},
+        [({}, 403, "Authorization data is wrong!"), ({"X-Pass": "wrong"}, 403, "Authorization data is wrong!")],
+    ),
+    Access(
+        "basicAuth",
+        "httpBasicAuth",
+        {"user": "me", "password": "secret"},
+        password("me", "secret"),
+        [({}, 401, "Authorization is required!"), (password("me", "wrong"), 401, "Authentication data is wrong!")],
+    ),
+    Access(
+        "jwtAuth",
+        "jwtAuth",
+        # The older generation wants all of them.
+        {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS256", "privateKey": "", "publicKey": ""},
+        token(),
+        [
+            ({}, 401, "No token provided"),
+            ({"Authorization": "Bearer x"}, 403, "jwt malformed"),
+            (token(SECRET[::-1]), 403, "invalid signature"),
+            (token(algorithm="HS384"), 403, "invalid algorithm"),
+            (token(exp=1), 403, "jwt expired"),
+            (token(nbf=2**32), 403, "jwt not active"),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("access", ACCESS, ids=[access.kind for access in ACCESS])
+def test_its_own_authentication(bench: Workbench, service: Target, access: Access) -> None:
+    credential = service.client.credentials.create(unique("pass"), access.credential, access.data)
     node = {
-        **webhook(unique(), authentication="headerAuth"),
-        "credentials": {"httpHeaderAuth": {"id": credential.id, "name": credential.name}},
+        **webhook(unique(), authentication=access.kind),
+        "credentials": {access.credential: {"id": credential.id, "name": credential.name}},
     }
     flow = bench.publish(node)
-    for headers in ({}, {"X-Pass": "wrong"}):
+    for headers, status, text in access.refused:
+        if text.startswith("Authentication") and service.differs("wrong password of a webhook"):
+            status, text = 403, "Authorization data is wrong!"
         answer = bench.call(flow, headers=headers)
-        assert (answer.status_code, answer.text) == (403, "Authorization data is wrong!")
+        assert (answer.status_code, answer.text) == (status, text)
+        assert answer.headers["WWW-Authenticate"] == 'Basic realm="Webhook"'
+        assert "Content-Type" not in answer.headers
         with pytest.raises(ServiceWebhookRefusedError):
             service.client.transport.call_webhook("POST", path_of(flow), headers=headers, payload={}, timeout=10)
-    assert bench.call(flow, headers={"X-Pass": "secret"}).status_code == 200
+    assert bench.call(flow, headers=access.passes).status_code == 200
+    assert bench.finished(only_run(service, flow).id).status == "success"
     bench.remove(flow.id)
     service.raw("DELETE", f"/credentials/{credential.id}")
+
+
+def test_a_body_over_the_limit_runs_nothing(bench: Workbench, service: Target) -> None:
+    flow = bench.publish()
+    answer = bench.call(flow, json="x" * 16 * 2**20)
+    assert answered(answer) == (500, {"code": 0, "message": "There was a problem executing the workflow"})
+    assert list(service.client.executions.list(workflow_id=flow.id)) == []
 
 
 def test_test_addresses_answer_only_while_an_editor_listens(bench: Workbench, service: Target) -> None:

@@ -37,6 +37,13 @@ with DAG("definitions", schedule=None) as dag:
     ServiceCreateOrUpdateWorkflowOperator.partial(task_id="mapped").expand(
         definition=exported.override(task_id="exports").expand(name=["first", "second"])
     )
+    ServiceCreateOrUpdateWorkflowOperator.partial(task_id="files").expand(definition=["one.json", "two.json"])
+
+    @task
+    def path():
+        return "told.json"
+
+    ServiceCreateOrUpdateWorkflowOperator(task_id="told", definition=path())
 """
 
 
@@ -44,9 +51,10 @@ def test_expressions_and_results(client: ServiceClient, tmp_path: Path, monkeypa
     monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))  # read from the environment only once
     path = tmp_path / "definitions.py"
     path.write_text(DAG_FILE)
-    flow = webhook_workflow("file", "file", "immediate")
-    flow["nodes"][0]["notes"] = "={{ $json.body.id }}"
-    (tmp_path / "flow.json").write_text(json.dumps(flow))
+    for name, file in (("file", "flow.json"), ("one", "one.json"), ("two", "two.json"), ("told", "told.json")):
+        flow = webhook_workflow(name, name, "immediate")
+        flow["nodes"][0]["notes"] = "={{ $json.body.id }}"
+        (tmp_path / file).write_text(json.dumps(flow))
 
     state, runs = run_dag(path)
 
@@ -58,4 +66,7 @@ def test_expressions_and_results(client: ServiceClient, tmp_path: Path, monkeypa
         "part": "={{ now }}",
         "first": "={{ $json.body.id }}",
         "second": "={{ $json.body.id }}",
+        "one": "={{ $json.body.id }}",
+        "two": "={{ $json.body.id }}",
+        "told": "={{ $json.body.id }}",
     }

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,15 +23,18 @@ from airflow_provider_service.client.lookup import find_workflow
 from airflow_provider_service.client.run_data import starting_items
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
-from scripts.dag_runner import TaskRun, load_dag
+from scripts.dag_runner import TaskRun, load_dag, run_dag
 
 from .conftest import EXAMPLE_DAGS
 
 Run = Callable[..., tuple[str, list[TaskRun]]]
 
 
-def test_alert(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
-    state, runs = run("example_service_alert")
+@pytest.mark.parametrize("logical_date", [datetime(2026, 1, 31, tzinfo=timezone.utc), None])
+def test_alert(
+    database: None, simulator: ServiceSimulator, client: ServiceClient, logical_date: datetime | None
+) -> None:
+    state, runs = run_dag(EXAMPLE_DAGS / "example_service_alert.py", logical_date=logical_date)
 
     assert state == "failed", runs
     assert {one.task_id: one.state for one in runs}["load"] == "failed"
@@ -44,6 +48,7 @@ def test_alert(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> 
     assert (notice["task_id"], notice["exception"]) == ("load", "there is nothing to load")
     assert notice["state"] == "failed"
     assert notice["log_url"].startswith("http")
+    assert notice["details"] == {"logical_date": "2026-01-31 00:00:00+00:00" if logical_date else ""}
 
 
 def test_asset_event(
@@ -99,7 +104,7 @@ async def event_of(trigger: ServiceExecutionEventTrigger, act: Callable[[], obje
 def schedule_once() -> None:
     """One turn of the scheduler in a process of its own."""
     command = [sys.executable, "-m", "airflow", "scheduler", "--num-runs", "1", "--skip-serve-logs"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

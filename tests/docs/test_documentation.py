@@ -15,6 +15,7 @@ import pytest
 from airflow_provider_service.client.webhooks import authentication_headers
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
+from tests import airflow_features
 
 from .hook_examples import any_endpoint, count_failures, export_names
 
@@ -105,7 +106,7 @@ def test_the_simulator_starts_from_the_command_line() -> None:
         assert "http://127.0.0.1:" in process.stdout.readline()
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=600)
     assert process.returncode == 0
 
 
@@ -121,3 +122,11 @@ def test_the_hook_examples_run(simulator: ServiceSimulator) -> None:
     assert count_failures(workflow["id"]) == 1
     assert export_names(table.id) == ["a", "b"]
     assert any_endpoint(workflow["id"]) == ["prod"]
+
+
+def test_the_readme_lists_what_versions_of_airflow_lack() -> None:
+    marks = [mark.mark for mark in vars(airflow_features).values() if isinstance(mark, pytest.MarkDecorator)]
+    rows = re.findall(r"^\| ([0-9.]+) \| ([^|]+) \|", (ROOT / "README.md").read_text(), re.M)
+
+    assert marks
+    assert {(mark.args[0], mark.kwargs["lacks"]) for mark in marks} <= {(f">={since}", name) for since, name in rows}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -27,7 +26,7 @@ class Relayed:
 
 @dataclass(frozen=True)
 class Hold:
-    """What the relay passes on late.
+    """Where the relay stops: from there on it passes nothing on until it is released.
 
     :param path: regular expression, searched in the path of a request.
     :param part: the request, or its answer.
@@ -35,7 +34,6 @@ class Hold:
 
     path: str
     part: Literal["request", "answer"]
-    seconds: float
 
 
 class Relay:
@@ -51,6 +49,8 @@ class Relay:
         address = urlsplit(server_url)
         self._server = (str(address.hostname), int(address.port or 80))
         self._hold = hold
+        self._held = threading.Event()
+        self._released = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.requests: list[Relayed] = []
@@ -63,6 +63,11 @@ class Relay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._listener.close()
+        self.release()
+
+    def release(self) -> None:
+        """Pass on what was held."""
+        self._released.set()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -101,4 +106,6 @@ class Relay:
     def _wait(self, part: Literal["request", "answer"], one: Relayed) -> None:
         hold = self._hold
         if hold is not None and hold.part == part and re.search(hold.path, one.path):
-            time.sleep(hold.seconds)
+            self._held.set()
+        if self._held.is_set():
+            self._released.wait()

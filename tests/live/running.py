@@ -20,16 +20,14 @@ def connection(server: LiveServer, base_url: str | None = None) -> dict[str, Any
 
     :param base_url: another address that leads to it.
     """
-    extra = {"api_key_header": server.api_key_header}
+    extra = {"key_header": server.key_header}
     return {"conn_type": "service", "host": base_url or server.base_url, "password": server.api_key, "extra": extra}
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> ServiceClient:
     """Make a server the default connection, and a client that sees what it holds."""
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection(server)))
-    return ServiceClient(
-        ServiceConfig(base_url=server.base_url, api_key=server.api_key, api_key_header=server.api_key_header)
-    )
+    return ServiceClient(ServiceConfig(base_url=server.base_url, api_key=server.api_key, key_header=server.key_header))
 
 
 def put(client: ServiceClient, *nodes: dict[str, Any]) -> str:
@@ -52,7 +50,7 @@ def delete_workflows(client: ServiceClient) -> None:
     """Delete all workflows of a server."""
     for workflow in list(client.workflows.list()):
         client.workflows.deactivate(workflow.id)
-        wait_until(lambda one=workflow.id: deleted(client, one), seconds=10, what="the deletion of a workflow")
+        wait_until(lambda one=workflow.id: deleted(client, one), seconds=120, what="the deletion of a workflow")
 
 
 def deleted(client: ServiceClient, workflow_id: str) -> bool:

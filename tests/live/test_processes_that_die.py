@@ -7,28 +7,30 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.queued import QueuedExecutions
 from airflow_provider_service.client.statuses import ACTIVE_STATUSES
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.simulator.samples import chain
+from airflow_provider_service.simulator import samples
 from airflow_provider_service.waiting import ServiceExecutionFailedError
 from tests.running import victims
 from tests.running.moments import connections, seed_of_the_day, soon
 from tests.running.task_run import StateStore, TaskRun
 from tests.running.workflows import DONE, FAIL, wait, webhook
 
-from .conftest import MakeRun
+from .conftest import MakeRun, MakeServer
 from .relay import Hold, Relay
 from .running import connect, connection, delete_workflows, path, put
-from .servers import Generation, LiveServer, wait_until
+from .servers import LiveServer, wait_until
 
 TRIES = 6
-HELD_SECONDS = 0.3
+MAX_PAUSE_SECONDS = 0.3
 CALL = "^/webhook/"
 
 
@@ -65,16 +67,16 @@ def started(run: TaskRun, **constants: float) -> Iterator[Any]:
 
 
 def ids(client: ServiceClient, workflow_id: str) -> list[str]:
-    """The executions of a workflow, those that run too, oldest first."""
-    lists = (client.executions.list(workflow_id=workflow_id, status=status) for status in ("running", None))
-    return sorted({one.id for each in lists for one in each}, key=int)
+    """The executions of a workflow, those that run or wait for a worker too, oldest first."""
+    lists = [client.executions.list(workflow_id=workflow_id, status=status) for status in ("running", None)]
+    return sorted({one.id for one in chain(*lists, QueuedExecutions(workflow_id).read(client))}, key=int)
 
 
 WINDOWS = {
-    "before the call": Hold("/api/v1/workflows/", "answer", HELD_SECONDS),
-    "before it arrives": Hold(CALL, "request", HELD_SECONDS),
-    "before it is answered": Hold(CALL, "answer", HELD_SECONDS),
-    "after the call": Hold("/api/v1/executions", "answer", HELD_SECONDS),
+    "before the call": Hold("/api/v1/workflows/", "answer"),
+    "before it arrives": Hold(CALL, "request"),
+    "before it is answered": Hold(CALL, "answer"),
+    "after the call": Hold("/api/v1/executions", "answer"),
     "while waiting": None,
 }
 
@@ -94,10 +96,11 @@ def kill(
             run.store = StateStore(tmp_path / f"{workflow_id}.json") if dice.random() < 0.5 else None
             with started(run) as worker:
                 soon(lambda: phase(relay, ids(client, workflow_id)) in {aim, "while waiting"})
-                time.sleep(dice.uniform(0, HELD_SECONDS))
+                time.sleep(dice.uniform(0, MAX_PAUSE_SECONDS))
                 known = ids(client, workflow_id)
                 worker.kill()
                 fell = phase(relay, known)
+                relay.release()
         done = run.whole_attempt(2, service_conn_id="service_default", deferrable=dice.random() < 0.5)
 
         assert done["status"] == "success"
@@ -126,7 +129,7 @@ def ended_early(run: TaskRun, client: ServiceClient, workflow_id: str) -> str:
     """Run a first attempt that defers, in a process that ends then; the execution that it leaves behind."""
     known = set(ids(client, workflow_id))
     with started(run) as worker:
-        worker.join(20)
+        worker.join(120)
         assert not worker.is_alive()
     [left] = set(ids(client, workflow_id)) - known
     assert client.executions.get(left).status in ACTIVE_STATUSES
@@ -140,7 +143,7 @@ def ended(client: ServiceClient, execution_id: str) -> str:
         found = client.executions.get(execution_id).status
         return None if found in ACTIVE_STATUSES else found
 
-    return wait_until(status, seconds=30, what="the end of an execution")
+    return wait_until(status, seconds=120, what="the end of an execution")
 
 
 def test_a_call_that_is_open_when_its_process_ends(client: ServiceClient, task_run: MakeRun) -> None:
@@ -160,7 +163,7 @@ def test_a_retry_that_is_open_when_its_process_ends(client: ServiceClient, task_
         task_run(workflow_id=workflow_id).attempt(1)
     [original] = ids(client, workflow_id)
     # The node that failed now takes its time instead.
-    body = chain("mended", [start, {**wait(5), "name": FAIL["name"]}, DONE])
+    body = samples.chain("mended", [start, {**wait(5), "name": FAIL["name"]}, DONE])
     client.workflows.update(workflow_id, body["name"], body["nodes"], body["connections"], body["settings"])
     run = task_run(ServiceRetryExecutionOperator, execution_id=original, load_workflow=True, deferrable=True)
     left = ended_early(run, client, workflow_id)
@@ -172,11 +175,11 @@ def test_a_retry_that_is_open_when_its_process_ends(client: ServiceClient, task_
 
 
 def test_a_call_that_queues_when_its_process_ends(
-    live_generation: Generation, monkeypatch: pytest.MonkeyPatch, task_run: MakeRun
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch, task_run: MakeRun
 ) -> None:
     limit = {"N8N_CONCURRENCY_PRODUCTION_LIMIT": "1"}
-    with LiveServer(live_generation, environment=limit) as server, connect(monkeypatch, server) as client:
-        busy, queued = (put(client, webhook(path()), wait(seconds), DONE) for seconds in (8, 1))
+    with make_server(environment=limit) as server, connect(monkeypatch, server) as client:
+        busy, queued = (put(client, webhook(path()), wait(seconds), DONE) for seconds in (20, 1))
         task_run(workflow_id=busy).attempt(1, wait_for_completion=False)
         run = task_run(workflow_id=queued, deferrable=True)
         left = ended_early(run, client, queued)

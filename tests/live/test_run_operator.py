@@ -11,7 +11,7 @@ from airflow_provider_service.operators.executions import ServiceRetryExecutionO
 from airflow_provider_service.waiting import ServiceExecutionFailedError
 from tests.running.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
 
-from .conftest import MakeRun
+from .conftest import MakeRun, MakeServer
 from .running import connect, delete_workflows, path, put
 from .servers import Generation, LiveServer
 
@@ -69,7 +69,7 @@ def test_a_run_that_does_not_end_in_time_is_stopped(
     client: ServiceClient, live_generation: Generation, task_run: MakeRun
 ) -> None:
     # The older generation has no call that stops an execution; the task says so.
-    can_stop = live_generation.name != "1"
+    can_stop = live_generation.major != 1
     fate = "it was stopped" if can_stop else "it could NOT be stopped and may still be running"
     workflow_id = put(client, webhook(path()), wait(20), DONE)
     with pytest.raises(ServiceExecutionFailedError, match=f"had not ended 2 s after the wait began; {fate}"):
@@ -93,10 +93,10 @@ def test_the_services_own_retry(client: ServiceClient, task_run: MakeRun) -> Non
 
 
 def test_runs_that_queue_for_a_place(
-    live_generation: Generation, monkeypatch: pytest.MonkeyPatch, task_run: MakeRun
+    make_server: MakeServer, monkeypatch: pytest.MonkeyPatch, task_run: MakeRun
 ) -> None:
     limit = {"N8N_CONCURRENCY_PRODUCTION_LIMIT": "1"}
-    with LiveServer(live_generation, environment=limit) as server, connect(monkeypatch, server) as client:
+    with make_server(environment=limit) as server, connect(monkeypatch, server) as client:
         busy, queued = (put(client, webhook(path()), wait(seconds), DONE) for seconds in (6, 1))
         first = task_run(workflow_id=busy).attempt(1, wait_for_completion=False)
 

@@ -8,11 +8,11 @@ import requests
 from .servers import LiveServer
 
 METHODS = frozenset({"get", "put", "post", "patch", "delete"})
-OPERATION_COUNT = {"1": 42, "2": 146}
+OPERATION_COUNT = {"1.123": 42, "2.40": 146, "2.41": 154}
 
 
 def get(server: LiveServer, path: str, key: str | None = None, **query: str) -> requests.Response:
-    headers = {server.api_key_header: key or server.api_key}
+    headers = {server.key_header: key or server.api_key}
     return requests.get(server.api_url + path, params=query, headers=headers, timeout=30)
 
 
@@ -24,7 +24,7 @@ def test_the_server_is_ready_and_is_the_pinned_version(live_server: LiveServer) 
 
 def test_discover_lists_the_scopes_of_the_key(live_server: LiveServer) -> None:
     answer = get(live_server, "/discover")
-    if live_server.generation.name == "1":
+    if live_server.generation.major == 1:
         assert (answer.status_code, answer.json()) == (404, {"message": "not found"})
         return
     assert answer.status_code == 200
@@ -40,7 +40,7 @@ def test_a_key_with_few_scopes_is_held_to_them_by_the_newer_generation_only(live
     key = live_server.create_key(["tag:list"])
     assert get(live_server, "/tags", key).status_code == 200
     answer = get(live_server, "/workflows", key)
-    if live_server.generation.name == "1":
+    if live_server.generation.major == 1:
         assert answer.status_code == 200
         return
     assert (answer.status_code, answer.json()) == (403, {"message": "Forbidden"})
@@ -66,7 +66,7 @@ def test_the_openapi_document_describes_the_api(live_server: LiveServer) -> None
 
 
 def test_a_killed_server_comes_back_with_its_data_and_keys(live_server: LiveServer) -> None:
-    headers = {live_server.api_key_header: live_server.api_key}
+    headers = {live_server.key_header: live_server.api_key}
     tag = requests.post(f"{live_server.api_url}/tags", json={"name": "kept"}, headers=headers, timeout=30).json()
     live_server.halt(kill=True)
     with pytest.raises(requests.ConnectionError):

@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -19,10 +20,13 @@ from tests.waiting.driving import SENSOR_MODES, Mode, TaskInstance, run_to_end, 
 
 from .conftest import MakeRun
 from .running import connect, delete_workflows, path, put
-from .servers import Generation, LiveServer
+from .servers import Generation, LiveServer, wait_until
 
 # From 65 s on the service keeps a run in its database while it sleeps.
 ASLEEP_SECONDS = 65
+# A run that has ended before the wait for it began shows nothing of the wait: the next one takes longer.
+RUN_SECONDS = (3, 12, 48)
+ENOUGH_ROUNDS = 2
 
 
 @pytest.fixture(scope="module")
@@ -33,20 +37,40 @@ def client(live_server: LiveServer) -> Iterator[ServiceClient]:
         delete_workflows(client)
 
 
+@pytest.fixture(scope="module")
+def fall_asleep(client: ServiceClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], TaskRun]]:
+    """``fall_asleep()`` makes a task run whose first attempt has started a run that sleeps."""
+    made: list[TaskRun] = []
+
+    def make() -> TaskRun:
+        # The older generation lists no run that sleeps: it has to be known by its id, which only a node can tell there.
+        names_itself = respond(respondWith="json", responseBody=WITH_ID)
+        workflow_id = put(client, webhook(path(), mode="responseNode"), names_itself, wait(ASLEEP_SECONDS), DONE)
+        run = TaskRun(
+            ServiceRunWorkflowOperator,
+            {"workflow_id": workflow_id, "poll_interval": 1.0, "timeout": 600, "deferrable": True},
+            StateStore(tmp_path_factory.mktemp("asleep") / "state.json"),
+        )
+        made.append(run)
+        run.attempt(1, wait_for_completion=False)
+        wait_until(lambda: sleeps(client, run), seconds=ASLEEP_SECONDS, what="the run to fall asleep")
+        return run
+
+    yield make
+    for run in made:
+        run.close()
+
+
 @pytest.fixture(scope="module", autouse=True)
-def asleep(client: ServiceClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskRun]:
-    """A task run whose first attempt has started a run that sleeps."""
-    # The older generation lists no run that sleeps: it has to be known by its id, which only a node can tell there.
-    names_itself = respond(respondWith="json", responseBody=WITH_ID)
-    workflow_id = put(client, webhook(path(), mode="responseNode"), names_itself, wait(ASLEEP_SECONDS), DONE)
-    run = TaskRun(
-        ServiceRunWorkflowOperator,
-        {"workflow_id": workflow_id, "poll_interval": 1.0, "timeout": 120, "deferrable": True},
-        StateStore(tmp_path_factory.mktemp("asleep") / "state.json"),
-    )
-    run.attempt(1, wait_for_completion=False)
-    yield run
-    run.close()
+def asleep(fall_asleep: Callable[[], TaskRun]) -> TaskRun:
+    """A task run whose run sleeps while the other tests run."""
+    return fall_asleep()
+
+
+def sleeps(client: ServiceClient, run: TaskRun) -> bool:
+    """Whether the run of a task run sleeps, and says until when."""
+    execution = client.executions.get(run.pushed["execution_id"])
+    return execution.status == "waiting" and execution.wait_till is not None
 
 
 def start(client: ServiceClient, task_run: MakeRun, *nodes: dict[str, object], times: int = 1) -> list[str]:
@@ -61,12 +85,16 @@ def start(client: ServiceClient, task_run: MakeRun, *nodes: dict[str, object], t
 def test_the_sensor_in_every_mode(
     client: ServiceClient, task_run: MakeRun, mode: Mode, live_server: LiveServer
 ) -> None:
-    [good], [bad] = start(client, task_run, wait(3), DONE), start(client, task_run, wait(3), FAIL)
-    ti = TaskInstance()
-    ending = run_to_end(lambda: mode.task(good, interval=0.5), ti)
-    assert (ending.kind, ending.value["execution_id"], ending.value["status"]) == ("returned", good, "success")
+    for seconds in RUN_SECONDS:
+        [good] = start(client, task_run, wait(seconds), DONE)
+        ti = TaskInstance()
+        ending = run_to_end(partial(mode.task, good, interval=0.5), ti)
+        assert (ending.kind, ending.value["execution_id"], ending.value["status"]) == ("returned", good, "success")
+        if ti.pauses or mode.pause is None:
+            break
     assert set(ti.pauses) == ({mode.pause} if mode.pause else set())
 
+    [bad] = start(client, task_run, wait(1), FAIL)
     ending = run_to_end(lambda: mode.task(bad, interval=0.5))
     url = f"{live_server.base_url}/workflow/{client.executions.get(bad).workflow_id}/executions/{bad}"
     message = f"execution {bad} ended with status 'error' at node 'Fail': It failed - {url}"
@@ -76,29 +104,35 @@ def test_the_sensor_in_every_mode(
 def test_many_waits_read_lists(
     client: ServiceClient, task_run: MakeRun, live_generation: Generation, caplog: pytest.LogCaptureFixture
 ) -> None:
-    good = start(client, task_run, wait(4), DONE, times=7)
-    bad = start(client, task_run, wait(4), FAIL, times=4)
     caplog.set_level(logging.DEBUG, "urllib3.connectionpool")
-    caplog.clear()
+    for seconds in RUN_SECONDS:
+        good = start(client, task_run, wait(seconds), DONE, times=7)
+        bad = start(client, task_run, wait(seconds), FAIL, times=4)
+        caplog.clear()
 
-    async def wait_for_all() -> list[dict[str, str]]:
-        return await asyncio.gather(*waits_for([*good, *bad], poll_interval=0.5, fault_tolerance=30.0))
+        events = asyncio.run(all_ended([*good, *bad]))
 
-    events = asyncio.run(asyncio.wait_for(wait_for_all(), 30))
-
-    assert [(event["execution_id"], event["verdict"]) for event in events] == [
-        *((one, "succeeded") for one in good),
-        *((one, "failed") for one in bad),
-    ]
-    assert all("at node 'Fail': It failed" in event["message"] for event in events[len(good) :])
-    lists = [one for one in caplog.messages if "status=running" in one]
-    reads = [one for one in caplog.messages if re.search(r"GET \S+/executions/[0-9]+ ", one)]
-    if live_generation.name == "1":
+        assert [(event["execution_id"], event["verdict"]) for event in events] == [
+            *((one, "succeeded") for one in good),
+            *((one, "failed") for one in bad),
+        ]
+        assert all("at node 'Fail': It failed" in event["message"] for event in events[len(good) :])
+        lists = [one for one in caplog.messages if "status=running" in one]
+        reads = [one for one in caplog.messages if re.search(r"GET \S+/executions/[0-9]+ ", one)]
+        if max(len(lists), len(reads) / len(events)) > ENOUGH_ROUNDS:
+            break
+    if live_generation.major == 1:
         # It refuses to list what waits in the queue, so that each is read by id.
         assert len(reads) > 2 * len(events)
     else:
         assert len(lists) > 1
         assert len(reads) < 2 * len(events), reads
+
+
+async def all_ended(execution_ids: list[str]) -> list[dict[str, str]]:
+    """Wait for executions together; their events."""
+    waits = asyncio.gather(*waits_for(execution_ids, poll_interval=0.5, fault_tolerance=30.0))
+    return await asyncio.wait_for(waits, 300)
 
 
 @pytest.fixture
@@ -130,12 +164,11 @@ def test_a_webhook_that_asks_for_a_key(
     assert len(list(client.executions.list(workflow_id=guarded))) == 1
 
 
-def test_a_run_that_sleeps(client: ServiceClient, asleep: TaskRun) -> None:
-    execution_id = asleep.pushed["execution_id"]
-    sleeping = client.executions.get(execution_id)
-    assert (sleeping.status, sleeping.wait_till is not None) == ("waiting", True)
+def test_a_run_that_sleeps(client: ServiceClient, asleep: TaskRun, fall_asleep: Callable[[], TaskRun]) -> None:
+    # On a busy machine the other tests take longer than it sleeps.
+    run = asleep if sleeps(client, asleep) else fall_asleep()
 
     # A later attempt goes on with it, deferred.
-    done = asleep.whole_attempt(2)
+    done = run.whole_attempt(2)
 
-    assert (done["execution_id"], done["status"]) == (execution_id, "success")
+    assert (done["execution_id"], done["status"]) == (run.pushed["execution_id"], "success")

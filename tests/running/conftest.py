@@ -25,6 +25,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(starting, "SETTLING_SECONDS", 0.12)
     monkeypatch.setattr(starting, "VISIBLE_WITHIN_SECONDS", 0.3)
+    monkeypatch.setattr(starting, "UNKEPT_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def task_run(simulator: ServiceSimulator) -> Iterator[MakeRun]:
     made: list[TaskRun] = []
 
     def make(operator: type[Any] = ServiceRunWorkflowOperator, **options: Any) -> TaskRun:
-        of_run = {name: options.pop(name) for name in ("store", "map_index", "began") if name in options}
+        of_run = {name: options.pop(name) for name in ("store", "map_index", "began", "of_dag_run") if name in options}
         made.append(TaskRun(operator, {"poll_interval": 0.05, "timeout": 20.0, **options}, **of_run))
         return made[-1]
 

@@ -22,7 +22,7 @@ def connections() -> dict[str, str]:
 
 def soon(condition: Callable[[], bool]) -> None:
     """Return once a condition holds."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, "the process did not come so far"
         time.sleep(0.001)

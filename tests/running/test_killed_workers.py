@@ -122,7 +122,8 @@ class Victim:
         call = next((one for one in requests if "/webhook/" in one.path or one.path.endswith("/retry")), None)
         if call is None:
             return Phase.BEFORE if requests else Phase.SILENT
-        watched = [one for one in self.started() if looks_at(self.simulator, str(one.id))]
+        before = requests.index(call)
+        watched = [one for one in self.started() if looks_at(self.simulator, str(one.id), after=before)]
         if watched or not self._worker.is_alive():
             goes_on = self._worker.is_alive() and watched[-1].in_progress
             return Phase.WAITING if goes_on else Phase.ENDED

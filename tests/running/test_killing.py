@@ -19,8 +19,11 @@ from .conftest import MakeRun, connect
 from .task_run import TaskRun
 from .workflows import DONE, calls, held, put, set_live, statuses, wait, webhook
 
+#: Seconds between two looks of a wait that a kill must wake.
+UNENDING = 3600.0
 
-def eventually(holds: Callable[[], Any], seconds: float = 5.0) -> Any:
+
+def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not (value := holds()):
@@ -30,20 +33,17 @@ def eventually(holds: Callable[[], Any], seconds: float = 5.0) -> Any:
 
 
 @pytest.fixture
-def killed() -> Iterator[Callable[..., float]]:
+def killed() -> Iterator[Callable[..., None]]:
     """``killed(run, when)`` executes the first attempt, and ends it as Airflow does as soon as ``when`` holds.
 
-    As in Airflow, the handler of the signal runs in the thread of the task, and then lets it go on. Answers the
-    seconds from the signal to the end of the task.
+    As in Airflow, the handler of the signal runs in the thread of the task, and then lets it go on.
     """
     handlers = []
 
-    def execute(run: TaskRun, when: Callable[[], Any]) -> float:
+    def execute(run: TaskRun, when: Callable[[], Any]) -> None:
         context = run.prepare(1)
-        times = []
 
         def handle(number: int, frame: Any) -> None:
-            times.append(time.monotonic())
             run.task.on_kill()
 
         def watch() -> None:
@@ -56,28 +56,27 @@ def killed() -> Iterator[Callable[..., float]]:
         with pytest.raises(InterruptedError, match="the task was killed"):
             run.task.execute(context)
         watcher.join()
-        return time.monotonic() - times[0]
 
     yield execute
     for handler in handlers[:1]:
         signal.signal(signal.SIGUSR1, handler)
 
 
-Killed = Callable[[TaskRun, Callable[[], Any]], float]
+Killed = Callable[[TaskRun, Callable[[], Any]], None]
 
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
 def test_while_it_waits(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator, mode: str) -> None:
     workflow_id = put(simulator, webhook(mode=mode), wait(30), DONE)
-    run = task_run(workflow_id=workflow_id, poll_interval=20)
-    assert killed(run, lambda: "execution_id" in run.pushed) < 2
+    run = task_run(workflow_id=workflow_id, poll_interval=UNENDING)
+    killed(run, lambda: "execution_id" in run.pushed)
     assert statuses(simulator, workflow_id) == ["canceled"]
 
 
 def test_not_when_that_was_not_asked_for(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
-    run = task_run(workflow_id=workflow_id, poll_interval=20, cancel_on_kill=False)
-    assert killed(run, lambda: "execution_id" in run.pushed) < 2
+    run = task_run(workflow_id=workflow_id, poll_interval=UNENDING, cancel_on_kill=False)
+    killed(run, lambda: "execution_id" in run.pushed)
     assert statuses(simulator, workflow_id) == ["running"]
 
 
@@ -89,7 +88,7 @@ def test_while_the_call_is_on_its_way(
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     simulator.inject("latency", seconds=seconds, path="^/webhook/", after_processing=after)
-    assert killed(task_run(workflow_id=workflow_id, deferrable=deferrable), lambda: calls(simulator)) < 4.5
+    killed(task_run(workflow_id=workflow_id, deferrable=deferrable), lambda: calls(simulator))
     assert statuses(simulator, workflow_id) == ["canceled"]
 
 
@@ -151,8 +150,10 @@ def test_a_service_that_is_slow_does_not_hold_up_the_end(
 ) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
     simulator.inject("latency", seconds=2, path="/executions$", times=None)
-    assert killed(task_run(workflow_id=workflow_id), lambda: calls(simulator)) < 5
-    assert "can not be looked for, it may run" in caplog.text
+    killed(task_run(workflow_id=workflow_id), lambda: calls(simulator))
+    # Airflow ends a process 5 s after it was asked to: there is no time for more than two slow answers.
+    assert sum(one.path.endswith("/executions") for one in simulator.requests) <= 2
+    assert "cannot be looked for, it may run" in caplog.text
 
 
 def test_nothing_was_begun(task_run: MakeRun, simulator: ServiceSimulator) -> None:

@@ -34,7 +34,9 @@ def test_a_hundred_deferred_runs(task_run: MakeRun, simulator: ServiceSimulator,
         run.close()
     asked = Counter(re.sub(r"\d+|\w{16}", "*", request.path.removeprefix("/api/v1")) for request in simulator.requests)
     assert asked["/webhook/w"] == RUNS
-    assert asked.total() <= RUNS * (6 if not answers else 4)
+    # The workflow, the call, the execution with its data and without; a list or two where the call does not name it, or
+    # where the machine is so busy that the answer is late.
+    assert asked.total() <= RUNS * (6 if not answers else 5)
     simulator.clear_requests()
 
     async def triggerer() -> list[Any]:

@@ -29,8 +29,10 @@ FORKS.set_forkserver_preload(
         "airflow_provider_service.client.resources.workflows",
         "airflow_provider_service.client.retries",
         "airflow_provider_service.client.transport",
+        "airflow_provider_service.client.upsert",
         "airflow_provider_service.hooks.service",
         "airflow_provider_service.operators.executions",
+        "airflow_provider_service.operators.rows",
         "airflow_provider_service.operators.run_workflow",
         "airflow_provider_service.triggers.polling",
     ]
@@ -46,21 +48,22 @@ def attempt(
 
     :param constants: of the module that starts things.
     """
-    _set_up(environment)
-    for name, seconds in constants.items():
-        setattr(starting, name, seconds)
+    set_up(environment, constants)
     run.attempt(number)
 
 
 def wait_for_event(environment: dict[str, str], trigger: Stored, events: Path) -> None:
     """Run a trigger as a triggerer does, and write down its event."""
-    _set_up(environment)
+    set_up(environment)
     event: Any = asyncio.run(first_event(from_stored(*trigger)))
     with events.open("a") as file:
         file.write(json.dumps(event) + "\n")
 
 
-def _set_up(environment: dict[str, str]) -> None:
+def set_up(environment: dict[str, str], constants: Mapping[str, float] = MappingProxyType({})) -> None:
+    """Make a forked process a worker: its connections, the times of its searches, and nothing printed."""
+    for name, seconds in constants.items():
+        setattr(starting, name, seconds)
     os.environ.update(environment)
     logging.disable()
     nowhere = os.open(os.devnull, os.O_WRONLY)

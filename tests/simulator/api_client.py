@@ -44,7 +44,7 @@ class Api:
         return self.raw(method, f"/webhook/{path}", json=json, **options)
 
 
-def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait in real time until ``condition()``, or fail."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -25,7 +25,7 @@ def test_a_key_that_may_do_everything(api: Api) -> None:
     assert {"tags", "workflow", "executions", "datatable", "credential", "folders"} <= set(data["resources"])
     assert set(data["resources"]["tags"]["operations"]) == {"list", "create", "read", "update", "delete"}
     endpoints = {(e["method"], e["path"]) for e in data["resources"]["tags"]["endpoints"]}
-    assert ("PUT", "/api/v1/tags/{id}") in endpoints
+    assert ("PUT", "/api/v1/tags/{tagId}") in endpoints
 
 
 def test_scopes_decide_what_is_shown(api: Api, connect: Callable[..., Api]) -> None:

@@ -126,9 +126,9 @@ def test_only_selected_fields_are_shown(api: Api, folders: str) -> None:
             "request/query/sortBy must be equal to one of the allowed values: "
             "name:asc, name:desc, createdAt:asc, createdAt:desc, updatedAt:asc, updatedAt:desc",
         ),
-        ("foo=1", "Unknown query parameter 'foo'"),
-        ("filter=zz", "Invalid filter format"),
-        ("filter=%7B%22foo%22%3A1%7D", "Invalid filter fields"),
+        ("foo=1", "request/query Unrecognized key(s) in object: 'foo'"),
+        ("filter=zz", "request/query/filter Invalid filter format"),
+        ("filter=%7B%22foo%22%3A1%7D", "request/query/filter Invalid filter fields"),
     ],
 )
 def test_lists_that_are_refused(api: Api, folders: str, query: str, message: str) -> None:

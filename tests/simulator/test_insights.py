@@ -76,16 +76,12 @@ def test_dates_narrow_the_span(api: Api) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("startDate=2026-11-19", 'request/query/startDate must match format "date-time"'),
-        (
-            "startDate=2026-11-19T00:00:00Z",
-            "Parameter 'startDate' must be url encoded. Its value may not contain reserved characters.",
-        ),
+        ("startDate=2026-11-19", "request/query/startDate Invalid datetime"),
+        ("startDate=2026-11-19T00:00:00", "request/query/startDate Invalid datetime"),
         (
             "startDate=2026-01-02T00%3A00%3A00Z&endDate=2026-01-01T00%3A00%3A00Z",
             "endDate must be the same as or after startDate",
         ),
-        ("foo=1", "Unknown query parameter 'foo'"),
     ],
 )
 def test_queries_that_are_refused(api: Api, query: str, message: str) -> None:

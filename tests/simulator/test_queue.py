@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -40,9 +39,8 @@ def test_held_call_answers_once_its_run_starts(build: Any) -> None:
     api = build(concurrency_limit=1)
     api.simulator.create_webhook_workflow(path="x", behaviour="long", seconds=0.3, respond_with_id=True)
     api.hook("x", {})
-    began = time.monotonic()
     assert api.hook("x", {}).json() == {"executionId": "2"}
-    assert time.monotonic() - began >= 0.2
+    assert statuses(api, 1) == ["success"]
 
 
 @pytest.mark.parametrize("removal", ["stop", "delete"])
@@ -62,7 +60,7 @@ def test_caller_of_a_removed_queued_run_gets_no_answer(build: Any, removal: str)
     until(lambda: api.get("/executions/2").status_code == 200)
     answer = api.post("/executions/2/stop") if removal == "stop" else api.delete("/executions/2")
     assert answer.status_code == 200
-    caller.join(5)
+    caller.join(60)
     assert outcomes == ["no answer"]
     assert api.get("/executions/2").status_code == (200 if removal == "stop" else 404)
 

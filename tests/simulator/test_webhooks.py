@@ -79,7 +79,7 @@ def test_header_auth_of_the_node(api: Api) -> None:
     for headers in ({}, {"X-Token": "wrong"}):
         answer = api.hook("x", {}, headers=headers)
         assert (answer.status_code, answer.text) == (403, "Authorization data is wrong!")
-        assert answer.headers["content-type"].startswith("text/plain")
+        assert "content-type" not in answer.headers
     assert len(api.simulator.state.executions) == 0
     assert api.hook("x", {}, headers={"x-token": "secret"}).status_code == 200
 
@@ -192,7 +192,7 @@ def test_stopped_run_is_500(api: Api) -> None:
     caller.start()
     until(lambda: api.get("/executions/1").status_code == 200)
     assert api.post("/executions/1/stop").status_code == 200
-    caller.join(5)
+    caller.join(60)
     message = "There was a problem executing the workflow"
     assert (answers[0].status_code, answers[0].json()) == (500, {"code": 0, "message": message})
 

@@ -35,12 +35,15 @@ class Pages:
     """The answers of a list endpoint that has two pages of one item each."""
 
     def __init__(self, item: Mapping[str, Any], *, counted: bool = False) -> None:
-        self.item, self.counted = dict(item), counted
+        name = "id" if "id" in item else "versionId"
+        other = item[name] + ("2" if isinstance(item[name], str) else 1)
+        self.items, self.counted = [dict(item), {**item, name: other}], counted
 
     def answers(self) -> list[dict[str, Any]]:
+        first, second = self.items
         if self.counted:
-            return [{"count": 2, "data": [self.item]}] * 2
-        return [samples.page(self.item, cursor="next=="), samples.page(self.item)]
+            return [{"count": 2, "data": [first]}, {"count": 2, "data": [second]}]
+        return [samples.page(first, cursor="next=="), samples.page(second)]
 
 
 def not_found(message: str = "Not Found") -> Refusal:

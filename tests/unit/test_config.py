@@ -36,6 +36,9 @@ def parse(**values: Any) -> ServiceConfig:
         ("http://[::1]:5678", "http://[::1]:5678/api/v1"),
         ("http://[2001:db8::1]/x", "http://[2001:db8::1]/x/api/v1"),
         ("https://host/api/version1", "https://host/api/version1/api/v1"),
+        ("https://host:443/x", "https://host/x/api/v1"),
+        ("http://host:80", "http://host/api/v1"),
+        ("http://host:443", "http://host:443/api/v1"),
     ],
 )
 def test_an_address_leads_to_the_api_root(address: str, root: str) -> None:
@@ -48,20 +51,41 @@ def test_the_version_can_be_given_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("webhook_url", "base"),
+    ("webhook_base_url", "base"),
     [
         (None, "https://host/p"),
         ("", "https://host/p"),
         ("https://hooks.example/x/", "https://hooks.example/x"),
     ],
 )
-def test_webhooks_can_have_an_address_of_their_own(webhook_url: str | None, base: str) -> None:
-    assert parse(base_url="https://host/p", webhook_url=webhook_url).webhook_base == base
-    direct = ServiceConfig(base_url="https://host/p", api_key=SecretStr(KEY), webhook_url=webhook_url or None)
-    assert direct.webhook_base == base
+def test_webhooks_can_have_an_address_of_their_own(webhook_base_url: str | None, base: str) -> None:
+    assert parse(base_url="https://host/p", webhook_base_url=webhook_base_url).webhook_root == base
+    direct = ServiceConfig(base_url="https://host/p", api_key=SecretStr(KEY), webhook_base_url=webhook_base_url or None)
+    assert direct.webhook_root == base
 
 
-@pytest.mark.parametrize("field", ["base_url", "webhook_url"])
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        ("https://hooks.example/webhook", "https://hooks.example"),
+        ("https://hooks.example/webhook/", "https://hooks.example"),
+        ("https://hooks.example/x/webhook", "https://hooks.example/x"),
+        ("https://hooks.example/webhook/webhook", "https://hooks.example/webhook"),
+        ("https://webhook", "https://webhook"),
+        ("https://webhook/webhooks", "https://webhook/webhooks"),
+    ],
+)
+def test_the_address_of_webhooks_may_end_where_webhooks_begin(given: str, base: str) -> None:
+    assert parse(webhook_base_url=given).webhook_root == base
+
+
+@pytest.mark.parametrize("path", ["/webhook/nightly", "/x/webhook/a/b", "/webhook-test"])
+def test_the_address_of_one_webhook_is_refused(path: str) -> None:
+    with pytest.raises(ServiceConfigError, match="'webhook_base_url': must be the address before /webhook/, not that"):
+        parse(webhook_base_url=f"https://hooks.example{path}")
+
+
+@pytest.mark.parametrize("field", ["base_url", "webhook_base_url"])
 @pytest.mark.parametrize(
     ("address", "problem"),
     [
@@ -97,10 +121,15 @@ def test_an_address_that_can_not_be_used_is_said_to_be_so(field: str, address: A
         ("api_key", f"{SECRET} "),
         ("api_key", f"{SECRET}é"),
         ("api_key", 5),
-        ("api_key_header", f"{SECRET}: x"),
-        ("api_key_header", f"{SECRET}\r\nHost"),
+        ("key_header", f"{SECRET}: x"),
+        ("key_header", f"{SECRET}\r\nHost"),
         ("api_version", 0),
         ("api_version", SECRET),
+        ("api_version", 100),
+        ("timeout", 1e300),
+        ("timeout", 86_401),
+        ("connect_timeout", "1e300"),
+        ("retry_deadline", 10**400),
         ("timeout", 0),
         ("timeout", SECRET),
         ("timeout", "inf"),
@@ -117,8 +146,22 @@ def test_an_address_that_can_not_be_used_is_said_to_be_so(field: str, address: A
         ("proxies", SECRET),
         ("proxies", f'{{"https": ["{SECRET}"]}}'),
         ("proxies", f'{{"https": "{SECRET}'),
+        ("proxies", '{"a": ' * 5000),
+        ("proxies", {"https": f"http://:{SECRET}@"}),
+        ("proxies", {"https": f"http://user:{SECRET}@proxy:{SECRET}"}),
+        ("proxies", {"https": f"http://user:{SECRET}#1@proxy"}),
+        ("proxies", {"https": f"http://[{SECRET}"}),
+        ("proxies", {"https": f"ftp://{SECRET}"}),
+        ("proxies", {"https": "http://proxy\ud800"}),
+        ("proxies", {"htps": f"http://{SECRET}"}),
+        ("verify", f"/{SECRET}\0"),
+        ("cert", [f"/{SECRET}\ud800", "k"]),
         ("page_size", 0),
         ("page_size", 251),
+        ("max_answer_mib", 4097),
+        ("max_answer_mib", 10**400),
+        ("max_payload_mib", 1025),
+        ("max_payload_mib", 10**400),
         ("page_size", SECRET),
     ],
 )
@@ -130,6 +173,57 @@ def test_a_bad_value_is_named_by_its_field_and_never_shown(field: str, value: An
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("api_key", "***"),
+        ("key_header", " *** "),
+        ("webhook_base_url", "***"),
+        ("timeout", "***"),
+        ("verify", "***"),
+        ("cert", ["***", "k.pem"]),
+        ("proxies", "***"),
+        ("proxies", {"https": "***"}),
+        ("proxies", '{"https": "***"}'),
+    ],
+)
+def test_a_mask_that_was_saved_in_place_of_a_value_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(
+        ServiceConfigError, match=rf"^connection 'x': field '{field}': is \*\*\*, the mask that"
+    ) as caught:
+        parse(**{field: value})
+
+    assert "Enter the value itself" in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["http://user:***@proxy:3128", "user:***@proxy:3128", "http://***@proxy:3128"])
+def test_a_mask_inside_the_address_of_a_proxy_is_refused(address: str) -> None:
+    with pytest.raises(ServiceConfigError, match=r"^connection 'x': field 'proxies': holds \*\*\*, the mask that"):
+        parse(proxies={"https": address})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [
+        ("api_key_header", "key_header", "X-N8N-API-KEY"),
+        ("api_key_header", "key_header", "***"),
+        ("webhook_url", "webhook_base_url", "https://hooks.example"),
+    ],
+)
+def test_a_name_that_airflow_would_mask_is_refused_with_the_new_one(old: str, new: str, value: str) -> None:
+    with pytest.raises(ServiceConfigError, match=f"field '{old}' is now '{new}', since Airflow hides values"):
+        parse(**{old: value})
+
+
+def test_what_a_form_makes_of_numbers_flags_and_empty_fields_is_read() -> None:
+    config = parse(timeout=" 60 ", connect_timeout="2.5", retry_deadline="0", page_size="100", api_version="1")
+
+    assert (config.timeout, config.connect_timeout, config.retry_deadline) == (60.0, 2.5, 0.0)
+    assert (config.page_size, config.api_version) == (100, 1)
+    assert parse(verify="False ").verify is False
+    assert parse(webhook_base_url=" ", cert=None, proxies="", key_header="  ", timeout=None) == parse()
+
+
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ServiceConfigError) as caught:
         ServiceConfig.parse("extras", {"timeout": -1, "tiemout": 5, "api_key": ""})
@@ -138,14 +232,14 @@ def test_all_problems_are_told_at_once() -> None:
     assert "field 'base_url' is missing" in text
     assert "field 'api_key' is missing" in text
     assert "field 'timeout': Input should be greater than 0" in text
-    assert "unknown field 'tiemout'; known are api_key_header, api_version, cert, connect_timeout" in text
+    assert "unknown field 'tiemout'; known are api_version, cert, connect_timeout, key_header" in text
 
 
 def test_absent_values_leave_the_defaults() -> None:
     config = parse(timeout=None, page_size="", verify=None)
 
     assert (config.timeout, config.connect_timeout, config.retry_deadline) == (30.0, 5.0, 60.0)
-    assert (config.page_size, config.verify, config.api_key_header) == (250, True, "X-SERVICE-API-KEY")
+    assert (config.page_size, config.verify, config.key_header) == (250, True, "X-SERVICE-API-KEY")
 
 
 @pytest.mark.parametrize(
@@ -166,13 +260,29 @@ def test_a_client_certificate_is_a_path_or_two(given: Any, kept: Any) -> None:
 
 @pytest.mark.parametrize("given", ['{"https": "http://proxy:3128"}', {"https": "http://proxy:3128"}])
 def test_proxies_are_an_object_or_its_json(given: Any) -> None:
-    assert parse(proxies=given).proxies == {"https": "http://proxy:3128"}
+    assert parse(proxies=given).proxy_addresses == {"https": "http://proxy:3128"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("proxy:3128", "http://proxy:3128"),
+        (" https://user:p%40ss@proxy:3128 ", "https://user:p%40ss@proxy:3128"),
+        ("http://[::1]:3128", "http://[::1]:3128"),
+        ("socks5h://proxy", "socks5h://proxy"),
+        ("", ""),
+    ],
+)
+def test_a_proxy_is_an_address(given: str, kept: str) -> None:
+    assert parse(proxies={"all": given, "https://host": given}).proxy_addresses == {"all": kept, "https://host": kept}
 
 
 def test_secrets_are_not_shown() -> None:
     config = parse(api_key=SECRET, proxies={"https": f"http://user:{SECRET}@proxy"})
 
-    assert SECRET not in repr(config) + str(config)
+    assert SECRET not in repr(config) + str(config) + repr(config.model_dump()) + config.model_dump_json()
+    assert SECRET not in repr(vars(config))
+    assert config.proxy_addresses == {"https": f"http://user:{SECRET}@proxy"}
     assert config.api_key.get_secret_value() == SECRET
 
 

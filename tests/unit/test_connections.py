@@ -6,13 +6,15 @@ import gzip
 import json
 import re
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import requests
 
-from airflow_provider_service.client import ServiceClient, errors, transport
+from airflow_provider_service.client import ServiceClient, connections, errors
 from airflow_provider_service.client.transport import Transport
 
 from .clients import KEY, Client, make_config
@@ -63,12 +65,9 @@ def test_a_lost_answer_of_a_creation_is_not_asked_for_again(step: Any) -> None:
 
 
 def test_no_answer_in_time_is_a_timeout() -> None:
-    with TinyServer(1.0) as tiny:
-        begin = time.monotonic()
-        with pytest.raises(errors.ServiceTimeoutError, match="POST /tags: no answer within the timeout"):
-            client_of(tiny, timeout=0.1).tags.create("x")
-
-        assert time.monotonic() - begin < 0.9
+    slow = pytest.raises(errors.ServiceTimeoutError, match="POST /tags: no answer within the timeout")
+    with TinyServer(1.0) as tiny, slow:
+        client_of(tiny, timeout=0.1).tags.create("x")
 
 
 def closed_port() -> int:
@@ -149,22 +148,57 @@ def test_a_write_follows_no_redirect_even_within_its_origin() -> None:
     assert len(tiny.received) == 1
 
 
-def test_connections_are_kept_and_an_old_one_is_not_used_for_what_may_not_be_repeated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(transport, "REUSE_CONNECTION_SECONDS", 0.1)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that are added to the clock of connections; deadlines are as far away as ever."""
+    offset = [0.0]
+    monkeypatch.setattr(connections, "_now", lambda: time.monotonic() + offset[0])
+    return offset
+
+
+def test_connections_are_kept_for_as_long_as_the_server_certainly_keeps_them(clock: list[float]) -> None:
     with TinyServer(answer(TAG)) as tiny:
         client = client_of(tiny)
         client.tags.get("t")
         client.tags.create("x")
-        time.sleep(0.2)
+        clock[0] += connections.REUSE_CONNECTION_SECONDS
         client.tags.get("t")
-        time.sleep(0.2)
+        clock[0] += connections.REUSE_CONNECTION_SECONDS
         client.tags.create("x")
         client.transport.close()
         client.tags.get("t")
 
-    assert [received.connection for received in tiny.received] == [1, 1, 1, 2, 3]
+    assert [received.connection for received in tiny.received] == [1, 1, 2, 3, 4]
+
+
+def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(clock: list[float]) -> None:
+    clock[0] += 2 * connections.MAX_SECONDS
+    with TinyServer(answer(TAG)) as tiny, requests.Session() as session:
+        session.mount("http://", connections.TimedAdapter())
+
+        assert session.get(tiny.address, timeout=30).content == TAG
+
+
+def test_each_connection_has_an_idle_time_of_its_own(clock: list[float]) -> None:
+    together = threading.Barrier(2, timeout=30)
+
+    def at_once(*_: Any) -> bytes:
+        together.wait()
+        return answer(TAG)
+
+    with TinyServer(at_once, at_once, answer(TAG), at_once, at_once) as tiny, ThreadPoolExecutor(2) as pool:
+        client = client_of(tiny)
+        [*pool.map(client.tags.get, "ab")]
+        clock[0] += connections.REUSE_CONNECTION_SECONDS - 1
+        client.tags.get("c")
+        clock[0] += 2
+        [*pool.map(client.tags.create, "de")]
+        client.transport.close()
+
+    used = [received.connection for received in tiny.received]
+    assert set(used[:2]) == {1, 2}
+    # The one that was used in between still serves, the other one is idle for too long.
+    assert set(used[3:]) == {used[2], 3}
 
 
 def test_several_threads_share_a_client() -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import requests_mock
+from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError
+from airflow_provider_service.hooks.connection import config_of
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
+from tests import airflow_features
 
 KEY = "a-very-secret-key"
 Connect = Callable[..., ServiceHook]
@@ -83,14 +87,22 @@ def test_uris(connect: Connect, uri: str, api_root: str) -> None:
         ({"host": "https://s.example.com:99999999"}, "'base_url': is not a valid address"),
         ({"host": "https://s.example.com:99999999", "port": 1}, "host is not an address"),
         (
-            {"host": "https://s.example.com", "extra": {"api_key_heder": "x"}},
-            "unknown field 'api_key_heder'; known are",
+            {"host": "https://s.example.com", "extra": {"key_heder": "x"}},
+            "unknown field 'key_heder'; known are",
         ),
         ({"host": "https://s.example.com", "extra": {"base_url": "x"}}, "base_url belong in host and password"),
         ({"host": "https://s.example.com", "extra": {"page_size": 251}}, "'page_size'"),
         ({"host": "https://s.example.com", "extra": {"timeout": "soon"}}, "'timeout'"),
-        ({"host": "https://s.example.com", "extra": "[1]"}, "extra must be a JSON object"),
-        ({"host": "https://s.example.com", "extra": "{"}, "extra must be a JSON object"),
+        *(
+            pytest.param(
+                {"host": "https://s.example.com", "extra": text},
+                "extra must be a JSON object",
+                marks=airflow_features.errors_of_extras,
+            )
+            for text in ("[1]", "{")
+        ),
+        ({"host": "https://s.example.com", "password": "***"}, "'api_key': is ***, the mask"),
+        ({"host": "https://s.example.com", "extra": {"api_key_header": "of-an-older-form"}}, "is now 'key_header'"),
         ({"host": "https://s.example.com", "password": "two\nlines"}, "was a line break copied"),
     ],
 )
@@ -103,6 +115,15 @@ def test_bad_connections_say_what_is_wrong(connect: Connect, fields: dict[str, A
     assert message in str(caught.value)
     assert KEY not in str(caught.value)
     assert hook.test_connection() == (False, str(caught.value))
+
+
+def test_an_extra_that_is_nested_too_deeply_is_refused() -> None:
+    connection = Connection(conn_id="deep", conn_type="service", host="https://s.example.com")
+    with suppress(RecursionError):  # Airflow 2 reads the text when it is set
+        connection.extra = '{"a":' * 5000
+
+    with pytest.raises(ServiceConfigError, match="connection 'deep': "):
+        config_of(connection)
 
 
 def test_the_key_is_in_no_repr(connect: Connect) -> None:
@@ -145,7 +166,7 @@ def test_connection_with_a_refused_key(connect: Connect) -> None:
 
     assert not works
     assert "the key was refused" in message
-    assert "api_key_header" in message
+    assert "key_header" in message
 
 
 def test_connection_with_a_bundle_that_is_not_there(connect: Connect) -> None:

@@ -32,7 +32,7 @@ JSON = {"Content-Type": "application/json; charset=utf-8"}
 def documented(call: Call) -> Any:
     """What of the answer a caller gets: the items of pages, the content of an envelope."""
     if isinstance(call.answer, Pages):
-        return [call.answer.item] * 2
+        return call.answer.items
     return call.answer["data"] if isinstance(call.answer, dict) and set(call.answer) == {"data"} else call.answer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -11,7 +11,7 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client.errors import ServiceUnexpectedResponseError
-from airflow_provider_service.client.paging import follow_cursor, follow_skip
+from airflow_provider_service.client.paging import MAX_EMPTY_PAGES, PagingError, follow_cursor, follow_skip
 
 from .clients import ROOT, Client
 
@@ -43,20 +43,95 @@ def numbers(items: Iterator[dict[str, Any]]) -> list[int]:
     return [item["n"] for item in items]
 
 
-@pytest.mark.parametrize("last", [{"nextCursor": None}, {}, {"nextCursor": ""}, {"nextCursor": "1"}], ids=str)
-def test_a_list_ends_on_a_null_absent_empty_or_repeated_cursor(last: dict[str, Any]) -> None:
+@pytest.mark.parametrize("last", [{"nextCursor": None}, {}, {"nextCursor": ""}], ids=str)
+def test_a_list_ends_on_a_null_absent_or_empty_cursor(last: dict[str, Any]) -> None:
     pages = Pages([0, 1], [2], last=last)
 
-    assert numbers(follow_cursor(pages, page_size=2, limit=None))[:3] == [0, 1, 2]
-    assert [asked["cursor"] for asked in pages.asked][:2] == [None, "1"]
-    assert len(pages.asked) == 2 if last != {"nextCursor": "1"} else 3
+    assert numbers(follow_cursor(pages, page_size=2, limit=None)) == [0, 1, 2]
+    assert [asked["cursor"] for asked in pages.asked] == [None, "1"]
 
 
-def test_a_cursor_that_leads_in_circles_is_left() -> None:
-    pages = Pages([0], [1], last={"nextCursor": "0"})
+class Endless:
+    """A cursor list that always has a further page, under a cursor of its own."""
 
-    # The first page is read again once, under the name of its cursor, and no further.
-    assert numbers(follow_cursor(pages, page_size=1, limit=None)) == [0, 1, 0]
+    def __init__(self, data: Callable[[int], list[Any]], cursor: Callable[[int], str] = str) -> None:
+        self.data, self.cursor, self.asked = data, cursor, 0
+
+    def __call__(self, _paging: dict[str, Any]) -> dict[str, Any]:
+        self.asked += 1
+        assert self.asked < 10 * MAX_EMPTY_PAGES, "no end of pages"
+        return {"data": self.data(self.asked), "nextCursor": self.cursor(self.asked)}
+
+
+STUCK: list[tuple[Endless, str, int]] = [
+    (Endless(lambda number: [{"n": number}], cursor=lambda _: "same"), "a cursor came again", 2),
+    (Endless(lambda number: [{"n": number}], cursor=lambda number: str(number % 3)), "a cursor came again", 4),
+    (Endless(lambda _: [{"id": "a"}, {"id": "b"}]), "a page came again", 2),
+    (Endless(lambda number: [{"id": number % 2, "n": number}]), "a page came again", 3),
+    (Endless(lambda _: [{"versionId": "a"}]), "a page came again", 2),
+    (Endless(lambda _: [[], 7, None]), "a page came again", 2),
+    (Endless(lambda _: []), "100 pages in a row were empty", 101),
+    (Endless(lambda number: [{"n": 0}] if number == 50 else []), "100 pages in a row were empty", 151),
+]
+
+
+@pytest.mark.parametrize(("stuck", "says", "asked"), STUCK, ids=lambda value: value if isinstance(value, str) else "")
+def test_pages_that_lead_nowhere_are_an_error(stuck: Endless, says: str, asked: int) -> None:
+    with pytest.raises(PagingError, match=says):
+        [*follow_cursor(stuck, page_size=2, limit=None)]
+
+    assert stuck.asked == asked
+
+
+def test_a_limit_that_is_reached_first_is_no_error() -> None:
+    stuck = Endless(lambda number: [{"n": number}], cursor=lambda _: "same")
+
+    assert numbers(follow_cursor(stuck, page_size=2, limit=2)) == [1, 2]
+
+
+def test_many_empty_pages_between_others_are_no_error() -> None:
+    pages = [[number] if number % 3 == 0 else [] for number in range(19)]
+
+    assert numbers(follow_cursor(Pages(*pages), page_size=1, limit=None)) == [0, 3, 6, 9, 12, 15, 18]
+
+
+def test_a_skip_list_that_ignores_what_it_is_to_skip_is_an_error() -> None:
+    asked = []
+
+    def fetch(paging: dict[str, Any]) -> dict[str, Any]:
+        asked.append(paging["skip"])
+        return {"data": [{"id": "a"}, {"id": "b"}], "count": 5}
+
+    with pytest.raises(PagingError, match="a page came again"):
+        [*follow_skip(fetch, page_size=2, limit=None)]
+    assert asked == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        ({"data": TAGS, "nextCursor": "same"}, "the list does not advance: a page came again"),
+        ({"data": [], "nextCursor": "same"}, "the list does not advance: a cursor came again"),
+    ],
+)
+def test_the_client_says_which_list_does_not_advance(
+    server: requests_mock.Mocker, page: dict[str, Any], says: str
+) -> None:
+    server.get(f"{ROOT}/tags", json=page)
+    client = Client()
+
+    with pytest.raises(ServiceUnexpectedResponseError, match=f"GET /tags: {says}"):
+        [*client.tags.list()]
+
+    assert (server.call_count, client.pauses) == (2, [])
+
+
+@pytest.mark.parametrize("count", ["3", None, 1.5, [3]], ids=str)
+def test_a_count_that_is_no_number_is_said_to_be_so(server: requests_mock.Mocker, count: Any) -> None:
+    server.get(f"{ROOT}/projects/p/folders", json={"data": [], "count": count})
+
+    with pytest.raises(ServiceUnexpectedResponseError, match="'count' is not a whole number"):
+        [*Client().folders.list("p")]
 
 
 @pytest.mark.parametrize(

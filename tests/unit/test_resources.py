@@ -128,9 +128,9 @@ def test_a_moment_without_time_zone_is_not_sent(
         (lambda client: client.tags.list(limit=-1), "limit must be a whole number from 0, not -1"),
         (lambda client: client.tags.list(limit=True), "limit must be a whole number from 0, not True"),
         (lambda client: client.folders.list("p", limit="5"), "limit must be a whole number from 0, not '5'"),
-        (lambda client: client.data_tables.list(filter={"id": float("nan")}), "can not be written as JSON"),
-        (lambda client: client.workflows.create("n", [], {}, {"x": object()}), "can not be written as JSON"),
-        (lambda client: client.tags.create("\ud800"), "can not be written as JSON"),
+        (lambda client: client.data_tables.list(filter={"id": float("nan")}), "cannot be written as JSON"),
+        (lambda client: client.workflows.create("n", [], {}, {"x": object()}), "cannot be written as JSON"),
+        (lambda client: client.tags.create("\ud800"), "cannot be written as JSON"),
         (lambda client: client.workflows.list(name="\ud800"), "not valid Unicode"),
     ],
 )

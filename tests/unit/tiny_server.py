@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socketserver
+import ssl
 import threading
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
-#: Bytes to send; None to close the connection without an answer; seconds to be silent before that.
-Step = bytes | float | None
+#: Bytes to send; a function that makes them of the request; None to close the connection without an answer; seconds to
+#: be silent before that; pieces to send one after the other, with pauses where a piece is a number of seconds.
+Step = bytes | float | None | Callable[["Received"], bytes] | Iterable[bytes | float]
 
 TLS_HANDSHAKE = b"\x16"
 
@@ -34,9 +38,10 @@ def answer(body: bytes = b"{}", *headers: str, status: str = "200 OK", length: i
 class TinyServer:
     """Answers requests with the steps in turn, then with the last one for ever."""
 
-    def __init__(self, *steps: Step) -> None:
+    def __init__(self, *steps: Step, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.received: list[Received] = []
         self._steps, self._connections, self._lock = list(steps), 0, threading.Lock()
+        self._stopping = threading.Event()
         owner = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -47,12 +52,17 @@ class TinyServer:
             daemon_threads = True
             allow_reuse_address = True
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+            def get_request(self) -> tuple[Any, Any]:
+                connection, client = super().get_request()
+                return (tls.wrap_socket(connection, server_side=True) if tls else connection), client
+
+        self._scheme = "https" if tls else "http"
+        self._server = Server(("127.0.0.1", port), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> TinyServer:
         self._thread.start()
@@ -61,6 +71,7 @@ class TinyServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._stopping.set()
         self._server.shutdown()
         self._thread.join(timeout=5)
         self._server.server_close()
@@ -73,13 +84,31 @@ class TinyServer:
             with self._lock:
                 self.received.append(received)
                 step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]
+            if callable(step):
+                step = step(received)
+            if isinstance(step, Iterable) and not isinstance(step, bytes):
+                _drip(handler, step)
+                return
             if not isinstance(step, bytes):
-                time.sleep(step or 0)
+                self._stopping.wait(step or 0)
                 return
             handler.wfile.write(step)
+            if b"Connection: close" in step:
+                return
             head, _, body = step.partition(b"\r\n\r\n")
             if f"Content-Length: {len(body)}".encode() not in head:
                 return
+
+
+def _drip(handler: socketserver.StreamRequestHandler, pieces: Iterable[bytes | float]) -> None:
+    try:
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                handler.wfile.write(piece)
+            else:
+                time.sleep(piece)
+    except OSError:  # the client has left
+        return
 
 
 def _read(handler: socketserver.StreamRequestHandler, connection: int) -> Received | None:

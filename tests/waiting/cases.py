@@ -107,7 +107,7 @@ UNAVAILABLE = (
 UNAUTHORIZED = (
     UNOBSERVABLE + "the key was refused (HTTP 401) - the service says: 'Unauthorized'. It may be "
     "mistyped, expired or deleted, or sent in the wrong header: see the connection's password and its extra "
-    "'api_key_header' (n8n expects X-N8N-API-KEY)"
+    "'key_header' (n8n expects X-N8N-API-KEY)"
 )
 
 LONG = {"fault_tolerance": LONG_TOLERANCE}

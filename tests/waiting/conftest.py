@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.airflow_features import AIRFLOW
 
+from .driving import TaskInstance
 from .polls import poller_threads
 
 
@@ -26,6 +28,15 @@ def workflow_id(simulator: ServiceSimulator) -> str:
     return str(workflow["id"])
 
 
+@pytest.fixture(autouse=True)
+def reschedules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Airflow 2.11 know when a task was first rescheduled: it asks its database, others ask the task instance."""
+    if AIRFLOW.startswith("2."):
+        monkeypatch.setattr(
+            "airflow.sensors.base._orig_start_date", lambda *_, **__: TaskInstance.latest.first_reschedule
+        )
+
+
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left_open() -> Iterator[None]:
     """An open socket that is found afterwards fails the last test as a ResourceWarning."""
@@ -37,7 +48,7 @@ def nothing_is_left_open() -> Iterator[None]:
 def no_thread_is_left() -> Iterator[None]:
     """After each test the pollers' threads have ended."""
     yield
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while poller_threads() and time.monotonic() < end:
         time.sleep(0.01)
     assert not poller_threads()

@@ -6,10 +6,10 @@ import asyncio
 from copy import deepcopy
 from typing import Any, cast
 
-from airflow.jobs.triggerer_job_runner import messages
+from airflow.jobs import triggerer_job_runner
 from airflow.triggers.base import BaseTrigger
 
-from .driving import Triggerer
+from .driving import Triggerer, payloads
 
 SYNC_SECONDS = 0.02
 
@@ -26,8 +26,12 @@ class Supervisor:
         confirmed, self._unconfirmed = self._unconfirmed if self.confirms else [], []
         if self.stores:
             self.stored += message.events or ()
-            self._unconfirmed = [one.persist_seq for one in message.events or () if one.persist_seq is not None]
-        return messages.TriggerStateSync(to_create=[], to_cancel=set(), events_persisted=confirmed or None)
+            numbers = [getattr(one, "persist_seq", None) for one in message.events or ()]  # none before Airflow 3.3
+            self._unconfirmed = [one for one in numbers if one is not None]
+        sync = triggerer_job_runner.messages.TriggerStateSync(to_create=[], to_cancel=set())
+        if confirmed:
+            sync.events_persisted = confirmed
+        return sync
 
 
 class PersistingTriggerer(Triggerer):
@@ -55,7 +59,7 @@ class PersistingTriggerer(Triggerer):
 
     def events(self, number: int) -> list[Any]:
         """The payloads of a trigger that are in the database."""
-        return [one.event.payload for one in self._supervisor.stored if one.trigger_id == number]
+        return payloads(self._supervisor.stored, number)
 
     def fired(self, number: int) -> list[Any]:
         """The payloads of a trigger that are on their way to the database."""

@@ -7,10 +7,17 @@ import json
 import re
 import threading
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
+from airflow_provider_service.client.statuses import ACTIVE_STATUSES
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.triggers.reads import MAX_READS_AT_ONCE
 
 from .driving import until
+
+# Three lists beside the reads by id.
+MAX_REQUESTS_AT_ONCE = MAX_READS_AT_ONCE + len(ACTIVE_STATUSES)
 
 LIST = "/executions$"
 CONNECTION = "AIRFLOW_CONN_SERVICE_DEFAULT"
@@ -18,6 +25,11 @@ CONNECTION = "AIRFLOW_CONN_SERVICE_DEFAULT"
 
 def poller_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("service-poller")]
+
+
+def pollers() -> int:
+    """How many pollers live in the running event loop."""
+    return sum(getattr(task.get_coro(), "__qualname__", "") == "Poller._run" for task in asyncio.all_tasks())
 
 
 def started(simulator: ServiceSimulator, workflow_id: str, count: int, status: str = "running") -> list[str]:
@@ -41,7 +53,7 @@ async def one_round(simulator: ServiceSimulator) -> Counter[str]:
     return requests_made(simulator)
 
 
-async def end(waits: list[asyncio.Task[object]]) -> None:
+async def end(waits: Sequence[asyncio.Future[Any]]) -> None:
     for wait in waits:
         wait.cancel()
     await asyncio.gather(*waits, return_exceptions=True)

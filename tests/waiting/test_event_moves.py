@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests import airflow_features
 
 from .driving import in_event_loop, until
 from .persisting import PersistingTriggerer
 from .watching import AssetState, ids, looked, watcher
+
+pytestmark = airflow_features.asset_watchers
 
 CONNECTION = "AIRFLOW_CONN_SERVICE_DEFAULT"
 
@@ -52,6 +55,7 @@ async def tells_what_ends_from_now_on(simulator: ServiceSimulator, workflow_id: 
     await triggerer.shut_down()
 
 
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_another_database_is_said_and_gone_on_with(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -67,6 +71,7 @@ async def test_another_database_is_said_and_gone_on_with(
     assert caplog.text.count("now 5 is the newest") == 1
 
 
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_another_address_is_said_and_begun_with(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

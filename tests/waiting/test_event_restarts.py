@@ -7,12 +7,16 @@ import json
 import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests import airflow_features
 
 from .driving import in_event_loop, until
 from .persisting import PersistingTriggerer
 from .watching import AssetState, StateOfManyAssets, ids, looked, looks, watcher
 
+pytestmark = airflow_features.asset_watchers
 
+
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
     state = AssetState()
@@ -44,6 +48,7 @@ async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSi
     assert told == expected
 
 
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_a_watcher_that_joins_a_shared_poll_goes_on_where_it_was(
     simulator: ServiceSimulator, workflow_id: str
@@ -65,6 +70,7 @@ async def test_a_watcher_that_joins_a_shared_poll_goes_on_where_it_was(
     await triggerer.shut_down()
 
 
+@airflow_features.kept_cursors
 @pytest.mark.parametrize(
     ("death", "stored", "again"),
     [
@@ -99,6 +105,7 @@ async def test_no_event_is_lost_when_the_triggerer_dies(
     await second.shut_down()
 
 
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_an_event_is_noted_as_soon_as_it_is_stored(simulator: ServiceSimulator, workflow_id: str) -> None:
     state = AssetState()
@@ -119,6 +126,7 @@ async def test_an_event_is_noted_as_soon_as_it_is_stored(simulator: ServiceSimul
     await triggerer.shut_down()
 
 
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_what_airflow_gives_up_on_is_not_noted(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
@@ -146,6 +154,7 @@ async def test_what_airflow_gives_up_on_is_not_noted(
     await triggerer.shut_down()
 
 
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_the_cursor_is_written_only_when_it_has_moved(simulator: ServiceSimulator, workflow_id: str) -> None:
     state = AssetState()
@@ -159,6 +168,7 @@ async def test_the_cursor_is_written_only_when_it_has_moved(simulator: ServiceSi
     await triggerer.shut_down()
 
 
+@airflow_features.kept_cursors
 @in_event_loop
 async def test_watchers_of_one_asset_keep_their_cursors_apart(simulator: ServiceSimulator, workflow_id: str) -> None:
     state = AssetState()

@@ -11,11 +11,14 @@ import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+from tests import airflow_features
 from tests.stored_triggers import revived
 
 from .driving import in_event_loop, until
 from .persisting import PersistingTriggerer
 from .watching import INTERVAL, AssetState, ids, looked, looks, watcher
+
+pytestmark = airflow_features.asset_watchers
 
 
 @in_event_loop
@@ -193,6 +196,7 @@ async def test_only_watched_ends_are_read_and_each_once(simulator: ServiceSimula
     await triggerer.shut_down()
 
 
+@airflow_features.shared_polls
 @in_event_loop
 async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id: str) -> None:
     other = simulator.create_webhook_workflow(path="other")["id"]

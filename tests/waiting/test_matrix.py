@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import requests
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests import airflow_features
 from tests.stored_triggers import revived
 
 from .cases import (
@@ -220,7 +220,7 @@ PAUSED = Ending("paused", "")
         (DEFERRABLE, {}, ("paused", ""), False),
         (IN_WORKER, {}, KILLED, True),
         (IN_WORKER, KEEP, KILLED, False),
-        (DEFERRED, {}, ("paused", ""), True),
+        pytest.param(DEFERRED, {}, ("paused", ""), True, marks=airflow_features.kills_in_the_triggerer),
         (DEFERRED, KEEP, ("paused", ""), False),
     ],
     ids=lambda value: value.name if isinstance(value, Mode) else None,
@@ -235,7 +235,6 @@ def test_only_who_started_an_execution_stops_it_when_killed(
 ) -> None:
     target = workflow_id if mode.starts else simulator.start_execution(workflow_id)
     task = mode.task(target, interval=0.2, **options)
-    begin = time.monotonic()
     ending = killed(simulator, task)
 
     [execution] = simulator.state.executions
@@ -244,7 +243,6 @@ def test_only_who_started_an_execution_stops_it_when_killed(
     stops = [one.path for one in simulator.requests if one.path.endswith("/stop")]
     assert stops == ([f"/api/v1/executions/{execution.id}/stop"] if is_stopped else [])
     assert execution.status == ("canceled" if is_stopped else "running")
-    assert time.monotonic() - begin < 3
 
     # Cleared or tried again it waits on; for another execution where it has stopped its own.
     with Meanwhile(simulator, simulator.finish_execution, looks=looks_at(simulator, str(execution.id)) + 1):

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from airflow.providers.common.compat.sdk import mask_secret
+from airflow.providers.common.compat.sdk import DAG, mask_secret
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError
@@ -20,6 +20,7 @@ from airflow_provider_service.client.run_data import starting_items
 from airflow_provider_service.client.webhooks import ServiceWebhookNotLiveError, ServiceWebhookRefusedError
 from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.simulator import ServiceSimulator
+from tests import airflow_features
 
 Notify = Callable[..., None]
 TOKEN = "alert-token-of-the-webhook"
@@ -34,7 +35,7 @@ TASK = SimpleNamespace(
 )
 
 
-@pytest.fixture(params=["sync", "async"])
+@pytest.fixture(params=["sync", pytest.param("async", marks=airflow_features.async_notifiers)])
 def notify(request: pytest.FixtureRequest, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> Notify:
     """``notify(context, **arguments)`` sends a notice as Airflow does, in both ways that it knows."""
     monkeypatch.setattr(ServiceNotifier, "log", logging.getLogger("airflow_provider_service.task"))
@@ -44,6 +45,7 @@ def notify(request: pytest.FixtureRequest, simulator: ServiceSimulator, monkeypa
         await notifier
 
     def send(context: dict[str, Any], **arguments: Any) -> None:
+        context = {"dag": DAG("nightly", schedule=None), **context}
         notifier = ServiceNotifier(**arguments)
         if request.param == "sync":
             notifier(context)
@@ -90,6 +92,27 @@ def test_the_workflow_gets_the_notice(notify: Notify, simulator: ServiceSimulato
     }
 
 
+def test_a_run_without_logical_date_is_told_of_too(
+    notify: Notify, simulator: ServiceSimulator, alert: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    details = {
+        "date": "{{ ds }}",
+        "filtered": "{{ logical_date | ds }}",
+        "called": "{{ logical_date.isoformat() }}",
+        "none": "{{ dag_run.logical_date.isoformat() }}",
+        "sum": "{{ data_interval_end + macros.timedelta(days=1) }}",
+        "there": "{{ ti.task_id }}",
+    }
+    run = SimpleNamespace(logical_date=None)
+    message = "{{ ti.task_id }} of {{ ds }} has failed"
+    notify({"ti": TASK, "dag_run": run}, workflow_id=alert, message=message, details=details)
+
+    [item] = received(simulator, alert)
+    absent = dict.fromkeys(("date", "filtered", "called", "none", "sum"), "")
+    assert (item["body"]["message"], item["body"]["details"]) == ("load of  has failed", {**absent, "there": "load"})
+    assert "'ds' is undefined" in caplog.text
+
+
 def test_of_a_dag_run(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
     run = SimpleNamespace(dag_id="nightly", run_id="scheduled__1", state="success")
     notify({"dag_run": run}, workflow_id=alert, message="done")
@@ -122,6 +145,7 @@ def guarded_alert(simulator: ServiceSimulator, alert: str, monkeypatch: pytest.M
     return alert
 
 
+@airflow_features.errors_of_notifiers
 def test_a_webhook_with_authentication(notify: Notify, simulator: ServiceSimulator, guarded_alert: str) -> None:
     with pytest.raises(ServiceWebhookRefusedError):
         notify({"ti": TASK}, workflow_id=guarded_alert)
@@ -131,6 +155,7 @@ def test_a_webhook_with_authentication(notify: Notify, simulator: ServiceSimulat
     assert item["headers"]["x-alert-token"] == TOKEN
 
 
+@airflow_features.errors_of_notifiers
 def test_a_secret_that_can_not_be_sent_is_not_shown(
     notify: Notify, simulator: ServiceSimulator, guarded_alert: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +167,7 @@ def test_a_secret_that_can_not_be_sent_is_not_shown(
     assert TOKEN not in f"{refused.value!r} {refused.value.__cause__!r}"
 
 
+@airflow_features.errors_of_notifiers
 def test_nobody_sees_a_secret(
     notify: Notify,
     simulator: ServiceSimulator,
@@ -201,6 +227,7 @@ def test_a_workflow_that_fails_was_told_all_the_same(
     assert len(received(simulator, failing)) == 1
 
 
+@airflow_features.errors_of_notifiers
 def test_what_can_not_be_told_is_an_error(
     notify: Notify, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,4 +204,4 @@ async def test_answers_that_break_the_decoder_are_faults_like_others(
 
     assert {event["verdict"] for event in bad_events} == {"unobservable"}
     assert {event["verdict"] for event in good_events} == {"succeeded"}
-    assert "A list of executions can not be read, so each is read by id" in caplog.text
+    assert "A list of executions cannot be read, so each is read by id" in caplog.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from datetime import timedelta
 from typing import Any
@@ -209,14 +208,13 @@ def test_faults_do_not_outlast_the_deadline(mode: str, simulator: ServiceSimulat
 def test_a_kill_of_a_sensor_stops_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
     one = simulator.start_execution(workflow_id)
     task = sensor(one, poke_interval=0.05)
-    result: list[Any] = []
-    worker = threading.Thread(target=lambda: result.append(task.execute({"ti": TaskInstance(), "task": task})))
-    with Meanwhile(simulator, lambda _: task.on_kill()) as meanwhile:
-        worker.start()
-        while meanwhile.execution_id is None:
-            time.sleep(0.01)
-    simulator.finish_execution(one)
-    worker.join(5)
+
+    def kill_then_finish(_: str) -> None:
+        task.on_kill()
+        simulator.finish_execution(one)
+
+    with Meanwhile(simulator, kill_then_finish):
+        result = task.execute({"ti": TaskInstance(), "task": task})
 
     assert not [request for request in simulator.requests if request.method != "GET"]
-    assert result[0]["status"] == "success"
+    assert result["status"] == "success"

@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers import polling
+from airflow_provider_service.triggers.reads import MAX_READS_AT_ONCE
 
 from .driving import in_event_loop, looks_at, until, waits_for
-from .polls import LIST, end, requests_made, started
+from .polls import LIST, MAX_REQUESTS_AT_ONCE, end, requests_made, started
 
-SLOW = 2.0
-# How soon after its end a wait is told, at an interval of 0.05 s on a busy machine.
-SOON = 1.0
+# Longer than any test takes.
+SLOW = 600.0
+
+
+@pytest.fixture(autouse=True)
+def no_read_stays_open(simulator: ServiceSimulator) -> Iterator[None]:
+    yield
+    simulator.restart(boot_seconds=0.0)
 
 
 def read_slowly(simulator: ServiceSimulator, execution_ids: list[str], seconds: float = SLOW) -> None:
@@ -30,12 +36,6 @@ def open_requests(simulator: ServiceSimulator) -> Counter[str]:
     return Counter(one.path for one in list(simulator.requests) if one.status is None)
 
 
-async def seconds_to(wait: asyncio.Task[Any], verdict: str) -> float:
-    begin = time.monotonic()
-    assert (await wait)["verdict"] == verdict
-    return time.monotonic() - begin
-
-
 @in_event_loop
 async def test_a_slow_read_delays_no_other_of_its_round(simulator: ServiceSimulator, workflow_id: str) -> None:
     slow, fast, other = started(simulator, workflow_id, 3)
@@ -44,8 +44,8 @@ async def test_a_slow_read_delays_no_other_of_its_round(simulator: ServiceSimula
     simulator.finish_execution(slow)
     simulator.finish_execution(fast)
 
-    assert await seconds_to(fast_wait, "succeeded") < SOON
-    assert await seconds_to(slow_wait, "succeeded") > SLOW / 2
+    assert (await fast_wait)["verdict"] == "succeeded"
+    assert not slow_wait.done()
     await end(waits)
 
 
@@ -63,7 +63,7 @@ async def test_the_next_round_does_not_wait_for_a_slow_read(
 
     simulator.finish_execution(ids[0])
 
-    assert await seconds_to(waits[1], "succeeded") < SOON
+    assert (await waits[1])["verdict"] == "succeeded"
     assert looks_at(simulator, slow) == 1
     await end(waits)
 
@@ -74,12 +74,12 @@ async def test_slow_reads_do_not_hold_up_lists(simulator: ServiceSimulator, work
     read_slowly(simulator, slow)
     ids = started(simulator, workflow_id, polling.ENDED_WORTH_LISTING)
     slow_waits, waits = waits_for(slow), waits_for(ids)
-    await until(lambda: len(open_requests(simulator)) >= polling.MAX_READS_AT_ONCE)
+    await until(lambda: len(open_requests(simulator)) >= MAX_READS_AT_ONCE)
 
     for one in ids:
         simulator.finish_execution(one)
 
-    assert max([await seconds_to(wait, "succeeded") for wait in waits]) < SOON
+    assert {(await wait)["verdict"] for wait in waits} == {"succeeded"}
     await end(slow_waits)
 
 
@@ -97,7 +97,7 @@ async def test_open_reads_are_few_and_one_a_wait(simulator: ServiceSimulator, wo
         most_at_once = max(most_at_once, open_now.total())
         await asyncio.sleep(0.005)
 
-    assert most_at_once <= polling.MAX_REQUESTS_AT_ONCE
+    assert most_at_once <= MAX_REQUESTS_AT_ONCE
     assert {most[f"/api/v1/executions/{one}"] for one in ids} == {1}
     # Each in its turn: nobody is read a third time before all have been read twice.
     assert max(looks_at(simulator, one) for one in ids) <= 3
@@ -124,12 +124,12 @@ async def test_a_deadline_does_not_wait_for_slow_reads(
     simulator: ServiceSimulator, workflow_id: str, others: int
 ) -> None:
     slow = started(simulator, workflow_id, 1 + others, "unknown")
-    read_slowly(simulator, slow, 4.0)
+    read_slowly(simulator, slow)
     waits = waits_for(slow[1:])
-    await until(lambda: len(open_requests(simulator)) >= min(others, polling.MAX_READS_AT_ONCE))
+    await until(lambda: len(open_requests(simulator)) >= min(others, MAX_READS_AT_ONCE))
     [wait] = waits_for(slow[:1], deadline=time.time() + 0.3, timeout=0.3)
 
-    assert await seconds_to(wait, "timed_out") < 0.3 + polling.LAST_LOOK_SECONDS + SOON
+    assert (await wait)["verdict"] == "timed_out"
     await end(waits)
 
 
@@ -141,11 +141,11 @@ async def test_a_last_look_comes_before_reads_that_wait(simulator: ServiceSimula
     [last] = started(simulator, workflow_id, 1)
     waits = waits_for(ids, poll_interval=60.0)
     [wait] = waits_for([last], poll_interval=60.0, deadline=time.time() + 0.7, timeout=0.7)
-    await until(lambda: len(open_requests(simulator)) >= polling.MAX_READS_AT_ONCE)
+    await until(lambda: len(open_requests(simulator)) >= MAX_READS_AT_ONCE)
     simulator.finish_execution(last)
 
-    # To read all others first takes more than 3 s.
-    assert await seconds_to(wait, "succeeded") < 0.7 + polling.LAST_LOOK_SECONDS
+    assert (await wait)["verdict"] == "succeeded"
+    assert sum(looks_at(simulator, one) for one in ids) < len(ids), "others still wait for their first read"
     await end(waits)
 
 

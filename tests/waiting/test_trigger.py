@@ -13,11 +13,13 @@ import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waiting import Outcome
+from tests import airflow_features
 from tests.stored_triggers import first_event, revived
 
 from .driving import (
     OPERATOR_MODES,
     SENSOR_MODES,
+    Supervisor,
     TaskInstance,
     Triggerer,
     execution_trigger,
@@ -66,24 +68,25 @@ async def test_a_revived_trigger_is_the_same(simulator: ServiceSimulator, workfl
 
 def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulator, workflow_id: str) -> None:
     one = simulator.start_execution(workflow_id)
-    begin = time.time()
-    trigger = execution_trigger(one, deadline=begin + 1.5, timeout=1.5)
+    trigger = execution_trigger(one, deadline=time.time() + 1.5, timeout=1.5)
 
     async def first_life() -> None:
         triggerer = Triggerer()
         triggerer.start(trigger)
-        await asyncio.sleep(1.0)
+        await until(lambda: looks_at(simulator, one) >= 1)
         await triggerer.shut_down()
 
     asyncio.run(first_life())
+    time.sleep(max(0.0, trigger.deadline - time.time()))
+    seen = looks_at(simulator, one)
     event = asyncio.run(first_event(revived(trigger)))
 
     assert event["verdict"] == "timed_out"
     assert event["message"] == f"execution {one} had not ended 1.5 s after the wait began"
-    assert 1.4 < time.time() - begin < 2.4
+    assert looks_at(simulator, one) == seen + 1, "it had no time left but for a last look"
 
 
-@pytest.mark.parametrize("cancel_on_kill", [True, False])
+@pytest.mark.parametrize("cancel_on_kill", [pytest.param(True, marks=airflow_features.kills_in_the_triggerer), False])
 @in_event_loop
 async def test_a_users_kill_stops_the_execution(
     simulator: ServiceSimulator, workflow_id: str, cancel_on_kill: bool
@@ -113,23 +116,92 @@ async def test_a_restart_of_the_triggerer_stops_nothing(simulator: ServiceSimula
     assert not [request for request in simulator.requests if request.method == "POST"]
 
 
+@pytest.mark.parametrize(
+    ("airflow", "reason"),
+    [
+        (Supervisor("deferred", "1"), "nobody has ended the task, which is 'deferred'"),
+        (Supervisor("deferred"), "nobody has ended the task, which is 'deferred'"),
+        (Supervisor("running", "1"), "nobody has ended the task, which is 'running'"),
+        (Supervisor("up_for_retry", "1"), "nobody has ended the task, which is 'up_for_retry'"),
+        (Supervisor("scheduled", "1"), "nobody has ended the task, which is 'scheduled'"),
+        (Supervisor("queued", "1"), "nobody has ended the task, which is 'queued'"),
+        (Supervisor("queued"), "nobody has ended the task, which is 'queued'"),
+        (Supervisor(None, "1"), "nobody has ended the task, which is 'None'"),
+        (Supervisor(RuntimeError("the database is away")), "Airflow did not say whether the task was ended"),
+    ],
+    ids=[
+        "deferred",
+        "deferred, nothing pushed",
+        "running",
+        "up_for_retry",
+        "fired by another triggerer",
+        "about to resume",
+        "about to try again",
+        "given back by its executor",
+        "no answer",
+    ],
+)
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_a_kill_that_nobody_asked_for_stops_nothing(
+    simulator: ServiceSimulator, workflow_id: str, airflow: Supervisor, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.kill(number, airflow)
+
+    assert status_of(simulator, one) == "running"
+    assert f"Execution {one} is not stopped" in caplog.text
+    assert reason in caplog.text
+    await triggerer.shut_down()
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.kill(number, Supervisor("deferred", "another"))
+
+    assert status_of(simulator, one) == "canceled"
+    await triggerer.shut_down()
+
+
+@airflow_features.kills_in_the_triggerer
 @in_event_loop
 async def test_a_kill_of_an_ended_execution_is_harmless(simulator: ServiceSimulator, workflow_id: str) -> None:
-    one = simulator.start_execution(workflow_id, status="success")
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True, poll_interval=60.0))
+    await until(lambda: looks_at(simulator, one) >= 1)
+    simulator.finish_execution(one)
 
-    await execution_trigger(one, cancel_on_kill=True).on_kill()
+    await triggerer.kill(number)
 
     assert [request.status for request in simulator.requests if request.method == "POST"] == [409]
 
 
+@airflow_features.kills_in_the_triggerer
 @in_event_loop
-async def test_a_kill_that_can_not_be_carried_out_says_so(
+async def test_a_kill_that_cannot_be_carried_out_says_so(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     one = simulator.start_execution(workflow_id)
     simulator.inject("status", path="/stop$", status=503)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
 
-    await execution_trigger(one, cancel_on_kill=True).on_kill()
+    await triggerer.kill(number)
 
     assert f"Execution {one} could not be stopped and may still be running" in caplog.text
 
@@ -160,7 +232,7 @@ async def test_a_wait_whose_certificate_is_gone_ends_readably(
     events = await asyncio.gather(*(first_event(execution_trigger(str(number))) for number in range(1, 6)))
 
     assert {event["verdict"] for event in events} == {"unobservable"}
-    assert events[0]["message"].startswith("the wait for execution 1 broke: the extras 'verify' and 'cert' can not")
+    assert events[0]["message"].startswith("the wait for execution 1 broke: the extras 'verify' and 'cert' cannot")
 
 
 @pytest.mark.parametrize("event", ODD_EVENTS, ids=repr)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from airflow_provider_service.client.models._base import Number, ServiceModel, Timestamp
 from airflow_provider_service.client.statuses import ExecutionStatus
+
+_NUMBER = re.compile("[0-9]{1,18}")
 
 
 class StoppedExecution(ServiceModel):
@@ -48,6 +51,11 @@ class Execution(_ExecutionFields):
     custom_data: dict[str, Any] | None = None
     data_too_large_to_display: bool | None = None
     annotation: dict[str, Any] | None = None
+
+    @property
+    def number(self) -> int:
+        """The id as a number, which grows from execution to execution; 0 for an id that is not a number."""
+        return int(self.id) if _NUMBER.fullmatch(self.id) else 0
 
 
 class DeletedExecution(_ExecutionFields):

@@ -10,10 +10,10 @@ from typing import Any, TypedDict, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import Unpack
 
-from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, one_line
 from airflow_provider_service.client.models._base import wire_time
 from airflow_provider_service.client.null import NULL
-from airflow_provider_service.client.paging import follow_cursor
+from airflow_provider_service.client.paging import PagingError, follow_cursor
 from airflow_provider_service.client.transport import Transport, fill_path, to_json
 
 T = TypeVar("T")
@@ -71,10 +71,21 @@ class Resource:
                 raise _unexpected("a page has no list named 'data'", "GET", target)
             if not isinstance(page.get("nextCursor"), (str, type(None))):
                 raise _unexpected("a page's 'nextCursor' is not text", "GET", target)
+            if not isinstance(page.get("count", 0), int):
+                raise _unexpected("a page's 'count' is not a whole number", "GET", target)
             return page
 
-        items = follow(fetch, page_size=page_size or self._transport.config.page_size, limit=limit)
-        return (read(item, value, "GET", target) for value in items)
+        def items() -> Iterator[T]:
+            try:
+                for value in found:
+                    yield read(item, value, "GET", target)
+            except PagingError as error:
+                raise ServiceUnexpectedResponseError(
+                    f"the list does not advance: {error}; what was read so far is not all", method="GET", path=target
+                ) from None
+
+        found = follow(fetch, page_size=page_size or self._transport.config.page_size, limit=limit)
+        return items()
 
 
 def read(kind: type[T], answer: Any, method: str, path: str) -> T:
@@ -87,7 +98,7 @@ def read(kind: type[T], answer: Any, method: str, path: str) -> T:
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "the answer"
-        raise _unexpected(f"{place}: {first['msg']}", method, path) from None
+        raise _unexpected(one_line(f"{place}: {first['msg']}"), method, path) from None
 
 
 @lru_cache(maxsize=256)

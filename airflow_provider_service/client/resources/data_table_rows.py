@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Literal, overload
 
 from typing_extensions import Unpack
 
+from airflow_provider_service.client.column_names import require_writable
+from airflow_provider_service.client.errors import ServiceServerError
 from airflow_provider_service.client.models.data_table_rows import ClearedRows, InsertedRows, Row, RowFilter
 from airflow_provider_service.client.resources._base import CallOptions, Resource, given, json_text, require
 
@@ -35,15 +38,17 @@ class DataTableRows(Resource):
         """Iterate over rows, a page in memory at a time: ``GET /data-tables/{dataTableId}/rows``.
 
         :param filter: only rows that meet it.
-        :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``.
+        :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``. The service answers 500 when the
+            table lacks the column.
         :param search: only rows with this text in any column, in any case.
         :param limit: number of rows in total, None for all.
         :raises ServiceNotFoundError: no such table.
         """
         query = {"filter": json_text(filter), "sortBy": sort_by, "search": search}
-        return self._pages(
+        rows = self._pages(
             Row, "/data-tables/{}/rows", data_table_id, scope="dataTableRow:read", query=query, limit=limit
         )
+        return rows if sort_by is None else _explaining_sort(rows, sort_by)
 
     @overload
     def insert(
@@ -66,11 +71,17 @@ class DataTableRows(Resource):
 
         :param data: one row at least; a column left out is null. The body may have 16 MiB by default.
         :param return_type: what to answer: how many rows (:class:`InsertedRows`), rows of ``id`` alone, or whole rows.
+        :raises ServiceInputError: a row has a value for a column that only the service writes.
         :raises ServiceInvalidRequestError: a row does not fit the columns, or the storage is full.
         :raises ServicePayloadTooLargeError: insert fewer rows at a time.
         :raises ServiceNotFoundError: no such table.
         """
-        require(not isinstance(data, (str, Mapping)) and len(data) > 0, "data must be a list of at least one row")
+        is_list = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
+        require(is_list and len(data) > 0, "data must be a list of at least one row")
+        for number, row in enumerate(data, start=1):
+            place = f"row {number}"
+            require(isinstance(row, Mapping), f"{place} is {type(row).__name__}, not a mapping of columns to values")
+            require_writable(row, place)
         body = {"data": data, "returnType": return_type}
         inserted: InsertedRows | builtins.list[Row] = self._call(
             _INSERTED, "POST", "/data-tables/{}/rows", data_table_id, scope="dataTableRow:create", body=body
@@ -191,4 +202,21 @@ def _conditions(filter: RowFilter | Mapping[str, Any]) -> RowFilter | Mapping[st
 
 def _values(data: Mapping[str, Any]) -> Mapping[str, Any]:
     require(isinstance(data, Mapping) and len(data) > 0, "data must be one object with at least one column")
+    require_writable(data, "data")
     return data
+
+
+def _explaining_sort(rows: Iterator[Row], sort_by: str) -> Iterator[Row]:
+    try:
+        yield from rows
+    except ServiceServerError as error:
+        if error.status != HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        raise ServiceServerError(
+            error.reason,
+            method=error.method,
+            path=error.path,
+            status=error.status,
+            server_message=error.server_message,
+            hint=f"The service answers so when the table lacks the column of sort_by, here {sort_by!r}",
+        ) from error

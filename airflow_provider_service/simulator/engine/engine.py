@@ -18,7 +18,7 @@ LONG_WAIT = timedelta(seconds=65)
 # The shortest run: a poller sees "running" first, as on the service.
 _START_TIME = timedelta(milliseconds=20)
 _LONGEST_TIMEOUT = 10 * 365 * 86_400
-# Runs that the concurrency limit counts; retries are not among them.
+# Runs that the concurrency limit counts; retries are among them only where workers run them.
 _PRODUCTION = ("webhook", "trigger")
 
 CANCELLED: dict[str, Any] = {
@@ -31,16 +31,27 @@ CANCELLED: dict[str, Any] = {
 
 
 class Engine:
-    """Runs executions. Callers settle the schedule before they look."""
+    """Runs executions. Callers settle the schedule before they look.
+
+    :param concurrency_limit: runs at a time.
+    :param has_workers: whether workers run them: then retries count as well, and wait for their turn.
+    """
 
     def __init__(
-        self, clock: Clock, schedule: Schedule, executions: ExecutionStore, concurrency_limit: int | None = None
+        self,
+        clock: Clock,
+        schedule: Schedule,
+        executions: ExecutionStore,
+        concurrency_limit: int | None = None,
+        *,
+        has_workers: bool = False,
     ) -> None:
         self._clock = clock
         self._schedule = schedule
         self._executions = executions
         self._queue: dict[int, Execution] = {}
         self.concurrency_limit = concurrency_limit
+        self._limited = (*_PRODUCTION, "retry") if has_workers else _PRODUCTION
 
     # ------------------------------------------------------------ starting
 
@@ -49,8 +60,7 @@ class Engine:
         execution = self._create(snapshot, trigger, items, project_id, mode)
         execution.version_id = snapshot.version_id
         self._executions.add(execution)
-        self._queue[execution.id] = execution
-        self._start_queued(self._clock.now())
+        self._enqueue(execution)
         return execution
 
     def refuse(self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, *, message: str) -> Execution:
@@ -110,13 +120,20 @@ class Engine:
         execution = Execution(execution_id, run, "retry", now, original.project_id, retry_of=original.id)
         execution.version_id = None if snapshot is None else snapshot.version_id
         self._executions.add(execution)
-        self._begin(execution, now)
+        if execution.mode in self._limited:
+            self._enqueue(execution)
+        else:
+            self._begin(execution, now)
         return execution
 
     def _create(self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, mode: str) -> Execution:
         execution_id = self._executions.next_id()
         run = Run(snapshot, execution_id, [Pending(trigger, items)])
         return Execution(execution_id, run, mode, self._clock.now(), project_id)
+
+    def _enqueue(self, execution: Execution) -> None:
+        self._queue[execution.id] = execution
+        self._start_queued(self._clock.now())
 
     def _start_queued(self, moment: datetime) -> None:
         while self._queue and self._has_slot():
@@ -130,9 +147,8 @@ class Engine:
             return True
         return sum(map(self._holds_slot, self._executions.with_status("running"))) < self.concurrency_limit
 
-    @staticmethod
-    def _holds_slot(execution: Execution) -> bool:
-        return execution.status == "running" and execution.mode in _PRODUCTION
+    def _holds_slot(self, execution: Execution) -> bool:
+        return execution.status == "running" and execution.mode in self._limited
 
     @contextmanager
     def _letting_the_next_start(self, execution: Execution, moment: datetime) -> Iterator[None]:

@@ -71,14 +71,14 @@ def delete_credential(call: Call) -> Any:
     return {**call.state.credentials.delete(call.path["credentialId"]), "usageScope": "project"}
 
 
-@operation("get_credential_schema", "GET", "/credentials/schema/{credentialTypeName}", scope=None, family="strict")
+@operation("get_credential_schema", "GET", "/credentials/schema/{credentialTypeName}", scope=None, family="lenient")
 def get_credential_schema(call: Call) -> Any:
     return call.state.credentials.schema(call.path["credentialTypeName"])
 
 
-@operation("test_credential", "POST", "/credentials/{id}/test", scope="credential:read", family="strict")
+@operation("test_credential", "POST", "/credentials/{credentialId}/test", scope="credential:read", family="lenient")
 def test_credential(call: Call) -> Any:
-    status, message = call.state.credentials.test(call.path["id"])
+    status, message = call.state.credentials.test(call.path["credentialId"])
     return {"status": status, "message": message}
 
 

@@ -125,7 +125,8 @@ def list_executions(call: Call) -> dict[str, Any]:
         found = call.state.executions.newest_first(
             status=call.query.get("status"), workflow_id=call.query.get("workflowId") or None, below=below
         )
-        return (execution for execution in found if _matches(execution, call.query))
+        hidden = "new" if call.state.queue_mode else None
+        return (one for one in found if one.status != hidden and _matches(one, call.query))
 
     return keyset_page(call, select, id_of=lambda execution: execution.id, shape=shape)
 

@@ -53,13 +53,15 @@ def _minutes_saved(run: Execution) -> float:
     return saved if run.finished and isinstance(saved, (int, float)) else 0
 
 
-@operation("get_insights_summary", "GET", "/insights/summary", scope="insights:read", family="strict", query=_QUERY)
+@operation("get_insights_summary", "GET", "/insights/summary", scope="insights:read", family="lenient", query=_QUERY)
 def get_insights_summary(call: Call) -> Any:
     now = call.state.clock.now()
     end: datetime = call.query.get("endDate", now)
     start: datetime = call.query.get("startDate", now - _DEFAULT_SPAN)
-    if end < start:
+    if {"startDate", "endDate"} <= set(call.query) and end < start:
         raise ApiError(400, "endDate must be the same as or after startDate")
+    if not call.state.licensed and end - start < timedelta(days=1):
+        raise ApiError(403, "Hourly data is not available with your current license")
     if not call.state.licensed and start < now - _DEFAULT_SPAN - timedelta(days=1):
         raise ApiError(403, "The selected date range exceeds the maximum history allowed by your license")
     current = _figures(call, start, end).values()

@@ -26,13 +26,13 @@ def get_tag(call: Call) -> Any:
     return call.state.tags.get(call.path["tagId"])
 
 
-@operation("update_tag", "PUT", "/tags/{id}", scope="tag:update", family="strict", body=_BODY)
+@operation("update_tag", "PUT", "/tags/{tagId}", scope="tag:update", family="lenient", body=_BODY)
 def update_tag(call: Call) -> Any:
-    changed = call.state.tags.rename(call.path["id"], call.body["name"])
-    tag = call.state.tags.get(call.path["id"])
+    changed = call.state.tags.rename(call.path["tagId"], call.body["name"])
+    tag = call.state.tags.get(call.path["tagId"])
     return {name: tag[name] for name in ("id", "name", *(("updatedAt",) if changed else ()))}
 
 
-@operation("delete_tag", "DELETE", "/tags/{id}", scope="tag:delete", family="strict")
+@operation("delete_tag", "DELETE", "/tags/{tagId}", scope="tag:delete", family="lenient")
 def delete_tag(call: Call) -> Any:
-    return call.state.tags.delete(call.path["id"])
+    return call.state.tags.delete(call.path["tagId"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote
 
@@ -24,6 +23,7 @@ from airflow_provider_service.simulator.gateway import (
 from airflow_provider_service.simulator.state import State
 from airflow_provider_service.simulator.stores.executions import Execution
 from airflow_provider_service.simulator.stores.webhooks import LiveWebhook
+from airflow_provider_service.simulator.webhook_access import refusal
 
 _HINT = (
     "The workflow must be active for a production URL to run successfully. You can activate the workflow using the "
@@ -42,12 +42,13 @@ async def answer_webhook(request: Request, state: State) -> Response:
     """Start the workflow that listens here and answer in the way its webhook node says."""
     content = await read_body(request)
     if isinstance(content, Response):
-        return content
+        # Too large; the service says the same as of a run that broke off.
+        return _respond(_BROKEN_OFF)
     state.settle()
     path = unquote(request.path_params["path"]).strip("/")
     try:
         live = _find(state, request.method, path)
-        answer = _denied(request, state, live)
+        answer = refusal(request, state, live.node)
         if answer is None:
             item = await _trigger_item(request, state, path, content)
             answer = await _run(request, state, live, item)
@@ -66,6 +67,8 @@ async def answer_test_webhook(request: Request) -> Response:
 def _respond(answer: WebhookAnswer) -> Response:
     if answer.body is None:
         return Response(None, answer.status, dict(answer.headers))
+    if isinstance(answer.body, bytes):  # without a type
+        return Response(answer.body, answer.status, dict(answer.headers))
     if isinstance(answer.body, str) and answer.media_type is not None:
         return Response(answer.body, answer.status, dict(answer.headers), media_type=answer.media_type)
     return json_response(answer.status, answer.body, answer.headers)
@@ -84,25 +87,6 @@ def _find(state: State, method: str, path: str) -> LiveWebhook:
         wanted = " or ".join(others)
         message = f"This webhook is not registered for {method} requests. Did you mean to make a {wanted} request?"
     raise ApiError(404, message, code=404, hint=_HINT)
-
-
-def _denied(request: Request, state: State, live: LiveWebhook) -> WebhookAnswer | None:
-    """Check the node's own authentication.
-
-    :return: the refusal, or None
-    :raises ApiError: 500 for a way that cannot be checked: it fails closed
-    """
-    kind = (live.node.get("parameters") or {}).get("authentication", "none")
-    if kind == "none":
-        return None
-    reference = (live.node.get("credentials") or {}).get("httpHeaderAuth") or {}
-    if kind != "headerAuth" or state.credentials.find(reference.get("id", "")) is None:
-        raise ApiError(500, "No authentication data defined on node!", code=0)
-    expected = state.credentials.data(reference["id"])
-    given = request.headers.get(str(expected.get("name", "")))
-    if given is not None and hmac.compare_digest(given.encode(), str(expected.get("value")).encode()):
-        return None
-    return WebhookAnswer(403, "Authorization data is wrong!", media_type="text/plain; charset=utf-8")
 
 
 # ---------------------------------------------------------------- what it is given
@@ -157,6 +141,8 @@ async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str
         state.engine.refuse(snapshot, live.node, items, workflow.project_id, message=message)
         return WebhookAnswer(500, {"code": 0, "message": message})
     execution = state.engine.start(snapshot, live.node, items, workflow.project_id, mode="webhook")
+    if mode == "onReceived" and state.queue_mode:
+        return WebhookAnswer(_status_code(parameters), _received(execution, item, parameters))
     # With a concurrency limit even "respond immediately" waits for a free slot.
     await hold_open(request, state, lambda: execution.status != "new" and not _never_began(execution))
     if mode == "responseNode":

@@ -17,6 +17,7 @@ _DOMAINS = {
     "allowedHttpRequestDomains": {"type": "string", "enum": ["all", "domains", "none"]},
     "allowedDomains": _TEXT,
 }
+_JWT_ALGORITHMS = (*(f"{kind}{size}" for kind in ("HS", "RS", "ES", "PS") for size in (256, 384, 512)), "none")
 
 
 def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
@@ -35,6 +36,13 @@ def default_types() -> dict[str, dict[str, Any]]:
         "httpHeaderAuth": _schema({"name": _TEXT, "value": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
         "httpBasicAuth": _schema({"user": _TEXT, "password": _TEXT, **_DOMAINS}),
         "httpBearerAuth": _schema({"token": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
+        "jwtAuth": _schema(
+            {
+                "keyType": {"type": "string", "enum": ["passphrase", "pemKey"]},
+                **dict.fromkeys(("secret", "privateKey", "publicKey"), _TEXT),
+                "algorithm": {"type": "string", "enum": list(_JWT_ALGORITHMS)},
+            }
+        ),
         "httpQueryAuth": _schema({"name": _TEXT, "value": _TEXT, **_DOMAINS}),
         "githubApi": _schema({"server": _TEXT, "user": _TEXT, "accessToken": _TEXT, **_DOMAINS}),
         "slackApi": _schema(
@@ -53,7 +61,7 @@ def default_types() -> dict[str, dict[str, Any]]:
     }
 
 
-UNTESTABLE = frozenset({"httpHeaderAuth", "httpBasicAuth", "httpBearerAuth", "httpQueryAuth"})
+UNTESTABLE = frozenset({"httpHeaderAuth", "httpBasicAuth", "httpBearerAuth", "httpQueryAuth", "jwtAuth"})
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "number": (int, float),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_provider_service.simulator.tables.types import coerce, comparable, invalid
+from airflow_provider_service.simulator.tables.types import coerce, comparable, invalid, is_equal_number
 from airflow_provider_service.simulator.validation import ApiError, Param
 
 Row = dict[str, Any]
@@ -97,6 +97,8 @@ def _equality(column: str, column_type: str, value: Any, *, wanted: bool) -> Pre
     if column_type == "date":
         # The stored text and the compared text are never the same: see types.py.
         return lambda _row: not wanted
+    if column_type == "number":
+        return lambda row: (row[column] is not None and is_equal_number(row[column], value)) == wanted
     return lambda row: (row[column] == value) == wanted
 
 

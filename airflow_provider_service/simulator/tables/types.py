@@ -2,7 +2,7 @@
 
 The service keeps tables in SQLite. Two habits of it show through the API and are kept here: a date is stored as
 ``YYYY-MM-DD HH:MM:SS.mmm`` but compared with ``YYYY-MM-DDTHH:MM:SS.mmmZ`` as text, and a search sees numbers as SQLite
-prints them (``2`` is ``2.0``).
+prints them (``2`` is ``2.0``). Reading a stored date back takes the years below 100 for those around 2000.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 from airflow_provider_service.simulator.clock import stamp
@@ -59,6 +60,11 @@ def comparable(column_type: str, stored: Any) -> Any:
     return f"{stored[:10]} {stored[11:23]}" if column_type == "date" else stored
 
 
+def is_equal_number(stored: float, value: float) -> bool:
+    """Whether SQLite finds a stored number by a filter's: a double, compared with what the filter says as text."""
+    return float(stored) == (float(value) if abs(value) >= 2**63 else value)
+
+
 def searchable(column_type: str, stored: Any) -> str:
     """The stored value as a search sees it."""
     if column_type == "number":
@@ -94,8 +100,8 @@ def _to_string(value: Any) -> str:
 
 def _to_number(value: Any) -> int | float:
     number = _parse_number(value) if isinstance(value, str) else float(value)
-    # Integers become doubles on the way in, as in the service: above 2**53 they lose digits.
-    return int(number) if number.is_integer() and abs(number) < 1e21 else number
+    # A double, answered with the fewest digits that tell it apart: above 2**53 whole numbers lose digits.
+    return int(Decimal(repr(number))) if number.is_integer() and abs(number) < 1e21 else number
 
 
 def _parse_number(text: str) -> float:
@@ -134,8 +140,9 @@ def _to_date(value: Any) -> str:
 
 def _from_iso(match: re.Match[str]) -> datetime:
     part = match.groupdict()
+    year = int(part["year"])
     moment = datetime(
-        int(part["year"]),
+        year if year >= 100 else year + (1900 if year >= 50 else 2000),
         int(part["month"] or 1),
         int(part["day"] or 1),
         int(part["hour"] or 0),

@@ -22,12 +22,17 @@ class Generation:
 
     @property
     def manifest(self) -> Path:
-        return Path(__file__).parent / f"generation_{self.name}" / "package.json"
+        return Path(__file__).parent / "generations" / self.name / "package.json"
 
     @property
     def version(self) -> str:
-        """The pinned version of the server, e.g. ``2.40.7``."""
+        """The pinned version of the server, e.g. ``2.41.1``."""
         return str(json.loads(self.manifest.read_text())["dependencies"]["n8n"])
+
+    @property
+    def major(self) -> int:
+        """The first number of the version."""
+        return int(self.name.partition(".")[0])
 
     @property
     def fingerprint(self) -> str:
@@ -37,4 +42,6 @@ class Generation:
         return digest.hexdigest()[:16]
 
 
-GENERATIONS = {name: Generation(name) for name in ("2", "1")}
+#: By name, the newest first.
+GENERATIONS = {name: Generation(name) for name in ("2.41", "2.40", "1.123")}
+NEWEST = next(iter(GENERATIONS))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,16 +13,13 @@ import requests
 import yaml
 
 from .errors import LiveServerError, tail
-from .generation import GENERATIONS, Generation
+from .generation import GENERATIONS, NEWEST, Generation
 from .guarded import GuardedProcess
 from .install import Progress, install, published_document, server_script
 from .node import node_command, node_environment
 from .owner import Owner, local_request
 from .polling import wait_until
-
-# Below the ports that systems lend to outgoing connections: during a restart nobody else, not even a client that
-# tries to connect to the port, is lent it.
-_PORTS = range(20_000, 32_000)
+from .ports import free_ports
 
 
 class LiveServer:
@@ -34,17 +29,18 @@ class LiveServer:
     without ``stop``, the process group still ends and the data folder goes.
 
     - ``base_url``, ``api_url``: without a trailing slash.
-    - ``api_key``: holds every scope; ``api_key_header``: the header that carries it.
+    - ``api_key``: holds every scope; ``key_header``: the header that carries it.
     - ``scopes``: every scope that this server knows, sorted.
-    - ``generation``, ``version``: what is running.
+    - ``generation``, ``version``, ``deployment``: what is running, and how.
     - ``data_folder``, ``log``: gone after ``stop``.
     """
 
-    api_key_header: ClassVar[str] = "X-N8N-API-KEY"
+    key_header: ClassVar[str] = "X-N8N-API-KEY"
+    deployment: ClassVar[str] = "single"
 
     def __init__(
         self,
-        generation: Generation | str = "2",
+        generation: Generation | str = NEWEST,
         *,
         environment: Mapping[str, str] | None = None,
         ready_seconds: float = 180.0,
@@ -52,7 +48,7 @@ class LiveServer:
     ) -> None:
         """Choose what to run; nothing happens yet.
 
-        :param generation: ``"2"``, ``"1"`` or a :class:`Generation`.
+        :param generation: a name in ``GENERATIONS``, e.g. ``"2.41"``, or a :class:`Generation`.
         :param environment: more variables for the server, e.g. ``{"N8N_CONCURRENCY_PRODUCTION_LIMIT": "1"}``.
         :param ready_seconds: deadline of each start.
         :param progress: takes a line of text now and then, while something long goes on.
@@ -72,7 +68,7 @@ class LiveServer:
         self._tree = install(self.generation, self._progress)
         self.data_folder = Path(tempfile.mkdtemp(prefix="live-server-"))
         self.log = self.data_folder / "server.log"
-        self._port, self._broker_port = _free_ports(2)
+        self._port, self._broker_port = free_ports(2)
         self.base_url = f"http://127.0.0.1:{self._port}"
         self.api_url = f"{self.base_url}/api/v1"
         try:
@@ -196,23 +192,9 @@ class LiveServer:
             and self._answers("/api/v1/workflows", 401)
         )
 
-    def _answers(self, path: str, status: int) -> bool:
+    def _answers(self, path: str, status: int, *, port: int | None = None) -> bool:
         try:
-            answer = local_request("GET", self.base_url + path, timeout=5)
+            answer = local_request("GET", f"http://127.0.0.1:{port or self._port}{path}", timeout=5)
         except requests.RequestException:
             return False
         return answer.status_code == status and "json" in answer.headers.get("content-type", "")
-
-
-def _free_ports(count: int) -> list[int]:
-    found: list[int] = []
-    for port in random.sample(_PORTS, 200):
-        if len(found) == count:
-            return found
-        with socket.socket() as candidate:
-            try:
-                candidate.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            found.append(port)
-    raise LiveServerError("No free loopback ports.")

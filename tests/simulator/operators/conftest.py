@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.models.data_tables import DataTable
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
 Execute = Callable[..., Any]
+
+COLUMNS = {"shop": "string", "sku": "string", "stock": "number", "active": "boolean", "sold_at": "date"}
 
 
 class FakeTaskInstance:
@@ -37,6 +42,7 @@ def execute(simulator: ServiceSimulator, task_log: None, task_instance: FakeTask
     def run(operator: type[ServiceBaseOperator], **arguments: Any) -> Any:
         task = operator(task_id="task", **arguments)
         tasks.append(task)
+        task.resolve_template_files()  # as Airflow does when it loads the DAG file
         context: Any = {"ti": task_instance, "task": task}
         task.render_template_fields(context)
         return task.execute(context)
@@ -73,3 +79,38 @@ def writes(simulator: ServiceSimulator) -> Callable[[], list[str]]:
 
     listed()
     return listed
+
+
+@pytest.fixture
+def table(client: ServiceClient) -> DataTable:
+    """An empty table with columns of every type."""
+    return client.data_tables.create("stock", [{"name": name, "type": kind} for name, kind in COLUMNS.items()])
+
+
+@pytest.fixture
+def repair(execute: Execute, table: DataTable) -> Callable[..., tuple[int, int, int, int]]:
+    """``repair(rows, keys)`` upserts rows and returns (inserted, updated, unchanged, removed)."""
+
+    def run(rows: Any, keys: Any = "sku", **arguments: Any) -> tuple[int, int, int, int]:
+        done = execute(ServiceUpsertRowsOperator, data_table_id=table.id, rows=rows, key_columns=keys, **arguments)
+        return done["inserted"], done["updated"], done["unchanged"], done["removed"]
+
+    return run
+
+
+@pytest.fixture
+def upsert(repair: Callable[..., tuple[int, int, int, int]]) -> Callable[..., tuple[int, int, int]]:
+    """``upsert(rows, keys)`` returns (inserted, updated, unchanged), where nothing has to be removed."""
+
+    def run(*arguments: Any, **options: Any) -> tuple[int, int, int]:
+        *counts, removed = repair(*arguments, **options)
+        assert removed == 0
+        return tuple(counts)
+
+    return run
+
+
+@pytest.fixture
+def held(client: ServiceClient, table: DataTable) -> Callable[..., list[tuple[Any, ...]]]:
+    """``held(*columns)`` lists those columns of the rows in the order of insertion."""
+    return lambda *columns: [tuple(row[one] for one in columns) for row in client.data_table_rows.list(table.id)]

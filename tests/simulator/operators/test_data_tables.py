@@ -37,7 +37,7 @@ def test_an_existing_table_gets_what_it_lacks_and_keeps_the_rest(execute, client
 
 def test_a_column_of_another_type_fails_and_nothing_is_added(execute, client):
     table = client.data_tables.create("stock", [{"name": "stock", "type": "string"}])
-    with pytest.raises(AirflowFailException, match="'stock' is string, not number; the service can not change the ty"):
+    with pytest.raises(AirflowFailException, match="'stock' is string, not number; the service cannot change the ty"):
         execute(ServiceCreateDataTableOperator, name="stock", columns=COLUMNS)
     assert columns_of(client, table.id) == {"stock": "string"}
 

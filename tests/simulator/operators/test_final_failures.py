@@ -28,8 +28,26 @@ def test_a_scope_that_the_key_lacks(execute, simulator, monkeypatch):
         execute(ServiceCreateTagOperator, name="prod")
 
 
-def test_what_may_pass_is_not_final(execute, simulator):
-    simulator.inject("status", status=500)
+@pytest.mark.parametrize("status", [400, 413, 415, 422])
+def test_a_request_that_the_service_refuses_as_it_stands(execute, simulator, status):
+    simulator.inject("status", status=status)
 
-    with pytest.raises(errors.ServiceServerError):
+    with pytest.raises(AirflowFailException, match=rf"POST /tags: .*\(HTTP {status}\)"):
+        execute(ServiceCreateTagOperator, name="prod")
+
+    assert len(simulator.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (401, errors.ServiceUnauthorizedError),  # a key can be given back while the task waits for its retry
+        (409, errors.ServiceConflictError),
+        (500, errors.ServiceServerError),
+    ],
+)
+def test_what_may_pass_is_not_final(execute, simulator, status, error):
+    simulator.inject("status", status=status)
+
+    with pytest.raises(error):
         execute(ServiceOperator, resource="tags", action="list")

@@ -9,31 +9,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
-
-COLUMNS = {"shop": "string", "sku": "string", "stock": "number", "active": "boolean", "sold_at": "date"}
-
-
-@pytest.fixture
-def table(client):
-    return client.data_tables.create("stock", [{"name": name, "type": kind} for name, kind in COLUMNS.items()])
-
-
-@pytest.fixture
-def upsert(execute, table):
-    """``upsert(rows, keys)`` returns (inserted, updated, unchanged)."""
-
-    def run(rows, keys="sku", **arguments):
-        done = execute(ServiceUpsertRowsOperator, data_table_id=table.id, rows=rows, key_columns=keys, **arguments)
-        return done["inserted"], done["updated"], done["unchanged"]
-
-    return run
-
-
-@pytest.fixture
-def held(client, table):
-    """``held(*columns)`` lists those columns of the rows in the order of insertion."""
-    return lambda *columns: [tuple(row[one] for one in columns) for row in client.data_table_rows.list(table.id)]
 
 
 def test_new_changed_and_unchanged_rows(upsert, held, writes, link, table):
@@ -110,12 +85,6 @@ def test_the_case_of_a_key_counts(upsert, held):
     upsert([{"sku": "a"}])
     assert upsert([{"sku": "A"}]) == (1, 0, 0)
     assert held("sku") == [("a",), ("A",)]
-
-
-def test_all_rows_of_a_key_are_updated(upsert, client, table, held):
-    client.data_table_rows.insert(table.id, [{"sku": "a", "stock": 1}, {"sku": "a", "stock": 2}])
-    assert upsert([{"sku": "a", "stock": 2}]) == (0, 1, 1)
-    assert held("sku", "stock") == [("a", 2), ("a", 2)]
 
 
 def test_the_last_input_row_of_a_key_counts(upsert, held, caplog):

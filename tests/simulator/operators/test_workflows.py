@@ -15,7 +15,6 @@ from airflow_provider_service.operators.workflows import (
     ServiceCreateOrUpdateWorkflowOperator,
     ServiceDeactivateWorkflowOperator,
     ServiceSetWorkflowTagsOperator,
-    ServiceTransferWorkflowOperator,
     ServiceUnarchiveWorkflowOperator,
 )
 from airflow_provider_service.simulator.samples import webhook_workflow
@@ -80,7 +79,7 @@ def test_the_button_leads_to_a_workflow_that_exists(execute, simulator, link, ta
     assert task_instance.pushed == {}
     simulator.state.workflows.get(workflow_id).is_archived = True
     simulator.inject("status", status=400, path=f"/{workflow_id}/")
-    with pytest.raises(errors.ServiceInvalidRequestError):
+    with pytest.raises(AirflowFailException):
         execute(operator, workflow_id=workflow_id)
     assert link() == f"/workflow/{workflow_id}"
 
@@ -88,48 +87,8 @@ def test_the_button_leads_to_a_workflow_that_exists(execute, simulator, link, ta
 def test_unarchiving_passes_on_a_refusal_that_means_something_else(execute, client, simulator, workflow_id):
     client.workflows.archive(workflow_id)
     simulator.inject("status", status=400, path="/unarchive$")
-    with pytest.raises(errors.ServiceInvalidRequestError):
+    with pytest.raises(AirflowFailException):
         execute(ServiceUnarchiveWorkflowOperator, workflow_id=workflow_id)
-
-
-# ---------------------------------------------------------------- transfer
-
-
-def test_transfer_moves_once(execute, client, writes, link, workflow_id):
-    project = client.projects.create("Analytics")
-    writes()
-    by_name = {"destination_project_name": "Analytics"}
-    assert execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, **by_name)["moved"] is True
-    assert client.workflows.get(workflow_id).shared[0]["projectId"] == project.id
-    assert writes() == [f"PUT /workflows/{workflow_id}/transfer"]
-    again = execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
-    assert (again["moved"], again["project_id"], writes()) == (False, project.id, [])
-    assert link() == f"/workflow/{workflow_id}"
-
-
-def test_transfer_survives_a_lost_answer(execute, client, simulator, workflow_id):
-    project = client.projects.create("Analytics")
-    simulator.inject("drop", path="/transfer$", after_processing=True)
-    execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
-    assert client.workflows.get(workflow_id).shared[0]["projectId"] == project.id
-
-
-def test_a_transfer_that_is_refused_fails(execute, client, simulator, workflow_id):
-    project = client.projects.create("Analytics")
-    simulator.inject("status", status=400, path="/transfer$")
-    with pytest.raises(errors.ServiceInvalidRequestError):
-        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_id=project.id)
-
-
-def test_transfer_says_what_is_wrong(execute, client, workflow_id):
-    with pytest.raises(AirflowFailException, match="either destination_project_id or destination_project_name"):
-        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id)
-    with pytest.raises(AirflowFailException, match="there is no project named 'Nope'"):
-        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Nope")
-    twins = [client.projects.create("Twin").id for _ in range(2)]
-    with pytest.raises(AirflowFailException, match=r"more than one project named 'Twin': ids \w+, \w+") as caught:
-        execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Twin")
-    assert all(one in str(caught.value) for one in twins)
 
 
 # ---------------------------------------------------------------- create or update
@@ -248,7 +207,7 @@ def test_a_bad_definition_is_refused_before_anything_is_sent(execute, simulator)
         execute(ServiceCreateOrUpdateWorkflowOperator, definition={"name": "x"})
     with pytest.raises(AirflowFailException, match="must be a mapping, not list"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition="[]")
-    with pytest.raises(AirflowFailException, match="definition is text that is no JSON: Expecting"):
+    with pytest.raises(AirflowFailException, match="definition is text that is not JSON: Expecting"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition="{'name': 'x'}")
     with pytest.raises(AirflowFailException, match="activate must be True, False or None, not 'yes'"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition={}, activate="yes")
@@ -265,6 +224,136 @@ def test_expressions_of_the_service_are_left_as_they_are(execute, client, writes
     assert outcomes == ["created", "unchanged", "unchanged"]
     assert writes() == ["POST /workflows"]
     assert client.workflows.get(done["id"]).nodes[0].items() >= definition["nodes"][0].items()
+
+
+# ---------------------------------------------------------------- deployment to production
+
+
+@pytest.fixture
+def deployed(execute, simulator, definition) -> dict[str, Any]:
+    """What the deployment of an active workflow returned."""
+    return execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=True)
+
+
+@pytest.fixture
+def without_trigger(definition) -> dict[str, Any]:
+    """The same workflow as a definition that can not be published."""
+    return {**definition, "nodes": definition["nodes"][1:], "connections": {}}
+
+
+def live_nodes(client, workflow_id: str) -> list[str]:
+    return [node["name"] for node in client.workflows.get(workflow_id).active_version.nodes]
+
+
+@pytest.mark.parametrize("activate", [None, True])
+def test_a_deployment_that_is_refused_fails_in_every_attempt(
+    execute, client, caplog, definition, deployed, without_trigger, activate
+):
+    for _ in range(3):
+        caplog.clear()
+        with pytest.raises(AirflowFailException, match="it has no trigger node"):
+            execute(ServiceCreateOrUpdateWorkflowOperator, definition=without_trigger, activate=activate)
+        assert f"Workflow {deployed['id']} still runs version {deployed['version_id']}" in caplog.text
+        assert live_nodes(client, deployed["id"]) == [node["name"] for node in definition["nodes"]]
+
+
+def test_a_deployment_whose_webhook_is_taken_fails_in_every_attempt(execute, client, simulator, definition, deployed):
+    simulator.create_webhook_workflow("rival", path="taken")
+    definition["nodes"][0]["parameters"]["path"] = "taken"
+    for _ in range(2):
+        with pytest.raises(errors.ServiceConflictError, match="There is a conflict with one of the webhooks"):
+            execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert client.workflows.get(deployed["id"]).active_version_id == deployed["version_id"]
+
+
+def test_a_deployment_without_the_scope_to_publish_fails_in_every_attempt(
+    execute, client, simulator, monkeypatch, definition, deployed
+):
+    key = simulator.create_key(["workflow:list", "workflow:read", "workflow:update"])
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json().replace(simulator.api_key, key))
+    definition["nodes"][0]["parameters"]["path"] = "elsewhere"
+    with pytest.raises(AirflowFailException, match="Your change was saved as a draft"):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    for _ in range(2):
+        with pytest.raises(AirflowFailException, match="lacks the scope 'workflow:activate'"):
+            execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert client.workflows.get(deployed["id"]).active_version_id == deployed["version_id"]
+
+
+def test_what_was_refused_is_published_as_soon_as_it_can_be(execute, client, simulator, definition, deployed, writes):
+    rival = simulator.create_webhook_workflow("rival", path="taken")["id"]
+    definition["nodes"][0]["parameters"]["path"] = "taken"
+    with pytest.raises(errors.ServiceConflictError):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    client.workflows.deactivate(rival)
+    simulator.clock.advance(1)
+    writes()
+    done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert (done["outcome"], writes()) == ("updated", [f"POST /workflows/{deployed['id']}/activate"])
+    assert client.workflows.get(deployed["id"]).active_version_id == done["version_id"] != deployed["version_id"]
+
+
+@pytest.mark.parametrize("activate", [None, True])
+def test_after_a_rollback_a_deployment_publishes_again(execute, client, writes, definition, deployed, activate):
+    definition["nodes"][0]["parameters"]["path"] = "elsewhere"
+    newer = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    client.workflows.activate(deployed["id"], version_id=deployed["version_id"])
+    writes()
+    again = [execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=activate) for _ in range(2)]
+    assert [one["outcome"] for one in again] == ["updated", "unchanged"]
+    assert {one["version_id"] for one in again} == {newer["version_id"]}
+    assert writes() == [f"POST /workflows/{deployed['id']}/activate"]
+
+
+@pytest.mark.parametrize("activate", [None, True])
+def test_a_draft_that_waits_is_left_alone_when_the_definition_runs(
+    execute, client, writes, definition, deployed, activate
+):
+    held = client.workflows.get(deployed["id"])
+    client.workflows.update(held.id, held.name, held.nodes[:1], {}, {}, publish_if_active=False)
+    writes()
+    done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=activate)
+    assert (done["outcome"], done["version_id"], writes()) == ("unchanged", deployed["version_id"], [])
+    assert len(client.workflows.get(held.id).nodes) == 1
+
+
+def test_a_setting_is_changed_although_another_draft_waits(execute, client, definition, deployed):
+    held = client.workflows.get(deployed["id"])
+    client.workflows.update(held.id, held.name, held.nodes[:1], {}, {}, publish_if_active=False)
+    wanted = {**definition, "settings": {"executionTimeout": 60}}
+    assert execute(ServiceCreateOrUpdateWorkflowOperator, definition=wanted)["outcome"] == "updated"
+    held = client.workflows.get(held.id)
+    assert held.settings["executionTimeout"] == 60
+    assert (held.active_version_id, len(held.active_version.nodes)) == (held.version_id, len(definition["nodes"]))
+
+
+def test_what_is_to_be_inactive_is_so_before_it_changes(execute, client, writes, definition, deployed):
+    definition["nodes"][0]["parameters"]["path"] = "elsewhere"
+    writes()
+    done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=False)
+    assert (done["outcome"], done["active"], done["version_id"]) == ("updated", False, None)
+    assert writes() == [f"POST /workflows/{deployed['id']}/deactivate", f"PUT /workflows/{deployed['id']}"]
+
+
+def test_the_outcome_says_what_changed(execute, definition):
+    outcomes = [
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=activate)["outcome"]
+        for activate in (True, True, False, False, None, True)
+    ]
+    assert outcomes == ["created", "unchanged", "deactivated", "unchanged", "unchanged", "activated"]
+
+
+def test_tags_of_a_definition_are_said_to_be_left_out(execute, client, caplog, definition):
+    tagged = {**definition, "tags": [{"id": "1", "name": "prod"}, {"id": "2", "name": "billing"}]}
+    workflow_id = execute(ServiceCreateOrUpdateWorkflowOperator, definition=tagged)["id"]
+    assert "The definition's tags 'billing', 'prod' were not set" in caplog.text
+    assert "set them with ServiceSetWorkflowTagsOperator" in caplog.text
+    assert client.workflows.list_tags(workflow_id) == []
+
+    caplog.clear()
+    execute(ServiceSetWorkflowTagsOperator, workflow_id=workflow_id, tags=["prod", "billing"])
+    execute(ServiceCreateOrUpdateWorkflowOperator, definition=tagged)
+    assert "were not set" not in caplog.text
 
 
 # ---------------------------------------------------------------- tags

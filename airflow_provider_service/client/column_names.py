@@ -1,0 +1,68 @@
+"""Names of a data table's columns: those that the service keeps for itself, and the form of the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from airflow_provider_service.client.errors import ServiceInputError, shown
+
+#: Columns that every row has and nobody can write.
+SYSTEM_COLUMNS = ("id", "createdAt", "updatedAt")
+
+MAX_NAME_CHARS = 63
+_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
+_RESERVED = frozenset(name.lower() for name in (*SYSTEM_COLUMNS, "dryRunState"))
+
+
+def require_new_name(name: object) -> None:
+    """Refuse a name that no column of a user's can have.
+
+    :raises ServiceInputError: a reserved name, whatever its case, or another form.
+    """
+    if isinstance(name, str) and name.lower() in _RESERVED:
+        raise ServiceInputError(
+            f"{name!r} cannot be the name of a column: the service reserves {', '.join(SYSTEM_COLUMNS)} and "
+            f"dryRunState, whatever their case, and adds the first three to every table by itself; nothing was sent"
+        )
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARS:
+        raise ServiceInputError(
+            f"{shown(name)} cannot be the name of a column: a letter must come first, then letters, digits and "
+            f"underscores, {MAX_NAME_CHARS} characters at most; nothing was sent"
+        )
+
+
+def require_writable(names: Iterable[str], place: str) -> None:
+    """Refuse values for the columns that only the service writes.
+
+    :param names: columns that are given values.
+    :param place: what holds them, for the message, e.g. ``"row 3"``.
+    :raises ServiceInputError: one of the names is a system column.
+    """
+    written = [name for name in SYSTEM_COLUMNS if name in names]
+    if written:
+        raise ServiceInputError(
+            f"{place} has a value for {' and '.join(map(repr, written))}, which only the service writes: leave it "
+            f"out, or give the column another name; nothing was sent"
+        )
+
+
+def require_sortable(sort_by: str, columns: Iterable[str]) -> None:
+    """Refuse an order that the service answers with an internal error.
+
+    :param sort_by: ``column:asc`` or ``column:desc``.
+    :param columns: the table's own columns.
+    :raises ServiceInputError: another form, or a column that the table lacks.
+    """
+    name, _, direction = sort_by.partition(":")
+    if direction.strip().lower() not in ("asc", "desc"):
+        raise ServiceInputError(
+            f"sort_by must be a column, then ':asc' or ':desc', such as 'id:desc', not {shown(sort_by)}; "
+            "nothing was sent"
+        )
+    known = [*columns, *SYSTEM_COLUMNS]
+    if name.strip() not in known:
+        raise ServiceInputError(
+            f"sort_by names the column {shown(name)}, which the table lacks; it has {', '.join(known)}; "
+            "nothing was sent"
+        )

@@ -1,0 +1,48 @@
+"""How far the server's clock is off ours, as the dates of its answers show."""
+
+from __future__ import annotations
+
+import email.utils
+from datetime import timedelta
+
+# A date outside of these years is no clock, and arithmetic with it can leave what Python's dates can hold.
+_YEARS = range(1970, 9000)
+
+
+class ServerClock:
+    """Learns the offset of the server's clock from the ``Date`` header of its answers.
+
+    A date counts whole seconds and was written at some time between the request and its answer, so each answer only
+    says between which two values the offset lies. Several answers together narrow that down to a fraction of a second,
+    and slow ones do no harm. When a clock is set, the old values no longer fit and are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._bounds: tuple[float, float] | None = None
+
+    @property
+    def offset(self) -> timedelta | None:
+        """The server's time minus ours, to about a second; None before the first dated answer."""
+        bounds = self._bounds
+        return timedelta(seconds=sum(bounds) / 2) if bounds else None
+
+    def learn(self, date: str | None, sent: float, answered: float) -> None:
+        """Take the date of an answer into account.
+
+        :param date: value of the ``Date`` header; anything but a date of our era is left aside.
+        :param sent: our time when the request was sent, in seconds since 1970.
+        :param answered: our time when the answer's headers had come.
+        """
+        try:
+            written = email.utils.parsedate_to_datetime(date or "")
+            if written.year not in _YEARS:
+                return
+            second = written.timestamp()
+        except (TypeError, ValueError, IndexError, OverflowError):
+            return
+        least, most = second - answered, second + 1 - sent
+        known = self._bounds
+        if known and least <= known[1] and known[0] <= most:
+            least, most = max(least, known[0]), min(most, known[1])
+        if least <= most:  # not where our own clock was set back meanwhile
+            self._bounds = least, most

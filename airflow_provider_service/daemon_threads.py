@@ -1,0 +1,38 @@
+"""Blocking calls beside an event loop, in daemon threads: a call that hangs never keeps its process from exiting.
+
+The interpreter joins the threads of a ``ThreadPoolExecutor`` before it exits, and with them those of
+``asyncio.to_thread``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from threading import Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_daemon_thread(call: Callable[..., T], *arguments: object, name: str = "service-call") -> asyncio.Future[T]:
+    """Start a blocking call in a thread of its own, in the context of the caller.
+
+    :param name: of the thread.
+    :returns: a future of the running event loop; when that is cancelled, the call runs on unheard.
+    """
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so that its result can be set
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            result = context.run(call, *arguments)
+        except BaseException as error:  # noqa: BLE001 - whoever awaits the future handles it
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    Thread(target=run, name=name, daemon=True).start()
+    return asyncio.wrap_future(done)

@@ -1,0 +1,46 @@
+"""Pages of the service that links lead to: as little as tells a person where they are."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Awaitable, Callable
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from airflow_provider_service.simulator.state import State
+
+_PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>"
+
+
+def add_pages(app: FastAPI, state: State) -> None:
+    """Serve the pages of workflows and executions. Unlike the service's own they ask for no login and show no data."""
+    app.add_route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"])
+    app.add_route("/workflow/{workflow_id}/executions/{execution_id}", _execution_page(state), methods=["GET"])
+
+
+def _workflow_page(state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        workflow = state.workflows.find(request.path_params["workflow_id"])
+        if workflow is None:
+            return _page(404, "No such workflow", "")
+        return _page(200, f"Workflow {workflow.name}", "active" if workflow.active else "not active")
+
+    return page
+
+
+def _execution_page(state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        state.settle()
+        execution_id = request.path_params["execution_id"]
+        execution = state.executions.get(int(execution_id)) if execution_id.isdecimal() else None
+        if execution is None or execution.workflow_id != request.path_params["workflow_id"]:
+            return _page(404, "No such execution", "")
+        return _page(200, f"Execution {execution.id}", execution.status)
+
+    return page
+
+
+def _page(status: int, title: str, text: str) -> Response:
+    return HTMLResponse(_PAGE.format(title=html.escape(title), text=html.escape(text)), status)

@@ -1,0 +1,112 @@
+"""Reads of executions by id: few at once, and slow ones apart, so that answers which hang hold up no others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import Generic, Protocol, TypeVar
+
+MAX_READS_AT_ONCE = 5
+# Beside those: reads that are slow. They may take as long as the connection's time limit allows.
+MAX_SLOW_READS_AT_ONCE = 8
+# What takes longer than this holds up nothing else any more.
+PATIENCE_SECONDS = 5.0
+
+
+class Reader(Protocol):
+    """Whoever needs an execution to be read."""
+
+    #: Whether its last read was slow.
+    is_slow: bool
+
+
+R = TypeVar("R", bound=Reader)
+
+
+class _Lane(OrderedDict[R, None]):
+    """Readers in their order, and those whose reads are open."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.open: set[R] = set()
+        self._limit = limit
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.open) < self._limit
+
+
+class Reads(Generic[R]):
+    """Reads that wait and reads that are open, within an event loop.
+
+    A read that is open for longer than ``PATIENCE_SECONDS`` gives its place to another, while there are not too many
+    slow ones. Whoever was slow once comes after the other slow ones the next time.
+
+    :param read: reads for a reader, and raises nothing.
+    """
+
+    def __init__(self, read: Callable[[R], Awaitable[None]]) -> None:
+        self._read = read
+        self._lane, self._slow_lane = _Lane[R](MAX_READS_AT_ONCE), _Lane[R](MAX_SLOW_READS_AT_ONCE)
+        # The event loop keeps only weak references to tasks.
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __bool__(self) -> bool:
+        """Whether any read is open."""
+        return bool(self._tasks)
+
+    def is_open(self, reader: R) -> bool:
+        """Whether its read is open."""
+        return reader in self._lane.open or reader in self._slow_lane.open
+
+    def add(self, reader: R, *, first: bool = False) -> None:
+        """Read once it is its turn, unless its read waits or is open already.
+
+        :param first: before all that wait.
+        """
+        if self.is_open(reader):
+            return
+        lane = self._slow_lane if reader.is_slow and not first else self._lane
+        lane.setdefault(reader)
+        if first:
+            self._slow_lane.pop(reader, None)
+            lane.move_to_end(reader, last=False)
+        self._start()
+
+    def drop(self, reader: R) -> None:
+        """Do not read, if that has not begun."""
+        self._lane.pop(reader, None)
+        self._slow_lane.pop(reader, None)
+
+    def _start(self) -> None:
+        for reader in [one for one in self._lane.open if one.is_slow]:
+            if self._slow_lane.has_room:
+                self._lane.open.remove(reader)
+                self._slow_lane.open.add(reader)
+        for lane in (self._lane, self._slow_lane):
+            while lane and lane.has_room:
+                reader, _ = lane.popitem(last=False)
+                lane.open.add(reader)
+                # Not in the context of the trigger that happens to be here.
+                task = Context().run(asyncio.create_task, self._run(reader))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, reader: R) -> None:
+        begin = time.monotonic()
+        patience = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._set_apart, reader)
+        try:
+            await self._read(reader)
+        finally:
+            patience.cancel()
+            reader.is_slow = time.monotonic() - begin >= PATIENCE_SECONDS
+            self._lane.open.discard(reader)
+            self._slow_lane.open.discard(reader)
+        self._start()
+
+    def _set_apart(self, reader: R) -> None:
+        reader.is_slow = True
+        self._start()

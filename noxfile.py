@@ -1,0 +1,45 @@
+"""Test the provider on every Airflow version that it supports, each in an environment of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["airflow"]
+
+CONSTRAINTS = {
+    "2.11": "constraints-airflow-2.11.txt",
+    "3.0": "constraints-airflow-3.0.txt",
+    "3.1": "constraints-airflow-3.1.txt",
+    "3.2": "constraints-airflow-3.2.txt",
+    "3.3": "constraints.txt",
+}
+# Client, hook, operators, runs and waits, deferred ones included. Tests of what an older Airflow lacks are marked so.
+TESTS = ("tests/unit", "tests/simulator/operators", "tests/running", "tests/waiting")
+
+
+@nox.session
+@nox.parametrize("version", [*CONSTRAINTS], ids=[*CONSTRAINTS])
+def airflow(session: nox.Session, version: str) -> None:
+    """Run the tests on one version; what follows ``--`` goes to pytest."""
+    session.install("--constraint", CONSTRAINTS[version], "--editable", ".[simulator]", "--group", "test")
+    session.run("python", "-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", *(session.posargs or TESTS))
+
+
+@nox.session(venv_backend="none")
+def pins(session: nox.Session) -> None:
+    """Pin the newest patch of each older version, and the newest of what it needs."""
+    for version, constraints in CONSTRAINTS.items():
+        if constraints == "constraints.txt":  # of development as a whole
+            continue
+        wanted = Path(session.create_tmp(), "airflow.txt")
+        wanted.write_text(f"apache-airflow=={version}.*\n")
+        session.run(
+            *("uv", "pip", "compile", "pyproject.toml", "--extra", "simulator", "--group", "test"),
+            *("--constraint", str(wanted), "--upgrade", "--python-version", "3.11"),
+            *("--quiet", "--no-emit-index-url", "--no-header", "--no-annotate", "--output-file", constraints),
+            external=True,
+        )

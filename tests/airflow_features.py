@@ -1,0 +1,26 @@
+"""What older versions of Airflow lack: marks for the tests that need it, by the names that the README uses."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+AIRFLOW = version("apache-airflow")
+
+light_imports = pytest.mark.airflow(">=3.0", lacks="light imports")
+asset_watchers = pytest.mark.airflow(">=3.0", lacks="asset watchers")
+errors_of_notifiers = pytest.mark.airflow(">=3.1", lacks="errors of notifiers")
+async_notifiers = pytest.mark.airflow(">=3.1", lacks="notifiers in the triggerer")
+errors_of_extras = pytest.mark.airflow(">=3.2", lacks="errors of extras")
+kills_in_the_triggerer = pytest.mark.airflow(">=3.3", lacks="kills of deferred tasks")
+shared_polls = pytest.mark.airflow(">=3.3", lacks="shared polls")
+kept_cursors = pytest.mark.airflow(">=3.3", lacks="state of assets")
+
+
+def skip_what_airflow_lacks(item: pytest.Item) -> None:
+    """Skip a test whose ``airflow`` marks do not allow the version that is installed."""
+    for mark in item.iter_markers("airflow"):
+        if not SpecifierSet(mark.args[0]).contains(AIRFLOW, prereleases=True):
+            pytest.skip(f"Airflow {AIRFLOW} lacks {mark.kwargs['lacks']}")

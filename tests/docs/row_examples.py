@@ -1,0 +1,17 @@
+"""The guide's examples of data tables; tests/docs/test_row_examples.py runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
+
+
+def replacing_upsert(prices: list[dict[str, Any]]) -> ServiceUpsertRowsOperator:
+    return ServiceUpsertRowsOperator(
+        task_id="upsert",
+        data_table_name="prices",
+        rows=prices,
+        key_columns=["sku"],
+        change_strategy="replace",  # thousands of different changes in a few calls; rows get new ids
+    )

@@ -1,0 +1,109 @@
+"""Values that the service holds less exactly than they were given."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+
+@pytest.mark.parametrize(
+    ("given", "held_as"),
+    [
+        ({"stock": 2**60}, 1152921504606847000),
+        ({"stock": 2**53 + 1}, 2**53),
+        ({"stock": "12345678901234567890"}, 12345678901234567000),
+        ({"stock": Decimal("0.12345678901234567891")}, 0.12345678901234568),
+        ({"sold_at": "2026-01-02T03:04:05.123456Z"}, "2026-01-02T03:04:05.123Z"),
+        ({"sold_at": "2026-01-02T03:04:05.000000001Z"}, "2026-01-02T03:04:05.000Z"),
+        ({"sold_at": datetime(2026, 1, 2, 3, 4, 5, 999999)}, "2026-01-02T03:04:05.999Z"),
+    ],
+    ids=str,
+)
+def test_it_is_written_once_and_reported_in_one_line(upsert, held, writes, caplog, given, held_as):
+    rows = [{"sku": "a", **given}, {"sku": "b", **given}]
+    assert upsert(rows) == (2, 0, 0)
+    [name] = given
+    assert held(name) == [(held_as,)] * 2
+    [line] = [one.getMessage() for one in caplog.records if "less exactly" in one.getMessage()]
+    assert f"2 values less exactly than they were given, the first in row 1, column {name!r}: " in line
+    assert f"becomes {held_as}. " in line
+    writes()
+    assert upsert(rows) == (0, 0, 2)
+    assert writes() == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"stock": 2**53},
+        {"stock": 10**20},
+        {"stock": 1e300},
+        {"stock": 0.1},
+        {"stock": 2.0**60},
+        {"stock": Decimal("0.1000")},
+        {"stock": "1e21"},
+        {"stock": "-0"},
+        {"stock": True},
+        {"stock": None},
+        {"sold_at": "2026-01-02T03:04:05.123000Z"},
+        {"sold_at": datetime(2026, 1, 2, 3, 4, 5, 123000)},
+        {"sold_at": "0100-01-01"},
+        {"sold_at": "9999-12-31T23:59:59.999Z"},
+        {"sold_at": None},
+        {"shop": "a\0b\x85\u2028\ufeff\r"},
+    ],
+    ids=str,
+)
+def test_what_the_service_holds_exactly_is_not_reported(upsert, caplog, given):
+    assert upsert([{"sku": "a", **given}]) == (1, 0, 0)
+    assert upsert([{"sku": "a", **given}]) == (0, 0, 1)
+    assert "less exactly" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "value", ["0001-01-01", "0099-12-31T23:59:59Z", datetime(1, 1, 1), "0100-01-01T00:30:00+01:00"]
+)
+def test_years_that_the_service_takes_for_others_are_refused(upsert, held, value):
+    with pytest.raises(AirflowFailException, match=r"row 1, column 'sold_at': .* is not a value of type date; nothing"):
+        upsert([{"sku": "a", "sold_at": value}])
+    assert held("sku") == []
+
+
+@pytest.mark.parametrize("value", ["\ud800", "a\udc00b"])
+def test_text_with_half_a_pair_of_surrogates_is_refused(upsert, held, value):
+    with pytest.raises(AirflowFailException, match=r"row 2, column 'shop': .* is not a value of type string"):
+        upsert([{"sku": "a", "shop": "x"}, {"sku": "b", "shop": value}])
+    assert held("sku") == []
+
+
+def test_a_number_of_thousands_of_digits_is_refused_in_few_words(upsert):
+    with pytest.raises(AirflowFailException, match=r"row 1, column 'stock': .{0,120} is not a value of type number"):
+        upsert([{"sku": "a", "stock": 10**5000}])
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [("stock", [2**60, 2**60 + 1]), ("sold_at", ["2026-01-02T00:00:00.0001Z", "2026-01-02T00:00:00.0002Z"])],
+)
+def test_keys_that_the_service_cannot_tell_apart_are_refused(upsert, held, key, values):
+    with pytest.raises(AirflowFailException, match="row 2 has a key that the service cannot tell from that of an"):
+        upsert([{key: value, "shop": str(value)} for value in values], key)
+    assert held("sku") == []
+
+
+@pytest.mark.parametrize("key", [2**60, 2**62 + 2**20, 2**53 + 2, 1152921504606847000, -(2**60)])
+def test_keys_of_many_digits_find_their_rows(upsert, held, key):
+    """The service does not find some of them by equality."""
+    assert upsert([{"stock": key, "shop": "x"}], "stock") == (1, 0, 0)
+    assert upsert([{"stock": key, "shop": "y"}], "stock") == (0, 1, 0)
+    assert held("shop") == [("y",)]
+
+
+def test_a_key_too_long_for_an_address_finds_its_row(upsert, simulator):
+    simulator.clear_requests()
+    assert upsert([{"sku": "x" * 20_000, "stock": 1}]) == (1, 0, 0)
+    assert upsert([{"sku": "x" * 20_000, "stock": 1}]) == (0, 0, 1)
+    assert max(len(request.query) for request in simulator.requests) < 8000

@@ -1,0 +1,73 @@
+"""One deployment for all tests of this folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.simulator.samples import WITH_ID, webhook
+
+from . import workflows
+from .airflow_api import AirflowApi
+from .deployment import Deployment
+from .figures import FIGURES
+from .simulated import SimulatedService
+
+ROOT = Path(__file__).resolve().parents[2]
+STACK_FOLDER = ROOT / ".stack"
+WATCHED = "Watched"
+IS_SHORT = bool(os.environ.get("SHORT"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was counted."""
+    for line in FIGURES.lines():
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[SimulatedService]:
+    """The service behind Airflow."""
+    with SimulatedService() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def deployment(service: SimulatedService, progress: Callable[[str], None]) -> Iterator[Deployment]:
+    """Airflow, with a connection to the service in its database."""
+    deployment = Deployment(
+        STACK_FOLDER / "deployment",
+        [ROOT / "example_dags", Path(__file__).parent / "dags"],
+        extra={
+            "AIRFLOW_EXAMPLE_WORKFLOW_ID": service.create_workflow("Imports", workflows.endless()),
+            "STACK_WATCHED_WORKFLOW_ID": service.create_workflow(WATCHED, workflows.endless()),
+        },
+        concurrency=6,
+        progress=progress,
+    )
+    with deployment:
+        deployment.api.set_connection(service.connection())
+        yield deployment
+
+
+@pytest.fixture
+def api(deployment: Deployment) -> AirflowApi:
+    """Airflow's REST API."""
+    return deployment.api
+
+
+@pytest.fixture
+def client(service: SimulatedService) -> Iterator[ServiceClient]:
+    """A client that sees what the service holds."""
+    with service.client() as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def nightly_sync(service: SimulatedService) -> str:
+    """The workflow that the README's first DAG runs."""
+    return service.create_workflow("Nightly sync", [webhook(workflows.path(), options={"responseData": WITH_ID})])

@@ -1,0 +1,27 @@
+"""Many mapped runs of workflows that the run's configuration names."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+
+QUICK_RETRIES = {"retries": 50, "retry_delay": timedelta(seconds=1)}
+
+with DAG("stack_many", schedule=None, catchup=False, default_args=QUICK_RETRIES, params={"workflows": [], "runs": 1}):
+
+    @task
+    def plan(params: dict[str, Any]) -> list[dict[str, Any]]:
+        """The workflow and the payload of each run."""
+        workflows = params["workflows"]
+        return [
+            {"workflow_id": workflows[number % len(workflows)], "payload": {"part": number}}
+            for number in range(params["runs"])
+        ]
+
+    ServiceRunWorkflowOperator.partial(task_id="run", deferrable=True, poll_interval=2, timeout=3600).expand_kwargs(
+        plan()
+    )

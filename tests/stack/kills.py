@@ -1,0 +1,71 @@
+"""Kills that fall where they are meant to: chosen by what the service has received."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from tests.live.servers import wait_until
+
+from .deployment import Deployment
+from .figures import FIGURES
+from .gate import WINDOWS, Window
+from .simulated import SimulatedService
+
+# A killed scheduler or triggerer is missed less than a worker, and starts faster.
+VICTIMS = ("worker", "worker", "triggerer-1", "worker", "worker", "scheduler", "worker", "worker", "triggerer-2")
+NAMES = {
+    "before": "before the call",
+    "arriving": "during the call, as it arrives",
+    "answering": "during the call, before its answer",
+    "after": "after the call, before its id is stored",
+    "waiting": "during a wait",
+}
+MOMENT_SECONDS = 120
+
+
+class Killer:
+    """Kills processes of a deployment, and starts them again.
+
+    - ``kills``: those that fell into their window.
+    """
+
+    def __init__(self, deployment: Deployment, service: SimulatedService) -> None:
+        self._deployment, self._service = deployment, service
+        self._plan = plan()
+        self.kills = 0
+
+    def kill_next(self, is_over: Callable[[], bool]) -> None:
+        """Wait for the next moment to kill at, and kill; after a while without one the next window has its turn.
+
+        :param is_over: whether no more such moments will come.
+        """
+        victim, window = next(self._plan)
+        self._service.arm(window)
+        try:
+            with suppress(TimeoutError):
+                wait_until(lambda: self._service.held() or is_over(), seconds=MOMENT_SECONDS, what=NAMES[window])
+            hit = self._service.held()
+            if not hit:
+                return
+            # The window is open for whoever is held: the answer it waits for will come after its death.
+            self._deployment[victim].kill()
+            self.kills += 1
+            self._count(victim, window, hit)
+        finally:
+            self._service.arm(None)
+            self._deployment[victim].start()
+
+    def _count(self, victim: str, window: Window, hit: int) -> None:
+        kind = victim.partition("-")[0]
+        FIGURES.add(f"kills of a {kind} {NAMES[window]}")
+        if kind == "worker":
+            FIGURES.add(f"task attempts killed {NAMES[window]}", hit)
+
+
+def plan() -> Iterator[tuple[str, Window]]:
+    """Who is killed, and in which window, in turns."""
+    windows = itertools.cycle(WINDOWS)
+    for victim in itertools.cycle(VICTIMS):
+        yield victim, "waiting" if victim.startswith("triggerer") else next(windows)

@@ -1,0 +1,135 @@
+"""The processes of a deployment: started, killed, frozen and ended, each with its output in a file."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import psutil
+
+from tests.live.servers.errors import LiveServerError, tail
+from tests.live.servers.guarded import GuardedProcess
+
+GRACE_SECONDS = 15.0
+#: A variable that marks whatever a deployment has started, also what has lost its parent.
+MARK = "STACK_DEPLOYMENT"
+
+
+class Component:
+    """One process with all its children.
+
+    - ``kills``: how often it was killed.
+
+    :param name: of the process, and of the file with its output.
+    :param command: what runs.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], *, folder: Path, environment: dict[str, str]) -> None:
+        self.name = name
+        self.log = folder / "output" / f"{name}.log"
+        self.kills = 0
+        self._command, self._folder = command, folder
+        self._environment = {**environment, MARK: f"{folder}:{name}"}
+        self._process: GuardedProcess | None = None
+
+    def start(self) -> None:
+        """Start it; safe to repeat while it runs."""
+        if self._process is not None and self._process.exit_code is None:
+            return
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        scratch = self._folder / "scratch" / self.name
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._process = GuardedProcess(
+            self._command,
+            folder=self._folder,
+            environment=self._environment,
+            log=self.log,
+            scratch=scratch,
+            grace_seconds=GRACE_SECONDS,
+        )
+
+    def kill(self) -> None:
+        """KILL it and whatever it has started, all at once, as when its machine loses power."""
+        victims = self.members()
+        for one in victims:  # stopped first, so that none outlives its parent by a moment and acts on it
+            _send(one, signal.SIGSTOP)
+        for one in victims:
+            _send(one, signal.SIGKILL)
+        psutil.wait_procs(victims, timeout=GRACE_SECONDS)
+        if self._process is not None:
+            self._process.kill()
+        self.kills += 1
+
+    def freeze(self) -> None:
+        """Stop it and all its children in their tracks, until :meth:`thaw`."""
+        for one in self.members():
+            _send(one, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on after :meth:`freeze`."""
+        for one in self.members():
+            _send(one, signal.SIGCONT)
+
+    def end(self) -> None:
+        """Ask it to finish, and kill what has not after the grace time."""
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+        for one in self.members():
+            _send(one, signal.SIGKILL)
+
+    def check(self) -> None:
+        """Raise when it is not running.
+
+        :raises LiveServerError: holds the end of its output.
+        """
+        if self._process is None or self._process.exit_code is not None:
+            raise LiveServerError(f"{self.name} is not running. End of its output:\n{tail(self.log)}")
+
+    def members(self) -> list[psutil.Process]:
+        """All processes of it, its main process first."""
+        found = {one.pid: one for one in _marked(f"{self._folder}:{self.name}")}
+        if self._process is not None and self._process.exit_code is None:
+            # A process that has changed its title may have lost its mark.
+            main = psutil.Process(self._process.group)
+            found |= {one.pid: one for one in (main, *main.children(recursive=True))}
+        return [found[pid] for pid in sorted(found)]
+
+    def usage(self) -> tuple[float, int]:
+        """CPU seconds used so far, and bytes of memory that no other process shares, of all its processes."""
+        alive = self.members()
+        cpu = sum(sum(one.cpu_times()[:2]) for one in alive)
+        return cpu, sum(one.memory_full_info().uss for one in alive)
+
+    def request_end(self) -> None:
+        """Ask it to finish, and do not wait."""
+        for one in self.members()[:1]:
+            _send(one, signal.SIGTERM)
+
+
+def leftovers(folder: Path) -> list[psutil.Process]:
+    """Processes of a deployment that still run."""
+    return list(_marked(f"{folder}:"))
+
+
+def _marked(prefix: str) -> Iterable[psutil.Process]:
+    for one in psutil.process_iter():
+        try:
+            # Of the guard itself too: it has the same environment, and must survive to say how its command ended.
+            mark = one.environ().get(MARK, "")
+            if (mark == prefix or (prefix.endswith(":") and mark.startswith(prefix))) and not _is_guard(one):
+                yield one
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+
+
+def _is_guard(process: psutil.Process) -> bool:
+    return any(part.endswith("/guard.py") for part in process.cmdline()[:4])
+
+
+def _send(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return

@@ -1,0 +1,166 @@
+"""The simulated service in a process of its own, steered from here."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.simulator import ServiceSimulator, samples
+
+from .gate import Call, Gate, Window
+
+START_SECONDS = 60
+
+
+class SimulatedService:
+    """A running simulator; use it as a context manager. It ends with the process that made it.
+
+    - ``base_url``, ``api_key``: where it is.
+    """
+
+    name = "simulator"
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, far_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(far_end,), name="simulated-service", daemon=True)
+        self._far_end = far_end
+        self._turn = threading.Lock()
+
+    def __enter__(self) -> SimulatedService:
+        self._process.start()
+        self._far_end.close()  # else its end would not close this one
+        if not self._pipe.poll(START_SECONDS):
+            raise RuntimeError("the simulator does not come up")
+        self.base_url, self.api_key = self._pipe.recv()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pipe.close()
+        self._process.join(10)
+
+    def connection(self) -> dict[str, Any]:
+        """The fields of the connection that leads to it, as Airflow's API takes them."""
+        return {
+            "connection_id": "service_default",
+            "conn_type": "service",
+            "host": self.base_url,
+            "password": self.api_key,
+        }
+
+    def client(self) -> ServiceClient:
+        """A client that sees what the service holds."""
+        return ServiceClient(ServiceConfig(base_url=self.base_url, api_key=self.api_key))
+
+    def create_workflow(self, name: str, nodes: list[dict[str, Any]]) -> str:
+        """Create an active workflow of a chain of nodes, and return its id."""
+        return str(self._ask("create_workflow", name, nodes))
+
+    def finish(self, execution_id: str, status: str = "success") -> None:
+        """End an execution."""
+        self._ask("finish", execution_id, status)
+
+    def start_execution(self, workflow_id: str, status: str, seconds: float | None = None) -> str:
+        """Put up an execution, which succeeds after some seconds or stays."""
+        return str(self._ask("start_execution", workflow_id, status, seconds))
+
+    def arm(self, window: Window | None) -> None:
+        """Hold requests of one window, and release those that are held: see :class:`Gate`."""
+        self._ask("arm", window)
+
+    def held(self) -> int:
+        """How many requests are held."""
+        return int(self._ask("held"))
+
+    def calls(self) -> list[Call]:
+        """The webhook calls that carried a run key, oldest first."""
+        return [Call(*one) for one in self._ask("calls")]
+
+    def stops(self) -> list[str]:
+        """The paths of the requests that did stop an execution, oldest first."""
+        return list(self._ask("stops"))
+
+    def count_requests(self) -> int:
+        """Requests of any kind so far."""
+        return int(self._ask("count_requests"))
+
+    def has_no_audit_findings(self) -> None:
+        """Let an audit find nothing from now on."""
+        self._ask("has_no_audit_findings")
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        with self._turn:
+            self._pipe.send((name, *arguments))
+            answer = self._pipe.recv()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class _Far:
+    """What the other process answers."""
+
+    def __init__(self, simulator: ServiceSimulator) -> None:
+        self._simulator = simulator
+        simulator.wrap(self._put_gate)
+
+    def _put_gate(self, app: Any) -> Gate:
+        self._gate = Gate(app)
+        return self._gate
+
+    def create_workflow(self, name: str, nodes: list[dict[str, Any]]) -> str:
+        state = self._simulator.state
+
+        def create() -> str:
+            workflow = state.workflows.create(samples.chain(name, nodes))
+            state.workflows.publish(workflow, delay=0)
+            state.settle()
+            return str(workflow.id)
+
+        return self._simulator.in_loop(create)
+
+    def finish(self, execution_id: str, status: str) -> None:
+        self._simulator.finish_execution(execution_id, status)
+
+    def start_execution(self, workflow_id: str, status: str, seconds: float | None) -> str:
+        return self._simulator.start_execution(workflow_id, status=status, seconds=seconds)
+
+    def arm(self, window: Window | None) -> None:
+        self._simulator.in_loop(lambda: self._gate.arm(window))
+
+    def held(self) -> int:
+        return self._gate.held
+
+    def calls(self) -> list[tuple[str, str, float]]:
+        return [tuple(one) for one in self._gate.calls]
+
+    def stops(self) -> list[str]:
+        return list(self._gate.stops)
+
+    def count_requests(self) -> int:
+        return self._gate.requests
+
+    def has_no_audit_findings(self) -> None:
+        self._simulator.state.audit.reports = {}
+
+
+def _serve(pipe: Connection) -> None:
+    with ServiceSimulator() as simulator:
+        far = _Far(simulator)
+        pipe.send((simulator.base_url, simulator.api_key))
+        while True:
+            try:
+                name, *arguments = pipe.recv()
+            except EOFError:  # whoever asked is gone
+                return
+            try:
+                answer = getattr(far, name)(*arguments)
+            except Exception as error:  # noqa: BLE001 - raised by whoever asked
+                answer = error
+            pipe.send(answer)

@@ -1,0 +1,106 @@
+"""Every example DAG, run by Airflow as users run it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.lookup import find_data_table
+
+from .airflow_api import AirflowApi
+from .conftest import ROOT
+from .deployment import Deployment
+from .figures import FIGURES
+from .simulated import SimulatedService
+
+SECONDS = 400
+ENDS = {
+    "example_service_first": "success",
+    "example_service_activate_and_wait": "success",
+    "example_service_run_and_wait": "success",
+    "example_service_fan_out": "success",
+    "example_service_upsert_rows": "success",
+    "example_service_main_job": "success",
+    "example_service_nightly_audit": "success",
+    "example_service_housekeeping": "success",
+    "example_service_asset_event": "success",
+    "example_service_alert": "failed",
+}
+PARTS = 5
+
+
+def test_there_is_an_end_for_every_example() -> None:
+    files = {file.stem for file in (ROOT / "example_dags").glob("example_*.py")}
+    assert files == {*ENDS, "example_service_export_table"}
+
+
+def test_processes_use_the_wheel(deployment: Deployment) -> None:
+    [provider] = [line for line in deployment.airflow("providers", "list").splitlines() if "-provider-service " in line]
+    assert "airflow-provider-service" in provider
+    assert str(ROOT / "airflow_provider_service") not in deployment.airflow("info")
+
+
+def test_every_example_ends_as_it_says(
+    api: AirflowApi, service: SimulatedService, client: ServiceClient, nightly_sync: str
+) -> None:
+    service.has_no_audit_findings()
+    before = executions_by_workflow(client)
+
+    ends, runs = run_all(api)
+
+    assert ends == ENDS
+    assert api.task_states("example_service_alert", runs["example_service_alert"])["load"] == {"failed"}
+    assert executions_by_workflow(client) - before == {
+        ("Nightly sync", "success"): 1,
+        ("Airflow example: activate and wait", "success"): 1,
+        ("Airflow example: run and wait", "success"): 1,
+        ("Airflow example: main job", "success"): 1,
+        ("Airflow example: fan out", "success"): PARTS,
+        ("Airflow example: alert", "success"): 1,
+    }
+    assert count_rows(client, "airflow_example_orders") == 15
+    assert count_rows(client, "airflow_example_stock") == 100
+    FIGURES.add("example DAGs that ended as they say", len(ends))
+
+
+def test_the_table_that_an_example_filled_is_exported_by_another(deployment: Deployment, api: AirflowApi) -> None:
+    api.unpause("example_service_export_table")
+    run_id = api.trigger("example_service_export_table", {"folder": str(deployment.folder)})
+
+    assert api.wait_for_run("example_service_export_table", run_id, seconds=SECONDS) == "success"
+
+    lines = (deployment.folder / "airflow_example_orders.csv").read_text().splitlines()
+    assert len(lines) == 16
+    assert api.xcom("example_service_export_table", run_id, "count_lines") == 16
+    FIGURES.add("example DAGs that ended as they say")
+
+
+def run_all(
+    api: AirflowApi, confs: Mapping[str, dict[str, Any]] = MappingProxyType({})
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Run the examples side by side; how the run of each has ended, and its id.
+
+    :param confs: configuration of the runs of some DAGs.
+    """
+    confs = {"example_service_fan_out": {"parts": PARTS}, **confs}
+    runs = {}
+    for dag_id in ENDS:
+        api.unpause(dag_id)
+        runs[dag_id] = api.trigger(dag_id, confs.get(dag_id))
+    ends = {dag_id: api.wait_for_run(dag_id, run_id, seconds=SECONDS) for dag_id, run_id in runs.items()}
+    return ends, runs
+
+
+def executions_by_workflow(client: ServiceClient) -> Counter[tuple[str, str]]:
+    """How many executions the service holds, by the name of their workflow and their status."""
+    names = {one.id: one.name for one in client.workflows.list()}
+    return Counter((names[one.workflow_id or ""], one.status) for one in client.executions.list())
+
+
+def count_rows(client: ServiceClient, name: str) -> int:
+    table = find_data_table(client, name)
+    assert table is not None
+    return sum(1 for _ in client.data_table_rows.list(table.id))

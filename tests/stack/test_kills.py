@@ -1,0 +1,106 @@
+"""Exactly one successful execution a task, whatever is killed, and whenever."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from airflow_provider_service.client import ServiceClient
+from tests.live.servers import wait_until
+
+from . import workflows
+from .airflow_api import AirflowApi
+from .conftest import IS_SHORT
+from .deployment import Deployment
+from .figures import FIGURES
+from .kills import Killer
+from .simulated import SimulatedService
+
+RUNS, KILLS = (24, 5) if IS_SHORT else (300, 60)
+RUN_SECONDS = 8
+END_SECONDS = 900 if IS_SHORT else 3600
+FROZEN_RUNS = 8 if IS_SHORT else 20
+# Airflow takes the triggers of a triggerer away that has not been heard of for 30 s.
+FROZEN_SECONDS = 48
+
+
+def test_many_runs_while_processes_are_killed(
+    deployment: Deployment, api: AirflowApi, service: SimulatedService, client: ServiceClient
+) -> None:
+    ids = [
+        service.create_workflow(f"Killed, answers {name}", nodes)
+        for name, nodes in workflows.every_way_to_answer(RUN_SECONDS).items()
+    ]
+    stops = len(service.stops())
+    api.unpause("stack_many")
+    run_id = api.trigger("stack_many", {"workflows": ids, "runs": RUNS})
+    wait_until(service.calls, seconds=120, what="the first call")
+    killer = Killer(deployment, service)
+
+    def is_over() -> bool:
+        return len({call.run_key.partition(".")[0] for call in service.calls()}) >= RUNS and no_task_waits()
+
+    def no_task_waits() -> bool:
+        return not [one for one in api.tasks("stack_many", run_id) if one.state not in ("success", "deferred")]
+
+    while killer.kills < KILLS and not is_over():
+        killer.kill_next(is_over)
+
+    state = api.wait_for_run("stack_many", run_id, seconds=END_SECONDS)
+    assert_exactly_one_each(client, service, ids, RUNS, stops)
+    assert state == "success"
+    assert killer.kills >= KILLS, f"the tasks were over after {killer.kills} kills"
+
+
+def test_a_triggerer_that_stalls_stops_nothing(
+    deployment: Deployment, api: AirflowApi, service: SimulatedService, client: ServiceClient
+) -> None:
+    workflow_id = service.create_workflow("Stalled", workflows.endless())
+    stops = len(service.stops())
+    api.unpause("stack_many")
+    run_id = api.trigger("stack_many", {"workflows": [workflow_id], "runs": FROZEN_RUNS})
+    wait_until(
+        lambda: api.task_states("stack_many", run_id).get("run") == {"deferred"},
+        seconds=300,
+        what="all tasks to be deferred",
+        interval=1,
+    )
+    wait_until(lambda: not unassigned(deployment), seconds=60, what="all triggers to run", interval=1)
+
+    deployment["triggerer-1"].freeze()
+    time.sleep(FROZEN_SECONDS)
+    deployment["triggerer-1"].thaw()
+    time.sleep(15)  # what it does on waking up
+
+    for one in workflows.executions(client, workflow_id):
+        if one.status in workflows.ACTIVE:
+            service.finish(one.id)
+    state = api.wait_for_run("stack_many", run_id, seconds=END_SECONDS)
+    assert_exactly_one_each(client, service, [workflow_id], FROZEN_RUNS, stops)
+    assert state == "success"
+    FIGURES.add(f"triggerers stalled for {FROZEN_SECONDS} s")
+
+
+def unassigned(deployment: Deployment) -> list[list[str]]:
+    """Triggers of deferred tasks that no triggerer has taken."""
+    return deployment.query(
+        "SELECT t.id FROM trigger t JOIN task_instance ti ON ti.trigger_id = t.id WHERE t.triggerer_id IS NULL"
+    )
+
+
+def assert_exactly_one_each(
+    client: ServiceClient, service: SimulatedService, workflow_ids: list[str], runs: int, stops_before: int
+) -> None:
+    found = [one for workflow_id in workflow_ids for one in workflows.executions(client, workflow_id)]
+    by_part = Counter(workflows.payload(one)["part"] for one in found if one.status == "success")
+    left = [one.id for one in found if one.status in workflows.ACTIVE]
+    stopped = len(service.stops()) - stops_before
+    FIGURES.add("task runs among kills and stalls", runs)
+    FIGURES.add("their executions", len(found))
+    FIGURES.add("their doubled executions", sum(by_part.values()) - len(by_part))
+    FIGURES.add("their executions stopped by us", stopped)
+    FIGURES.add("their executions left running", len(left))
+    assert stopped == 0
+    assert left == []
+    assert by_part == Counter(range(runs))
+    assert len(found) == runs

@@ -1,0 +1,84 @@
+"""No secret is left in a log or in the database. It is the last file: all others have left theirs by then."""
+
+from __future__ import annotations
+
+import json
+import secrets as random
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.simulator.samples import WITH_ID, webhook
+
+from . import search, workflows
+from .airflow_api import AirflowApi
+from .deployment import Deployment
+from .figures import FIGURES
+from .simulated import SimulatedService
+
+NAMES = ("webhook password", "wrong webhook password", "refused key", "proxy password", "credential data")
+
+
+@pytest.fixture(scope="module")
+def secrets(deployment: Deployment, service: SimulatedService) -> dict[str, str]:
+    """Secrets by their names, all in connections."""
+    made = {name: f"s3cret/{random.token_urlsafe(24)}" for name in NAMES}
+    header = {"conn_type": "generic", "login": "X-Token"}
+    to_service = {**service.connection(), "extra": None}
+    proxies = {"http": f"http://user:{made['proxy password'].replace('/', '%2F')}@127.0.0.1:9"}
+    without_retries = {"proxies": proxies, "retry_deadline": 0}
+    for connection in (
+        {"connection_id": "stack_webhook", **header, "password": made["webhook password"]},
+        {"connection_id": "stack_wrong_webhook", **header, "password": made["wrong webhook password"]},
+        {"connection_id": "stack_credential", **header, "password": made["credential data"]},
+        {**to_service, "connection_id": "stack_refused", "password": made["refused key"]},
+        {**to_service, "connection_id": "stack_proxied", "extra": json.dumps(without_retries)},
+    ):
+        deployment.api.set_connection(connection)
+    return {**made, "API key": service.api_key}
+
+
+def test_tasks_that_handle_secrets_end_as_they_should(
+    api: AirflowApi, service: SimulatedService, client: ServiceClient, secrets: dict[str, str]
+) -> None:
+    own = {"name": "X-Token", "value": secrets["webhook password"]}
+    credential = client.credentials.create("Of the webhook", "httpHeaderAuth", own)
+    start = webhook(workflows.path(), authentication="headerAuth", options={"responseData": WITH_ID})
+    reference = {"httpHeaderAuth": {"id": credential.id, "name": credential.name}}
+    workflow_id = service.create_workflow("Protected", [{**start, "credentials": reference}])
+    api.unpause("stack_secrets")
+    run_id = api.trigger("stack_secrets", {"workflow_id": workflow_id})
+
+    api.wait_for_run("stack_secrets", run_id, seconds=240)
+
+    assert api.task_states("stack_secrets", run_id) == {
+        "protected_deferred": {"success"},
+        "protected_in_worker": {"success"},
+        "credential": {"success"},
+        "fails_wrong": {"failed"},
+        "fails_proxied": {"failed"},
+        "fails_refused": {"failed"},
+    }
+    # The search below means something only where the tasks have written what went wrong.
+    assert "127.0.0.1:9" in api.log("stack_secrets", run_id, "fails_proxied")
+
+
+def test_no_secret_is_in_a_log(deployment: Deployment, secrets: dict[str, str]) -> None:
+    found = [
+        *search.in_files(deployment.folder / "logs", secrets),
+        *search.in_files(deployment.folder / "output", secrets),
+    ]
+    FIGURES.add("secrets found in logs", len(found))
+    assert found == []
+
+
+def test_no_secret_is_in_the_database_but_encrypted_in_connections(
+    deployment: Deployment, secrets: dict[str, str]
+) -> None:
+    found = search.in_database(deployment, secrets)
+    kept = ("connection.password, encrypted", "connection.extra, encrypted")
+    elsewhere = [one for one in found if not one.startswith(kept)]
+    FIGURES.add("secrets found in the database", len(elsewhere))
+    assert elsewhere == []
+    # What is to be found is: the search works.
+    assert {one.rpartition(": ")[2] for one in found} == secrets.keys()

@@ -1,0 +1,46 @@
+"""Literal secrets among the arguments of tasks: Airflow stores the arguments with the DAG."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import DAG
+from airflow.serialization import serialized_objects
+
+from airflow_provider_service.operators._rendering import revealed
+from airflow_provider_service.operators.credentials import ServiceUpdateCredentialOperator
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+
+SECRETS = {"X-Token": "literal-secret", "X-List": ["literal-secret"], "X-Template": "{{ var.value.token }}"}
+SERIALIZATION: Any = getattr(serialized_objects, "DagSerialization", None) or serialized_objects.SerializedDAG
+
+
+def stored(dag: DAG) -> str:
+    text = json.dumps(SERIALIZATION.to_dict(dag))
+    assert SERIALIZATION.from_dict(json.loads(text)).task_ids == dag.task_ids
+    return text
+
+
+@pytest.mark.parametrize(
+    ("operator", "name"), [(ServiceRunWorkflowOperator, "webhook_headers"), (ServiceUpdateCredentialOperator, "data")]
+)
+def test_literals_are_not_stored_with_the_dag(operator: type[Any], name: str) -> None:
+    with DAG("dag", schedule=None) as dag:
+        plain = operator(task_id="plain", service_conn_id="c", **{name: SECRETS})
+        mapped = operator.partial(task_id="mapped", **{name: SECRETS}).expand(service_conn_id=["a", "b"])
+    text = stored(dag)
+    assert "literal-secret" not in text + repr(vars(plain)[name]) + repr(mapped.partial_kwargs[name])
+    assert text.count("{{ var.value.token }}") == 2
+    # Workers take them from the DAG's file.
+    for task in (plain, mapped.unmap({"service_conn_id": "a"})):
+        task.render_template_fields({"task": task, "var": {"value": {"token": "t"}}})
+        assert revealed(getattr(task, name)) == {**SECRETS, "X-Template": "t"}
+
+
+def test_the_output_of_another_task_among_them_is_a_dependency() -> None:
+    with DAG("dag", schedule=None):
+        first = ServiceRunWorkflowOperator(task_id="first", workflow_id="w")
+        second = ServiceRunWorkflowOperator(task_id="second", workflow_id="w", webhook_headers={"X-Id": first.output})
+    assert second.upstream_task_ids == {"first"}

@@ -1,0 +1,95 @@
+"""How many objects a wait keeps: Python's garbage collector goes through all of them, and stalls the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .driving import Triggerer, execution_trigger, in_event_loop, until
+from .polls import end, requests_made, started
+
+WAITS = 400
+MOST_OBJECTS = 10
+
+
+class SleepingTrigger(BaseTrigger):
+    """Does nothing but sleep."""
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return "sleeping", {}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        await asyncio.sleep(3600)
+        yield TriggerEvent("awake")
+
+
+async def objects_each(start: Callable[[int], None], settled: Callable[[], bool]) -> float:
+    """How many objects that the garbage collector tracks are kept for each of some things that are started."""
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(WAITS):
+        start(number)
+        await asyncio.sleep(0)
+    await until(settled)
+    await asyncio.sleep(0.1)
+    gc.collect()
+    return (len(gc.get_objects()) - before) / WAITS
+
+
+def rounds_are_made(simulator: ServiceSimulator) -> Callable[[], bool]:
+    # The first is for the few that came before; what it makes is shared by all.
+    return lambda: requests_made(simulator)["list running"] >= 4
+
+
+async def consume(trigger: BaseTrigger) -> None:
+    async for _ in trigger.run():
+        pass
+
+
+@in_event_loop
+async def test_a_wait_keeps_few_objects(simulator: ServiceSimulator, workflow_id: str) -> None:
+    others, ids = (started(simulator, workflow_id, count) for count in (10, WAITS))
+    tasks = [asyncio.create_task(consume(execution_trigger(one, poll_interval=0.5))) for one in others]
+    await until(lambda: requests_made(simulator)["list running"] >= 2)
+    simulator.clear_requests()
+
+    def wait(number: int) -> None:
+        tasks.append(asyncio.create_task(consume(execution_trigger(ids[number], poll_interval=0.5))))
+
+    # All that is kept, down to the task, its context and the two coroutines.
+    found = await objects_each(wait, rounds_are_made(simulator))
+
+    assert round(found) <= MOST_OBJECTS
+    await end(tasks)
+
+
+@in_event_loop
+async def test_in_the_triggerer_a_wait_keeps_less_than_a_trigger_that_sleeps(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    others, ids = (started(simulator, workflow_id, count) for count in (10, WAITS))
+    triggerer = Triggerer()
+    for one in others:
+        triggerer.start(execution_trigger(one, poll_interval=0.5))
+    triggerer.start(SleepingTrigger())
+    await until(lambda: requests_made(simulator)["list running"] >= 2)
+
+    sleeping = await objects_each(lambda _: void(triggerer.start(SleepingTrigger())), lambda: True)
+    simulator.clear_requests()
+    waiting = await objects_each(
+        lambda number: void(triggerer.start(execution_trigger(ids[number], poll_interval=0.5))),
+        rounds_are_made(simulator),
+    )
+
+    assert waiting < sleeping
+    await triggerer.shut_down()
+
+
+def void(_: object) -> None:
+    """Forget a value."""
