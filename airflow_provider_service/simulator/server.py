@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Scope
 from airflow_provider_service.simulator.app import API_ROOT, build_app
 from airflow_provider_service.simulator.clock import Clock, DateLayer
 from airflow_provider_service.simulator.faults import Fault, FaultBoard, FaultKind, FaultLayer
+from airflow_provider_service.simulator.listening import listen
 from airflow_provider_service.simulator.recording import RecordedRequest, RecordingLayer
 from airflow_provider_service.simulator.routes.workflow_json import workflow_json
 from airflow_provider_service.simulator.samples import Behaviour, ResponseMode, webhook_workflow
@@ -90,7 +91,7 @@ class ServiceSimulator:
         """
         if self._thread is not None:
             raise RuntimeError("the simulator has been started before")
-        listener = _listen(self._host, self._port)
+        listener = listen(self._host, self._port)
         self._port = listener.getsockname()[1]
         shown = f"[{self._host}]" if ":" in self._host else self._host
         self.state.base_url = f"http://{shown}:{self._port}"
@@ -389,16 +390,3 @@ class ServiceSimulator:
             action(execution)
 
         self.in_loop(act)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    # The protocol is named because asyncio turns Nagle's algorithm off only then: 40 ms a request.
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(1024)
-    except OSError:
-        listener.close()
-        raise
-    return listener

@@ -121,13 +121,13 @@ def test_the_store_saves_the_search(task_run: MakeRun, simulator: ServiceSimulat
 def test_a_run_that_failed_is_followed_by_a_new_one(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, status: str
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.3), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = make_run(workflow_id=workflow_id, store=store)
     end_each(run, simulator, status)
     for number in (1, 2):
         with pytest.raises(ServiceExecutionFailedError):
             run.whole_attempt(number)
-    run.on_push = None
+    end_each(run, simulator, "success")
     assert run.whole_attempt(3)["execution_id"] == "3"
     assert statuses(simulator, workflow_id) == [status, status, "success"]
 
@@ -159,11 +159,12 @@ def test_a_deferred_wait_that_was_not_observed_is_gone_on_with(task_run: MakeRun
 def test_a_timed_out_run_that_could_not_be_stopped_is_gone_on_with(
     task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(1), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = task_run(workflow_id=workflow_id)
     simulator.inject("status", status=500, path="/stop$")
     with pytest.raises(ServiceExecutionFailedError, match="could NOT be stopped and may still be running"):
         run.attempt(1, timeout=0.3)
+    end_each(run, simulator, "success")
     assert run.attempt(2)["execution_id"] == "1"
 
 
@@ -217,10 +218,11 @@ def test_retries_that_were_lowered_since_are_no_new_order(
 def test_a_cleared_task_goes_on_with_what_still_runs(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = task_run(workflow_id=workflow_id, store=store)
     cut_off(run)
     run.max_tries = 1 + run.retries
+    end_each(run, simulator, "success")
     assert run.whole_attempt(2)["execution_id"] == "1"
     assert calls(simulator) == 1
 
@@ -337,13 +339,13 @@ def test_with_hidden_data_the_store_knows(
 def test_the_service_retries_what_failed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.2), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = make_run(workflow_id=workflow_id, store=store, on_retry="retry_execution")
     end_each(run, simulator)
     for number in (1, 2):
         with pytest.raises(ServiceExecutionFailedError):
             run.whole_attempt(number)
-    run.on_push = None
+    end_each(run, simulator, "success")
     assert run.whole_attempt(3)["execution_id"] == "3"
     # What was retried last goes on, not the first.
     assert [one.retry_of for one in held(simulator, workflow_id)] == [None, 1, 2]
@@ -351,12 +353,12 @@ def test_the_service_retries_what_failed(
 
 
 def test_what_was_canceled_is_run_anew(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.3), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = task_run(workflow_id=workflow_id, on_retry="retry_execution")
     end_each(run, simulator, "canceled")
     with pytest.raises(ServiceExecutionFailedError):
         run.attempt(1)
-    run.on_push = None
+    end_each(run, simulator, "success")
     assert run.attempt(2)["execution_id"] == "2"
     assert held(simulator, workflow_id)[1].retry_of is None
 
@@ -364,12 +366,13 @@ def test_what_was_canceled_is_run_anew(task_run: MakeRun, simulator: ServiceSimu
 def test_an_attempt_goes_on_with_the_retry_of_a_dead_one(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.6), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = make_run(workflow_id=workflow_id, store=store, on_retry="retry_execution", timeout=20)
     end_each(run, simulator)
     with pytest.raises(ServiceExecutionFailedError):
         run.whole_attempt(1)
     cut_off(run, 2)
+    end_each(run, simulator, "success")
     assert run.whole_attempt(3)["execution_id"] == "2"
     assert statuses(simulator, workflow_id) == ["error", "success"]
 

@@ -14,7 +14,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun
 from .task_run import StateStore
-from .test_attempts import cut_off
+from .test_attempts import cut_off, end_each
 from .workflows import DONE, calls, held, put, statuses, wait, webhook
 
 BASE_URL = "AIRFLOW__API__BASE_URL" if AIRFLOW_V_3_0_PLUS else "AIRFLOW__WEBSERVER__BASE_URL"
@@ -33,10 +33,11 @@ def of_dag_run(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_what_still_runs_is_resumed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, of_dag_run: dict[str, Any]
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.6), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = make_run(workflow_id=workflow_id, store=store, of_dag_run=of_dag_run)
     cut_off(run)
     run.clear(tried=1)
+    end_each(run, simulator, "success")
     assert run.whole_attempt(2)["execution_id"] == "1"
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 1)
 
@@ -72,10 +73,11 @@ def test_what_has_ended_is_followed_by_a_new_one(
 def test_a_retry_that_still_runs_is_resumed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, of_dag_run: dict[str, Any]
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.6), DONE)
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
     original = simulator.start_execution(workflow_id, status="error")
     run = make_run(ServiceRetryExecutionOperator, execution_id=original, store=store, of_dag_run=of_dag_run)
     cut_off(run)
+    end_each(run, simulator, "success")
     held(simulator, workflow_id)[-1].started_at = datetime.now(timezone.utc) - timedelta(hours=5)
     run.clear(tried=1)
     assert run.whole_attempt(2)["execution_id"] == "2"

@@ -226,7 +226,7 @@ def test_a_stop_waits_for_the_end(task_run: MakeRun, simulator: ServiceSimulator
 
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_a_stop_waits_where_it_is_asked_to(task_run: MakeRun, simulator: ServiceSimulator, deferrable: bool) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.4), DONE)
+    workflow_id = put(simulator, webhook(), wait(2), DONE)
     execution_id = task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)["execution_id"]
     # The service says that it is over, and lets it run on for a while.
     simulator.inject("status", status=409, path="/stop$", times=None)
