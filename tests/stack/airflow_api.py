@@ -147,6 +147,15 @@ class AirflowApi:
         # XComs are cleared between attempts.
         self.wait_for_xcom(dag_id, run_id, task_id, "execution_id")
 
+    def wait_for_trigger(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Wait until a triggerer runs the trigger of a task's first attempt.
+
+        A deferred task that is marked before that is nobody's: Airflow drops its trigger without a word to it.
+        """
+        began = f"trigger {dag_id}/{run_id}/{task_id}"
+        what = f"a triggerer to take {dag_id}.{task_id}"
+        wait_until(lambda: began in self.log(dag_id, run_id, task_id), seconds=120, what=what, interval=0.5)
+
     def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
         """Mark a task as a user does in the UI."""
         self.call("PATCH", f"{self._run(dag_id, run_id)}/taskInstances/{task_id}", {"new_state": state})

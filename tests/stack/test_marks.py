@@ -52,6 +52,7 @@ def begin(api: AirflowApi, service: SimulatedService, client: ServiceClient) -> 
             )
             for task in TASKS:
                 api.wait_for_xcom(run.dag_id, run.run_id, task, "execution_id")
+            api.wait_for_trigger(run.dag_id, run.run_id, "deferred")
         return runs
 
     return start
