@@ -21,8 +21,8 @@ help: ## list the targets
 demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_URL, SERVICE_API_KEY)
 	$(BIN)/python -m scripts.demo
 
-test: $(READY) ## run all tests but the live ones, with branch coverage
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate, twice the time)
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 	$(BIN)/python -m tests.conformance.table --check simulator
 
 test-matrix: $(READY) ## test client, hook, operators, runs and waits on each Airflow (AIRFLOW="2.11 3.3": on some)
@@ -57,10 +57,11 @@ bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 2
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
 
-lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package
+lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package, the layers of its imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: $(READY) ## write the code as ruff wants it
 	$(BIN)/ruff check --fix .

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.models.data_tables import DataTable
-from airflow_provider_service.client.upsert import upsert_rows
+from airflow_provider_service.rows.upsert import upsert_rows
 from bench.service import Service
 
 ROWS = 2000

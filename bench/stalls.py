@@ -13,7 +13,7 @@ from types import TracebackType
 HEARTBEAT = 0.01
 DAY = 86_400.0
 # What a triggerer has loaded that waits for executions: the garbage collector goes through all of that too.
-LOADED = ("airflow_provider_service.triggers.execution", "airflow_provider_service.triggers.polling")
+LOADED = ("airflow_provider_service.triggers.execution", "airflow_provider_service.waits.poller")
 
 
 class Heartbeat:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_service.client.config import ServiceConfig
+    from airflow_provider_service.client.http.transport import Transport
     from airflow_provider_service.client.resources.audit import Audit
     from airflow_provider_service.client.resources.community_packages import CommunityPackages
     from airflow_provider_service.client.resources.credentials import Credentials
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.resources.users import Users
     from airflow_provider_service.client.resources.variables import Variables
     from airflow_provider_service.client.resources.workflows import Workflows
-    from airflow_provider_service.client.transport import Transport
 
 
 class Resources:
@@ -201,7 +201,7 @@ class ServiceClient(Resources):
     """
 
     def __init__(self, config: ServiceConfig) -> None:
-        from airflow_provider_service.client.transport import Transport
+        from airflow_provider_service.client.http.transport import Transport
 
         self._own_transport = Transport(config)
 

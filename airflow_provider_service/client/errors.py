@@ -201,3 +201,51 @@ class ServiceAnswerTooLargeError(ServiceApiError):
     """An answer above the connection's extra ``max_answer_mib``: the server may have acted on the request."""
 
     not_processed = False
+
+
+class ServiceWebhookNotLiveError(ServiceApiError):
+    """404 of the webhook itself: its workflow is not active, or became so a moment ago. Nothing ran."""
+
+    repeat_may_help = True
+
+
+class ServiceWebhookRefusedError(ServiceApiError):
+    """The webhook refused the call: its own authentication, its method, or the form of the body. Nothing ran."""
+
+
+class ServiceWebhookUncertainError(ServiceApiError):
+    """429 or 502 to 504: a proxy answered, or the workflow itself. Only a look at the executions tells what ran."""
+
+    repeat_may_help = True
+    not_processed = False
+
+
+class ServiceLookupError(LookupError):
+    """A name that stands for no object, or for several of them."""
+
+
+class ServiceRunNotFoundError(Exception):
+    """A start was asked for, but no execution of it can be found. It may have run, so that another could double it."""
+
+
+class ServiceRunNotSeenError(ServiceRunNotFoundError):
+    """A start was confirmed, but its execution was not kept, or not for long enough to be seen.
+
+    :param workflow_id: the workflow that ran.
+    """
+
+    def __init__(self, message: str, *, workflow_id: str) -> None:
+        super().__init__(message)
+        self.workflow_id = workflow_id
+
+
+class ServiceRunNotStartedError(Exception):
+    """A start was asked for, and provably no execution was made."""
+
+
+class ServiceWaitError(Exception):
+    """The execution could not be observed. That says nothing of how it ended, so trying the task again may help."""
+
+
+class ServiceExecutionFailedError(Exception):
+    """The execution a task started has failed, or did not end in time. Trying the task again starts a new one."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from airflow_provider_service.client.errors import ServiceLookupError
+
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.credentials import Credential
@@ -21,10 +23,6 @@ class _HasId(Protocol):
 
 Found = TypeVar("Found", bound=_HasId)
 T = TypeVar("T")
-
-
-class ServiceLookupError(LookupError):
-    """A name that stands for no object, or for several of them."""
 
 
 def existing(found: T | None, what: str) -> T:

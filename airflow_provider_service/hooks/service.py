@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_service.client.config import ServiceConfig
-    from airflow_provider_service.client.transport import Transport
+    from airflow_provider_service.client.http.transport import Transport
 
 
 class ServiceHook(Resources, BaseHook):

@@ -101,8 +101,9 @@ class ServiceNotifier(BaseNotifier):
     def _send(self, config: ServiceConfig, webhook: Any, notice: dict[str, Any]) -> None:
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
-        from airflow_provider_service.client.transport import to_json
-        from airflow_provider_service.client.webhooks import authentication_headers, checked_headers, webhook_of
+        from airflow_provider_service.client.http.transport import to_json
+        from airflow_provider_service.client.http.webhook_answers import checked_headers
+        from airflow_provider_service.client.resources.webhooks import authentication_headers, webhook_of
 
         with ServiceClient(config) as client:
             trigger = webhook_of(client.workflows.get(self.workflow_id), self.webhook_node)

@@ -89,7 +89,7 @@ def _content_of_path(value: Any, task: Any) -> Any:
 
     :raises AirflowFailException: a file that only the DAG file may name, or that cannot be read as text.
     """
-    from airflow_provider_service.operators._base import fail
+    from airflow_provider_service.arguments import fail
 
     if not is_path(value, task.template_ext):
         return value

@@ -7,18 +7,18 @@ import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_provider_service.arguments import fail, require_flag
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
-from airflow_provider_service.operators._attempts import Attempt
-from airflow_provider_service.operators._base import fail, require_flag
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
+from airflow_provider_service.runs.attempt import Attempt
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.client.models.executions import Execution
-    from airflow_provider_service.client.starting import ServiceRunNotSeenError
-    from airflow_provider_service.waiting import OnVanished, Outcome
+    from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 # Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
 KILLED_SEARCH_SECONDS = 1.5
@@ -64,8 +64,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Start the execution and wait for it as asked."""
-        from airflow_provider_service.client.starting import ServiceRunNotSeenError
-        from airflow_provider_service.waiting import EXECUTION_ID_KEY
+        from airflow_provider_service.client.errors import ServiceRunNotSeenError
+        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY
 
         self.check_how_to_wait()
         require_flag("cancel_on_kill", self.cancel_on_kill)
@@ -83,13 +83,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task as the trigger's event says."""
-        from airflow_provider_service.waiting import Outcome
+        from airflow_provider_service.waits.outcome import Outcome
 
         return self._finish(Outcome.from_event(event))
 
     def on_kill(self) -> None:
         """Stop the execution, also one that was just being started, when that was asked for; and end the wait."""
-        from airflow_provider_service.waiting import stop_execution
+        from airflow_provider_service.waits.stop import stop_execution
 
         try:
             execution_id = (self._waiting_for or self._just_started()) if self.cancel_on_kill else None
@@ -99,7 +99,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             super().on_kill()
 
     def _begin(self, context: Context) -> tuple[str, str]:
-        from airflow_provider_service.client.starting import ServiceRunNotFoundError, ServiceRunNotSeenError
+        from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
 
         attempt = Attempt(context)
         try:
@@ -122,7 +122,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _unseen(self, error: ServiceRunNotSeenError) -> dict[str, Any]:
         """What the task returns of a run whose execution was not kept."""
-        from airflow_provider_service.waiting import Outcome
+        from airflow_provider_service.waits.outcome import Outcome
 
         self.log.warning("%s (on_vanished='succeed')", error)
         if not self.wait_for_completion:
@@ -152,7 +152,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _earlier_retry(self, attempt: Attempt, original: Execution) -> str | None:
         """The retry of an execution that an earlier attempt asked for, unless that has failed."""
-        from airflow_provider_service.client.retries import find_earlier_retry
+        from airflow_provider_service.runs.service_retry import find_earlier_retry
 
         found = find_earlier_retry(self.hook.client, original, attempt.key, attempt.since, self._killed)
         if found is None:
@@ -162,7 +162,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _retry(self, attempt: Attempt, original: Execution, *, load_workflow: bool | None = None) -> str:
         """Let the service retry an execution, once."""
-        from airflow_provider_service.client.retries import RetryStarter
+        from airflow_provider_service.runs.service_retry import RetryStarter
 
         self.log.info("Letting the service retry execution %s", original.id)
         starter = RetryStarter(
@@ -183,7 +183,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def _just_started(self) -> str | None:
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceApiError
-        from airflow_provider_service.client.starting import search_for
+        from airflow_provider_service.runs.call_and_search import search_for
 
         starter = self._starter
         if starter is None:
@@ -197,7 +197,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
                 return None
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waiting import settle
+        from airflow_provider_service.waits.outcome import settle
 
         if outcome.verdict == "timed_out":
             outcome = self._stopped(outcome)
@@ -207,7 +207,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """Stop an execution that did not end in time, unless it ended meanwhile: then that counts."""
         from dataclasses import replace
 
-        from airflow_provider_service.waiting import Watch, stop_execution
+        from airflow_provider_service.waits.stop import stop_execution
+        from airflow_provider_service.waits.watch import Watch
 
         was_stopped = stop_execution(self.hook.config, outcome.execution_id)
         ended = Watch(outcome.execution_id, on_vanished=self.on_vanished).look(self.hook.client)

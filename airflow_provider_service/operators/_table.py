@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import require_one_of, required
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, require_one_of, required
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_service.arguments import check_wait, read_seconds, require_flag
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, check_wait, read_seconds, require_flag
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.waiting import OnVanished, Outcome
+    from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 DAY_SECONDS = 86_400.0
 # What Airflow may need to run a task again after its trigger has fired.
@@ -87,7 +88,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
 
     def _look(self, execution_id: str, deadline: float) -> Outcome | None:
         from airflow_provider_service.client import ServiceClient
-        from airflow_provider_service.waiting import Watch
+        from airflow_provider_service.waits.watch import Watch
 
         watch = Watch(
             execution_id,

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import as_list, fail, read_count, read_seconds, require, require_choice
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import (
-    ServiceBaseOperator,
-    as_list,
-    fail,
-    read_count,
-    read_seconds,
-    require,
-    require_choice,
-)
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import read_seconds, require_flag
 from airflow_provider_service.links import COMMUNITY_PACKAGES_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, read_seconds, require_flag
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

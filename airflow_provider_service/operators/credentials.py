@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_service.arguments import fail, require, require_choice, require_flag, require_mapping, required
 from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import (
-    ServiceBaseOperator,
-    fail,
-    require,
-    require_choice,
-    require_flag,
-    require_mapping,
-    required,
-)
+from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._base import as_list, fail, require, require_choice
+from airflow_provider_service.arguments import as_list, fail, require, require_choice
 from airflow_provider_service.operators._table import TableLinkedOperator
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the table, or complete the existing one."""
-        from airflow_provider_service.client.column_names import require_new_name
+        from airflow_provider_service.client.models.column_names import require_new_name
 
         require_choice("if_exists", self.if_exists, ("skip", "fail"))
         wanted = _types_by_name(self.columns)

@@ -8,16 +8,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.client.statuses import ENDED_STATUSES
-from airflow_provider_service.links import (
-    EXECUTION_PAGE,
-    EXECUTIONS_PAGE,
-    WORKFLOW_EXECUTIONS_PAGE,
-    ServiceExecutionLink,
-    ServicePageLink,
-)
-from airflow_provider_service.operators._base import (
-    ServiceBaseOperator,
+from airflow_provider_service.arguments import (
     as_list,
     fail,
     read_count,
@@ -27,6 +18,15 @@ from airflow_provider_service.operators._base import (
     require_choice,
     require_flag,
 )
+from airflow_provider_service.client.models.statuses import ENDED_STATUSES
+from airflow_provider_service.links import (
+    EXECUTION_PAGE,
+    EXECUTIONS_PAGE,
+    WORKFLOW_EXECUTIONS_PAGE,
+    ServiceExecutionLink,
+    ServicePageLink,
+)
+from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.models.executions import Execution
-    from airflow_provider_service.operators._attempts import Attempt
-    from airflow_provider_service.waiting import Outcome
+    from airflow_provider_service.runs.attempt import Attempt
+    from airflow_provider_service.waits.outcome import Outcome
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
 _STOPPABLE = ("queued", "running", "waiting")
@@ -76,8 +76,8 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         return {"retry_of": str(self.execution_id)}
 
     def _earlier(self, attempt: Attempt, original: Execution) -> str | None:
-        from airflow_provider_service.client.retries import keeps_executions
-        from airflow_provider_service.client.starting import ServiceRunNotFoundError
+        from airflow_provider_service.client.errors import ServiceRunNotFoundError
+        from airflow_provider_service.runs.service_retry import keeps_executions
 
         if attempt.is_first:
             return None
@@ -143,7 +143,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> dict[str, Any]:
         """End the task as the trigger's event says."""
-        from airflow_provider_service.waiting import Outcome
+        from airflow_provider_service.waits.outcome import Outcome
 
         return self._ended(Outcome.from_event(event), stopped, url)
 
@@ -163,7 +163,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
 
     def _ended(self, outcome: Outcome, stopped: bool, url: str | None) -> dict[str, Any]:
-        from airflow_provider_service.waiting import ServiceWaitError
+        from airflow_provider_service.client.errors import ServiceWaitError
 
         if outcome.verdict == "unobservable":
             raise ServiceWaitError(outcome.message)

@@ -9,8 +9,9 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import fail, read_count, require, require_mapping
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, fail, read_count, require, require_mapping
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import read_moment
 from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, read_moment
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._base import (
+from airflow_provider_service.arguments import (
     as_list,
     as_texts,
     fail,
@@ -62,8 +62,8 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         """Insert the rows batch by batch."""
         from airflow_provider_service.client.errors import ServiceApiError, ServiceInputError
-        from airflow_provider_service.client.row_batches import insert_in_batches
-        from airflow_provider_service.client.row_values import check_columns, column_types
+        from airflow_provider_service.rows.batches import insert_in_batches
+        from airflow_provider_service.rows.values import check_columns, column_types
 
         batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
         rows = _rows(self.rows)
@@ -129,7 +129,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Compare and write what differs."""
-        from airflow_provider_service.client.upsert import upsert_rows
+        from airflow_provider_service.rows.upsert import upsert_rows
 
         require_choice("on_duplicate", self.on_duplicate, ("last", "fail"))
         require_choice("on_stored_duplicates", self.on_stored_duplicates, _STORED_DUPLICATES)
@@ -242,7 +242,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         return {"data_table_id": table.id, "deleted": deleted, "dry_run": self.only_preview, "url": url}
 
     def _filters(self) -> Iterable[Mapping[str, Any]]:
-        from airflow_provider_service.client.row_batches import any_of_in_url
+        from airflow_provider_service.rows.batches import any_of_in_url
 
         require_one_of(row_ids=self.row_ids, filter=self.filter)
         if self.filter is not None:
@@ -294,8 +294,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read the rows and return or write them."""
-        from airflow_provider_service.client.column_names import require_sortable
-        from airflow_provider_service.client.row_values import column_types
+        from airflow_provider_service.client.models.column_names import require_sortable
+        from airflow_provider_service.rows.values import column_types
 
         self.max_rows = read_count("max_rows", self.max_rows, least=0)
         require_flag("neutralize_formulas", self.neutralize_formulas)
@@ -321,9 +321,9 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return {"count": len(rows), "rows": rows}
 
     def _write(self, table: DataTable, path: str) -> dict[str, Any]:
-        from airflow_provider_service.client.column_names import SYSTEM_COLUMNS
-        from airflow_provider_service.client.row_values import column_types
-        from airflow_provider_service.operators._row_files import write_rows
+        from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
+        from airflow_provider_service.rows.files import write_rows
+        from airflow_provider_service.rows.values import column_types
 
         columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]
         count = write_rows(path, columns, self._read(table), neutralize_formulas=self.neutralize_formulas)

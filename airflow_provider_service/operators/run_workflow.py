@@ -6,13 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.operators._base import (
-    require,
-    require_choice,
-    require_flag,
-    require_mapping,
-    require_one_of,
-)
+from airflow_provider_service.arguments import require, require_choice, require_flag, require_mapping, require_one_of
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 
@@ -20,9 +14,9 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.models.workflows import Workflow
-    from airflow_provider_service.client.run_search import EarlierRuns
-    from airflow_provider_service.operators._attempts import Attempt
-    from airflow_provider_service.waiting import Outcome
+    from airflow_provider_service.runs.attempt import Attempt
+    from airflow_provider_service.runs.search import EarlierRuns
+    from airflow_provider_service.waits.outcome import Outcome
 
 MAX_OUTPUT_BYTES = 48_000
 
@@ -108,8 +102,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             return {}
         if outcome.status is None:
             return {"output": None}
-        from airflow_provider_service.client.redaction import redacted
-        from airflow_provider_service.client.run_data import last_output, with_data
+        from airflow_provider_service.client.http.redaction import redacted
+        from airflow_provider_service.runs.data import last_output, with_data
 
         items = last_output(with_data(self.hook.client, outcome.execution_id))
         if items is None:
@@ -134,8 +128,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def _earlier(self, attempt: Attempt, workflow: Workflow) -> str | None:
         """The execution that this attempt resumes instead of starting one."""
-        from airflow_provider_service.client.run_search import find_earlier_runs
-        from airflow_provider_service.client.starting import ServiceRunNotFoundError
+        from airflow_provider_service.client.errors import ServiceRunNotFoundError
+        from airflow_provider_service.runs.search import find_earlier_runs
 
         if attempt.is_first:
             return None
@@ -162,8 +156,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return self._earlier_retry(attempt, failed) or self._retry(attempt, failed)
 
     def _run(self, attempt: Attempt, workflow: Workflow) -> str:
-        from airflow_provider_service.client.runs import RunCall, RunStarter
-        from airflow_provider_service.client.webhooks import checked_headers, checked_payload, webhook_of
+        from airflow_provider_service.client.http.webhook_answers import checked_headers
+        from airflow_provider_service.client.resources.webhooks import checked_payload, webhook_of
+        from airflow_provider_service.runs.start import RunCall, RunStarter
 
         trigger = webhook_of(workflow, self.webhook_node)
         call = RunCall(
@@ -188,7 +183,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.hook.workflows.activate(workflow.id)
 
     def _headers(self, authentication: str) -> dict[str, str]:
-        from airflow_provider_service.client.webhooks import authentication_headers
+        from airflow_provider_service.client.resources.webhooks import authentication_headers
 
         headers = {} if self.webhook_headers is None else revealed(self.webhook_headers)
         require_mapping("webhook_headers", headers)
@@ -201,7 +196,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def _secrets(self) -> dict[str, list[str]]:
         """What the call carried that must not be shown, by name of the header."""
-        from airflow_provider_service.client.run_search import RUN_KEY_HEADER
+        from airflow_provider_service.runs.search import RUN_KEY_HEADER
 
         sent = {**self._headers("basicAuth"), **self._headers("headerAuth")}
         # Also without the scheme before it, as in "Bearer x".

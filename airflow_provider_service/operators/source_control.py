@@ -6,14 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_service.arguments import fail, read_seconds, require_choice, require_flag
 from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import (
-    ServiceBaseOperator,
-    fail,
-    read_seconds,
-    require_choice,
-    require_flag,
-)
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_service.arguments import fail, require_choice
 from airflow_provider_service.links import VARIABLES_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator, fail, require_choice
+from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

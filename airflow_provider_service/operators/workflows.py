@@ -6,15 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import as_texts, require, require_flag, require_one_of, required
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
-from airflow_provider_service.operators._base import (
-    ServiceBaseOperator,
-    as_texts,
-    require,
-    require_flag,
-    require_one_of,
-    required,
-)
+from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
 from airflow_provider_service.operators.tags import create_tag
 

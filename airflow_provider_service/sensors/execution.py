@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseSensorOperator, conf
 
+from airflow_provider_service.arguments import check_wait
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
     ServiceExecutionLink,
@@ -16,13 +17,13 @@ from airflow_provider_service.links import (
     execution_url,
     page_url,
 )
-from airflow_provider_service.operators._base import check_wait
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
 
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.waiting import OnVanished, Outcome, Watch
+    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.waits.watch import Watch
 
 # Pause between two looks while looking fails, when the poke interval is longer.
 FAULT_PAUSE_SECONDS = 10.0
@@ -97,7 +98,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task as the trigger's event says."""
-        from airflow_provider_service.waiting import Outcome
+        from airflow_provider_service.waits.outcome import Outcome
 
         outcome = Outcome.from_event(event)
         if outcome.url:
@@ -114,7 +115,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
         return moment.timestamp() if moment else time.time()
 
     def _watch(self) -> Watch:
-        from airflow_provider_service.waiting import Watch
+        from airflow_provider_service.waits.watch import Watch
 
         return Watch(
             str(self.execution_id).strip(),
@@ -128,7 +129,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
         """Look, and look again while looking fails; None while the wait goes on."""
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.waiting import broken
+        from airflow_provider_service.waits.outcome import broken
 
         watch = self._watch()
         try:
@@ -154,7 +155,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
             self._is_linked = True
 
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waiting import settle
+        from airflow_provider_service.waits.outcome import settle
 
         return settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
 

@@ -11,10 +11,10 @@ from typing import Any
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_service.client.statuses import ENDED_STATUSES
-from airflow_provider_service.triggers.endings import Cursor, Snapshot
-from airflow_provider_service.triggers.event_poll import EventPoll, Look, until_it_works
-from airflow_provider_service.waiting import judge
+from airflow_provider_service.client.models.statuses import ENDED_STATUSES
+from airflow_provider_service.events.endings import Cursor, Snapshot
+from airflow_provider_service.events.poll import EventPoll, Look, until_it_works
+from airflow_provider_service.waits.outcome import judge
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.waiting import OnVanished, broken, stop_execution
+from airflow_provider_service.waits.outcome import OnVanished, broken
+from airflow_provider_service.waits.stop import stop_execution
 
 if TYPE_CHECKING:
-    from airflow_provider_service.triggers.polling import Poller, Wait
+    from airflow_provider_service.waits.poller import Poller, Wait
 
 _is_loaded = False
 
@@ -23,7 +24,7 @@ async def _load() -> None:
     """Import what polls, once and in a thread: it takes a third of a second, which would stall the event loop."""
     global _is_loaded
     if not _is_loaded:
-        await in_daemon_thread(import_module, "airflow_provider_service.triggers.polling")
+        await in_daemon_thread(import_module, "airflow_provider_service.waits.poller")
         _is_loaded = True
 
 
@@ -117,7 +118,7 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     async def _stop_if_killed(self) -> None:
         from airflow_provider_service.hooks.connection import config_for
-        from airflow_provider_service.triggers.killed import was_killed
+        from airflow_provider_service.waits.killed import was_killed
 
         if await was_killed(self.task_instance, self.execution_id):
             config = await config_for(self.service_conn_id)
@@ -125,7 +126,7 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     async def _join_poller(self) -> tuple[Poller, Wait]:
         await _load()
-        from airflow_provider_service.triggers.polling import Wait, poller_of
+        from airflow_provider_service.waits.poller import Wait, poller_of
 
         poller = await poller_of(self.service_conn_id, self.poll_interval)
         wait = Wait(

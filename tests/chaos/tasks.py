@@ -12,8 +12,8 @@ from airflow_provider_service.operators.executions import ServiceRetryExecutionO
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from tests.running.task_run import StateStore, TaskRun
-from tests.running.workflows import DONE, WITH_ID, held, put, respond, started_with, wait, webhook
+from tests.runs.task_run import StateStore, TaskRun
+from tests.runs.workflows import DONE, WITH_ID, held, put, respond, started_with, wait, webhook
 
 #: Tasks that share a workflow: their executions lie between each other.
 TASKS_PER_WORKFLOW = 10

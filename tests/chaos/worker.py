@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tests.running import victims
-from tests.running.task_run import TaskRun
+from tests.runs import victims
+from tests.runs.task_run import TaskRun
 
 #: Times of the search for a started execution; the proxy delays no call for longer than calls are given to settle.
 CONSTANTS = {"PATIENCE_SECONDS": 0.2, "SETTLING_SECONDS": 1.0, "VISIBLE_WITHIN_SECONDS": 2.0}

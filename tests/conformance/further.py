@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.unit.contract import CONTRACT
+from tests.client.contract import CONTRACT
 
 from .target import blank
 

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceApiError
-from tests.unit.calling import C, P, T, U, V, W
-from tests.unit.operation_calls import CALLS
+from tests.client.calling import C, P, T, U, V, W
+from tests.client.operation_calls import CALLS
 
 from .expecting import NO_ID, NO_UUID
 from .target import Target

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.client.contract import CONTRACT
 from tests.live.servers import GENERATIONS, NEWEST
-from tests.unit.contract import CONTRACT
 
 from .differences import DIFFERENCES
 from .further import FURTHER

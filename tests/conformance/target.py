@@ -15,7 +15,7 @@ import requests
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator.gateway import OPERATIONS
 from airflow_provider_service.simulator.server import ServiceSimulator
-from tests.unit.contract import CONTRACT
+from tests.client.contract import CONTRACT
 
 from .differences import GATED, difference
 

@@ -11,7 +11,7 @@ from airflow_provider_service.client.errors import (
     ServiceNotOfferedError,
     ServiceUnauthorizedError,
 )
-from tests.unit.contract import CONTRACT
+from tests.client.contract import CONTRACT
 
 from .expecting import NO_ID
 from .refusals import call, check_refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.unit.contract import CONTRACT
+from tests.client.contract import CONTRACT
 
 from .differences import DIFFERENCES, GATED
 

@@ -15,11 +15,11 @@ import requests
 import requests_mock
 
 from airflow_provider_service.simulator import ServiceSimulator
-from tests.unit.calling import Call
-from tests.unit.clients import Client
-from tests.unit.contract import CONTRACT
-from tests.unit.operation_calls import CALLS
-from tests.unit.test_operations import run, serve
+from tests.client.calling import Call
+from tests.client.clients import Client
+from tests.client.contract import CONTRACT
+from tests.client.operation_calls import CALLS
+from tests.client.test_operations import run, serve
 
 from .differences import CONTRACT_DIFFERENCES, GATED, REFUSING_ONLY
 from .outcomes import note

@@ -11,7 +11,7 @@ from airflow_provider_service.client.errors import (
     ServiceInvalidRequestError,
     ServiceTimeoutError,
 )
-from airflow_provider_service.client.retries import RetrySearch, RetryStarter
+from airflow_provider_service.runs.service_retry import RetrySearch, RetryStarter
 
 from .expecting import refused, unique
 from .target import Target, until

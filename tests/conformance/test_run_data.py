@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from airflow_provider_service.client.run_data import failure_of, last_output
-from airflow_provider_service.client.run_search import RUN_KEY_HEADER, EarlierRuns, RunKey, find_earlier_runs
+from airflow_provider_service.runs.data import failure_of, last_output
+from airflow_provider_service.runs.search import RUN_KEY_HEADER, EarlierRuns, RunKey, find_earlier_runs
 
 from .expecting import unique
 from .target import Target, until

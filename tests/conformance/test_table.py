@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.client.contract import CONTRACT
 from tests.live.servers import NEWEST
-from tests.unit.contract import CONTRACT
 
 from . import table
 from .differences import CONTRACT_DIFFERENCES, DIFFERENCES, GATED

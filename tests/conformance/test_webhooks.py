@@ -11,17 +11,17 @@ import jwt
 import pytest
 import requests
 
-from airflow_provider_service.client.errors import ServiceTimeoutError
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.client.run_data import starting_items
-from airflow_provider_service.client.run_search import RunKey
-from airflow_provider_service.client.runs import RunCall, RunStarter
-from airflow_provider_service.client.webhooks import (
+from airflow_provider_service.client.errors import (
+    ServiceTimeoutError,
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
-    webhook_of,
 )
+from airflow_provider_service.client.models.executions import Execution
+from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.client.resources.webhooks import webhook_of
+from airflow_provider_service.runs.data import starting_items
+from airflow_provider_service.runs.search import RunKey
+from airflow_provider_service.runs.start import RunCall, RunStarter
 
 from .expecting import unique
 from .target import Target, until

@@ -18,7 +18,7 @@ from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.lookup import find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import TaskRun
-from tests.running.workflows import FAIL, put, put_behind_prefix, statuses, wait, webhook
+from tests.runs.workflows import FAIL, put, put_behind_prefix, statuses, wait, webhook
 
 Run = Callable[..., tuple[str, list[TaskRun]]]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_service.client.webhooks import authentication_headers
+from airflow_provider_service.client.resources.webhooks import authentication_headers
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator import ServiceSimulator
-from tests.running.task_run import TaskRun
+from tests.runs.task_run import TaskRun
 
 from .row_examples import replacing_upsert
 

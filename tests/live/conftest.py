@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from tests.running.task_run import TaskRun
+from tests.runs.task_run import TaskRun
 
 from .deployments import DEPLOYMENTS
 from .servers import GENERATIONS, NEWEST, Generation, LiveServer

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.queued import QueuedExecutions
-from airflow_provider_service.client.statuses import ACTIVE_STATUSES
+from airflow_provider_service.client.errors import ServiceExecutionFailedError
+from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from airflow_provider_service.runs.queued import QueuedExecutions
 from airflow_provider_service.simulator import samples
-from airflow_provider_service.waiting import ServiceExecutionFailedError
-from tests.running import victims
-from tests.running.moments import connections, seed_of_the_day, soon
-from tests.running.task_run import StateStore, TaskRun
-from tests.running.workflows import DONE, FAIL, wait, webhook
+from tests.runs import victims
+from tests.runs.moments import connections, seed_of_the_day, soon
+from tests.runs.task_run import StateStore, TaskRun
+from tests.runs.workflows import DONE, FAIL, wait, webhook
 
 from .conftest import MakeRun, MakeServer
 from .relay import Hold, Relay

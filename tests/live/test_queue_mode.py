@@ -8,10 +8,10 @@ from contextlib import suppress
 import pytest
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.waiting import ServiceExecutionFailedError
-from tests.running.test_attempts import cut_off
-from tests.running.workflows import DONE, FAIL, WITH_ID, wait, webhook
+from tests.runs.test_attempts import cut_off
+from tests.runs.workflows import DONE, FAIL, WITH_ID, wait, webhook
 
 from .conftest import MakeRun
 from .deployments import QueueServer

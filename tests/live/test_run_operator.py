@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.waiting import ServiceExecutionFailedError
-from tests.running.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
+from tests.runs.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
 
 from .conftest import MakeRun, MakeServer
 from .running import connect, delete_workflows, path, put

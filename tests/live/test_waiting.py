@@ -12,11 +12,11 @@ from functools import partial
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.webhooks import ServiceWebhookRefusedError
+from airflow_provider_service.client.errors import ServiceWebhookRefusedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from tests.running.task_run import StateStore, TaskRun
-from tests.running.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
-from tests.waiting.driving import SENSOR_MODES, Mode, TaskInstance, run_to_end, waits_for
+from tests.runs.task_run import StateStore, TaskRun
+from tests.runs.workflows import DONE, FAIL, WITH_ID, respond, wait, webhook
+from tests.waits.driving import SENSOR_MODES, Mode, TaskInstance, run_to_end, waits_for
 
 from .conftest import MakeRun
 from .running import connect, delete_workflows, path, put

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.run_data import starting_items
+from airflow_provider_service.runs.data import starting_items
 from airflow_provider_service.simulator.samples import WITH_ID, respond, wait, webhook
 
 ACTIVE = ("new", "running", "waiting")

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from airflow_provider_service.client.models._base import Number, ServiceModel, Timestamp
-from airflow_provider_service.client.statuses import ExecutionStatus
+from airflow_provider_service.client.models.statuses import ExecutionStatus
 
 _NUMBER = re.compile("[0-9]{1,18}")
 

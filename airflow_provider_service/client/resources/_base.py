@@ -11,10 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import Unpack
 
 from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, one_line
+from airflow_provider_service.client.http.paging import PagingError, follow_cursor
+from airflow_provider_service.client.http.transport import Transport, fill_path, to_json
 from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.null import NULL
-from airflow_provider_service.client.paging import PagingError, follow_cursor
-from airflow_provider_service.client.transport import Transport, fill_path, to_json
+from airflow_provider_service.client.models.null import NULL
 
 T = TypeVar("T")
 

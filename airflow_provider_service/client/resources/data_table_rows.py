@@ -9,8 +9,8 @@ from typing import Any, Literal, overload
 
 from typing_extensions import Unpack
 
-from airflow_provider_service.client.column_names import require_writable
 from airflow_provider_service.client.errors import ServiceServerError
+from airflow_provider_service.client.models.column_names import require_writable
 from airflow_provider_service.client.models.data_table_rows import ClearedRows, InsertedRows, Row, RowFilter
 from airflow_provider_service.client.resources._base import CallOptions, Resource, given, json_text, require
 

@@ -13,6 +13,7 @@ from airflow_provider_service.client.models.executions import (
     StoppedCount,
     StoppedExecution,
 )
+from airflow_provider_service.client.models.statuses import ExecutionStatus
 from airflow_provider_service.client.models.tags import Tag
 from airflow_provider_service.client.resources._base import (
     Moment,
@@ -23,7 +24,6 @@ from airflow_provider_service.client.resources._base import (
     require,
     require_id,
 )
-from airflow_provider_service.client.statuses import ExecutionStatus
 
 # The data of one execution can be as large as the server allows; a page of many would not fit in memory.
 PAGE_SIZE_WITH_DATA = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from airflow_provider_service.client.http.paging import follow_skip
 from airflow_provider_service.client.models.folders import Folder, FolderItem
-from airflow_provider_service.client.paging import follow_skip
 from airflow_provider_service.client.resources._base import Resource, given, json_text
 
 #: The id that stands for a project's root, where the API takes the id of a folder.

@@ -6,8 +6,8 @@ import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from airflow_provider_service.client.http.paging import follow_cursor
 from airflow_provider_service.client.models.users import Invitation, User
-from airflow_provider_service.client.paging import follow_cursor
 from airflow_provider_service.client.resources._base import Resource, require
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from airflow_provider_service.client.models.null import Null
 from airflow_provider_service.client.models.variables import Variable
-from airflow_provider_service.client.null import Null
 from airflow_provider_service.client.resources._base import Resource, given
 
 

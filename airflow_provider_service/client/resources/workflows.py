@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from airflow_provider_service.client.http.paging import follow_cursor
+from airflow_provider_service.client.models.null import Null
 from airflow_provider_service.client.models.tags import Tag
 from airflow_provider_service.client.models.workflows import Workflow, WorkflowVersion
-from airflow_provider_service.client.null import Null
-from airflow_provider_service.client.paging import follow_cursor
 from airflow_provider_service.client.resources._base import Resource, given, references
 
 

@@ -1,0 +1,196 @@
+"""What an answer of the server means: a value, or the one exception that names the failure."""
+
+from __future__ import annotations
+
+import email.utils
+import html
+import re
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.http.redaction import masked
+from airflow_provider_service.client.http.scopes import describe_scope
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.http.exchange import Answer
+
+# An error's message stands at the beginning of its page.
+MESSAGE_BYTES = 4 * 1024
+_HEAD_OF_PAGE = re.compile(r"<head\b.*?</head>", re.IGNORECASE | re.DOTALL)
+_NO_TEXT = re.compile(r"<(script|style)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_END_OF_LINE = re.compile(r"<(br|hr|/?(p|div|pre|h\d|title|center|li|tr|body|html))\b[^<>]*>", re.IGNORECASE)
+_STACK_TRACE = re.compile(r"\n[ \t]*at .*", re.DOTALL)
+
+_BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
+    400: (errors.ServiceInvalidRequestError, "the request was refused"),
+    404: (errors.ServiceNotFoundError, "not found, or not visible to this key"),
+    405: (errors.ServiceNotOfferedError, "this server does not offer the operation"),
+    409: (errors.ServiceConflictError, "the state of the object does not allow it"),
+    413: (errors.ServicePayloadTooLargeError, "the body is larger than the server accepts"),
+    429: (errors.ServiceRateLimitedError, "too many requests"),
+    502: (errors.ServiceUnavailableError, "the service is not available now"),
+    503: (errors.ServiceUnavailableError, "the service is not available now"),
+    504: (errors.ServiceUnavailableError, "the service did not answer its proxy in time"),
+}
+
+
+def decode(response: Answer, method: str, path: str, *, scope: str | None, secret: str, binary: bool) -> Any:
+    """Return the value of an answer.
+
+    :raises ServiceApiError: the answer is an error, or is not JSON where JSON is due.
+    """
+    if response.status_code >= HTTPStatus.BAD_REQUEST:
+        raise _failure(response, method, path, scope, secret)
+    if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
+        raise errors.ServiceUnexpectedResponseError(
+            "the answer is neither a success nor an error", method=method, path=path, status=response.status_code
+        )
+    if binary:
+        return response.content
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError:
+        raise _no_json(response, method, path, message_of(response, secret)) from None
+
+
+def _no_json(response: Answer, method: str, path: str, message: str | None) -> errors.ServiceApiError:
+    status = response.status_code
+    if message and "is starting up" in message:  # an older server says so with a 200
+        return errors.ServiceStartingError(
+            "the service is still starting", method=method, path=path, status=status, server_message=message
+        )
+    return errors.ServiceUnexpectedResponseError(
+        f"the answer is {response.content_type or 'of no stated type'}, not JSON",
+        method=method,
+        path=path,
+        status=status,
+        server_message=message,
+        hint="Check that the connection's host is the address of the service's API",
+    )
+
+
+def _failure(response: Answer, method: str, path: str, scope: str | None, secret: str) -> errors.ServiceApiError:
+    status, message = response.status_code, message_of(response, secret)
+    kind, reason, hint = _meaning(response, message, scope)
+    return kind(
+        reason,
+        method=method,
+        path=path,
+        status=status,
+        server_message=message,
+        hint=hint,
+        retry_after=retry_after(response),
+    )
+
+
+def _meaning(
+    response: Answer, message: str | None, scope: str | None
+) -> tuple[type[errors.ServiceApiError], str, str | None]:
+    status = response.status_code
+    if status == HTTPStatus.NOT_FOUND and not _is_json(response):
+        return (
+            errors.ServiceStartingError,
+            "answered by a page instead of the API: the service is still starting, or this is not its address",
+            "Check host, path prefix and api_version of the connection if this lasts longer than a minute",
+        )
+    if status == HTTPStatus.NOT_FOUND and message == "not found":
+        return (
+            errors.ServiceNotOfferedError,
+            "this server does not offer the operation",
+            "It may be of an older version",
+        )
+    if status == HTTPStatus.BAD_REQUEST and (message or "").startswith("Unknown query parameter"):
+        # Also where an older server takes the last part of a path that it lacks for an id.
+        return (
+            errors.ServiceNotOfferedError,
+            "this server does not offer the operation with this parameter",
+            "It may be of an older version",
+        )
+    if status == HTTPStatus.UNAUTHORIZED and "not licensed" in (message or ""):  # so an older server says
+        return _meaning_of_forbidden(message or "", scope)
+    if status == HTTPStatus.UNAUTHORIZED:
+        return (
+            errors.ServiceUnauthorizedError,
+            "the key was refused",
+            "It may be mistyped, expired or deleted, or sent in the wrong header: see the connection's "
+            "password and its extra 'key_header' (n8n expects X-N8N-API-KEY)",
+        )
+    if status == HTTPStatus.FORBIDDEN and _body(response).get("reason") == "insufficient_api_key_scope":
+        return (
+            errors.ServiceMissingScopeError,
+            f"the change was saved as a draft, but the key lacks the scope {describe_scope('workflow:activate')} "
+            "to put it live",
+            "Give the key that scope, or update with publish_if_active=False",
+        )
+    if status == HTTPStatus.FORBIDDEN:
+        return _meaning_of_forbidden(message or "", scope)
+    if status in _BY_STATUS:
+        return (*_BY_STATUS[status], None)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return errors.ServiceServerError, "the server failed on this request", "A malformed argument can be the cause"
+    return errors.ServiceInvalidRequestError, "the request was refused", None
+
+
+def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.ServiceApiError], str, str | None]:
+    if "license" in message.lower() or "not available on your plan" in message:
+        return errors.ServiceNotLicensedError, "the server's plan does not include this", None
+    if message == "Forbidden" and scope:
+        return (
+            errors.ServiceMissingScopeError,
+            f"the key lacks the scope {describe_scope(scope)}",
+            "Give the key that scope, or its user a role that holds it",
+        )
+    return errors.ServiceForbiddenError, "not allowed for this key", None
+
+
+def message_of(response: Answer, secret: str | None = None) -> str | None:
+    """The server's own words: on one line, without the key, markup and stack trace, and not too long."""
+    message = _body(response).get("message")
+    if isinstance(message, str):
+        return _told(masked(message, secret)[:MESSAGE_BYTES])
+    # Masked before it is cut; what may be a part of the key at its end is left out.
+    text = masked(response.beginning(MESSAGE_BYTES), secret)
+    if len(response.content) > MESSAGE_BYTES:
+        text = text[: -len(secret or " ")]
+    return _told(_first_line(text) if "html" in response.content_type else text)
+
+
+def _told(text: str) -> str | None:
+    return errors.one_line(_STACK_TRACE.sub("", text)) or None
+
+
+def _first_line(page: str) -> str:
+    """The first line of a page that says something; its title if the page itself is empty."""
+    page = _NO_TEXT.sub(" ", page)
+    for part in (_HEAD_OF_PAGE.sub(" ", page), page):
+        text = html.unescape(re.sub(r"<[^<>]*>", " ", _END_OF_LINE.sub("\n", part)))
+        if text.strip():
+            return text.strip().partition("\n")[0]
+    return ""
+
+
+def _body(response: Answer) -> dict[str, Any]:
+    try:
+        body = response.json() if _is_json(response) else None
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {}
+
+
+def _is_json(response: Answer) -> bool:
+    return "json" in response.content_type
+
+
+def retry_after(response: Answer) -> float | None:
+    """Seconds the server asks to wait, or None."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isdecimal():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None

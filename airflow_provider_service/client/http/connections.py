@@ -1,0 +1,199 @@
+"""Connections on which no step outlasts its time limit, and that are not used again after they were idle for long.
+
+The time limit of ``urllib3`` is that of one read, so a byte now and then holds a call for ever. Here every read and
+every write gets what is left of the whole exchange.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+
+from airflow_provider_service.client.http.redaction import HiddenText
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+# The server closes idle connections after about 6 s; a request must not meet that moment.
+REUSE_CONNECTION_SECONDS = 4.0
+# What sockets can take, about 23 days.
+MAX_SECONDS = 2_000_000.0
+_SENT_AT_ONCE = 256 * 1024
+_now = time.monotonic
+
+
+class Deadline:
+    """The end of a stretch of time.
+
+    :param seconds: from now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = _now() + min(seconds, MAX_SECONDS)
+
+    def left(self) -> float:
+        """Seconds that are left.
+
+        :raises TimeoutError: none.
+        """
+        seconds = self._end - _now()
+        if seconds <= 0:
+            raise TimeoutError("timed out")
+        return seconds
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+def _current_deadline() -> Deadline:
+    """The deadline of the exchange that is going on; without one, as late as sockets can take."""
+    return _deadline.get() or Deadline(MAX_SECONDS)
+
+
+@contextmanager
+def ending_by(deadline: Deadline) -> Iterator[None]:
+    """Let whatever this thread sends and reads inside end by a deadline.
+
+    Resolving a host's name is the exception: that has the limits of the system.
+    """
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads from a socket, with what is left of the time as the limit of each read."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
+        self._raw, self._sock, self._deadline = raw, sock, _current_deadline()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        self._sock.settimeout(self._deadline.left())
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp = io.BufferedReader(_TimedReader(self.fp.detach(), sock))
+
+
+class _TimedConnection(HTTPConnection):
+    response_class = _TimedResponse
+    idle_since = 0.0
+
+    def connect(self) -> None:
+        """Connect, through a proxy and with TLS where there are such, all within the time limit of a connection."""
+        call = _current_deadline()
+        try:
+            with ending_by(Deadline(min(self.timeout or MAX_SECONDS, call.left()))):
+                super().connect()
+        except TimeoutError:
+            raise ConnectTimeoutError(self, f"no connection within {self.timeout:g} s") from None
+
+    def _new_conn(self) -> socket.socket:
+        # urllib3 would give each of several addresses the whole time; here each gets its share of what is left.
+        name = self._dns_host
+        error: Exception = NewConnectionError(self, "the name has no address")
+        try:
+            addresses = socket.getaddrinfo(name.strip("[]"), self.port, type=socket.SOCK_STREAM)
+        except OSError as failure:
+            raise NameResolutionError(self.host, self, failure) from failure  # type: ignore[arg-type]
+        try:
+            for number, (*_, address) in enumerate(addresses):
+                self._dns_host = str(address[0])
+                self.timeout = _current_deadline().left() / (len(addresses) - number)
+                try:
+                    connected = super()._new_conn()
+                except (NewConnectionError, ConnectTimeoutError) as failure:
+                    error = failure
+                else:
+                    connected.settimeout(_current_deadline().left())
+                    return connected
+        finally:
+            self._dns_host = name
+        raise error
+
+    def request(self, *args: Any, **options: Any) -> None:
+        """Connect first, while no frame holds the request in bytes, and send."""
+        if self.sock is None:
+            self.connect()
+        self.timeout = _current_deadline().left()
+        super().request(*args, **options)
+
+    def send(self, data: Any) -> None:
+        """Send in parts, since the time limit is that of one part."""
+        if self.sock is None or not isinstance(data, bytes):
+            super().send(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(view), _SENT_AT_ONCE):
+            self.sock.settimeout(_current_deadline().left())
+            super().send(view[start : start + _SENT_AT_ONCE])
+
+
+class _TimedTlsConnection(_TimedConnection, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _TimedConnection
+
+    def _get_conn(self, timeout: float | None = None) -> Any:
+        connection: Any = super()._get_conn(timeout)
+        if not connection.is_closed and _now() - connection.idle_since > REUSE_CONNECTION_SECONDS:
+            connection.close()
+        return connection
+
+    def _put_conn(self, conn: Any) -> None:
+        if conn is not None:
+            conn.idle_since = _now()
+        super()._put_conn(conn)
+
+
+class _TlsPool(_Pool, HTTPSConnectionPool):
+    ConnectionCls = _TimedTlsConnection
+
+
+_POOLS = {"http": _Pool, "https": _TlsPool}
+
+
+class TimedAdapter(HTTPAdapter):
+    """Lets ``requests`` use these connections, also through proxies other than SOCKS."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the pools of connections without a proxy."""
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Make the pools of connections through a proxy."""
+        manager = super().proxy_manager_for(proxy, **options)
+        if not proxy.lower().startswith("socks"):
+            manager.pool_classes_by_scheme = _POOLS
+        return manager
+
+    def proxy_headers(self, proxy: str) -> dict[str, str]:
+        """The password of a proxy as a header, whose repr hides it."""
+        headers: Mapping[str, str] = super().proxy_headers(proxy)
+        return {name: HiddenText(value) for name, value in headers.items()}

@@ -1,0 +1,340 @@
+"""The one place that sends a request: address, key, encoding, time limits, retries, errors."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+from urllib.parse import quote
+
+import requests
+from pydantic_core import to_jsonable_python
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_any,
+    stop_before_delay,
+    stop_when_event_set,
+    wait_random_exponential,
+)
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client.errors import (
+    ServiceApiError,
+    ServiceConfigError,
+    ServiceInputError,
+    shown,
+)
+from airflow_provider_service.client.http import answers, webhook_answers
+from airflow_provider_service.client.http.exchange import Answer, Session
+from airflow_provider_service.client.http.redaction import HiddenText
+from airflow_provider_service.client.http.server_clock import ServerClock
+from airflow_provider_service.client.http.webhook_answers import WebhookAnswer
+
+log = logging.getLogger(__name__)
+
+Query = Mapping[str, Any]
+
+MAX_RETRY_AFTER = 120.0
+# A webhook is live shortly after its workflow was activated; one that is not by then is not active.
+WEBHOOK_LIVE_SECONDS = 15.0
+MEBIBYTE = 2**20
+# Methods whose repetition leaves the server as one call would.
+_REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+
+MAX_ID_CHARS = 300
+# Written by whoever calls, with {} for each id; everything else in it goes out as it stands.
+_PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
+
+_exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
+
+
+class Transport:
+    """Sends requests to one server. Safe to use from several threads.
+
+    :param config: the server's settings.
+    :param sleep: waits between retries, in seconds; a test or a cancelled wait can replace it.
+    """
+
+    def __init__(self, config: ServiceConfig, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.config = config
+        self._key = HiddenText(config.api_key.get_secret_value())
+        self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
+        self._webhook_seconds = min(config.retry_deadline, WEBHOOK_LIVE_SECONDS)
+        self._retrying_webhooks = _retrying(False, self._webhook_seconds, sleep)
+        self._server_clock = ServerClock()
+        self._session = Session(config)
+
+    @property
+    def clock_offset(self) -> timedelta | None:
+        """The server's time minus ours, to about a second; None until the API has answered.
+
+        It comes from the answers' ``Date`` header. Some reverse proxies write that header anew: then it is their time.
+        """
+        return self._server_clock.offset
+
+    def close(self) -> None:
+        """Close idle connections; the transport stays usable."""
+        self._session.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *ids: str | int,
+        scope: str | None = None,
+        query: Query | None = None,
+        body: Any = None,
+        files: Mapping[str, Any] | None = None,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+        binary: bool = False,
+    ) -> Any:
+        """Send one request of the API, repeat it while that is safe and may help, and return the decoded answer.
+
+        :param method: HTTP method.
+        :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
+        :param ids: values for the placeholders; they are percent-encoded.
+        :param scope: scope that the operation needs, named when the key lacks it.
+        :param query: query parameters by the names of the wire; those that are None are left out.
+        :param body: JSON body, or the text fields that go with ``files``.
+        :param files: parts of a multipart body.
+        :param repeatable: whether a second call does no harm; by default so for GET, PUT and DELETE.
+        :param timeout: seconds until the whole answer of a try must be there, instead of the connection's setting.
+            Tries begin until the connection's ``retry_deadline``, so all of them end that much later.
+        :param binary: return the bytes of the answer instead of decoding JSON.
+        :returns: the JSON value, bytes, or None for an empty answer.
+        :raises ServiceInputError: an id or a query value that can not be sent; nothing was sent.
+        :raises ServiceConfigError: a file that the extras 'verify' or 'cert' name can not be used.
+        :raises ServiceApiError: the child class that names what went wrong.
+        """
+        method = _checked_method(method)
+        target = fill_path(path, ids)
+        _check_timeout(timeout)
+        data = to_json(body).encode() if files is None and body is not None else body
+        headers = {self.config.key_header: self._key}
+        request = self._prepare(method, self.config.api_root + target + encode_query(query), headers, data, files)
+        repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
+
+        def send() -> Any:
+            sent = time.time()
+            answer = self._exchange(request, target, timeout, follow=method == "GET")
+            self._server_clock.learn(answer.headers.get("Date"), sent, time.time())
+            return answers.decode(answer, method, target, scope=scope, secret=self._key, binary=binary)
+
+        return self._retrying[repeatable](send)
+
+    def call_webhook(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        payload: Any,
+        timeout: float,
+        stopped: threading.Event | None = None,
+    ) -> WebhookAnswer:
+        """Call a production webhook, without the key; repeat it only while nothing ran.
+
+        :param method: HTTP method of the webhook.
+        :param path: path of the webhook, as its node names it.
+        :param headers: further headers.
+        :param payload: JSON body; query parameters where the method has no body.
+        :param timeout: seconds until the whole answer must be there.
+        :param stopped: set from outside to call no more.
+        :returns: what the workflow, or the service for it, answered.
+        :raises ServiceInputError: a payload that cannot be sent, or is larger than the server accepts.
+        :raises ServiceWebhookNotLiveError: the webhook is not there.
+        :raises ServiceWebhookRefusedError: wrong authentication, method or body.
+        :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
+        """
+        _check_timeout(timeout)
+        has_body = method not in webhook_answers.METHODS_WITHOUT_BODY
+        target = "/webhook/" + "/".join(map(_segment, path.split("/")))
+        query = "" if has_body else encode_query(payload)
+        data = self._webhook_body(payload) if has_body else None
+        headers = webhook_answers.checked_headers(headers)
+        request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
+
+        def send() -> WebhookAnswer:
+            return webhook_answers.read_answer(self._exchange(request, target, timeout, follow=False), method, target)
+
+        retrying = self._retrying_webhooks
+        if stopped is not None:
+            stop = stop_any(stop_before_delay(self._webhook_seconds), stop_when_event_set(stopped))
+            retrying = retrying.copy(sleep=sleep_using_event(stopped), stop=stop)
+        return retrying(send)
+
+    def _webhook_body(self, payload: Any) -> bytes:
+        body = to_json(payload).encode()
+        limit = self.config.max_payload_mib
+        # The server would answer as if the workflow had been executed, and failed.
+        if len(body) > limit * MEBIBYTE:
+            raise ServiceInputError(
+                f"the payload has {len(body):,} bytes, and the server accepts {limit:g} MiB (its N8N_PAYLOAD_SIZE_MAX; "
+                "the connection's extra 'max_payload_mib'); nothing was sent"
+            )
+        return body
+
+    def probe(self, path: str) -> int | None:
+        """Ask for a page of the server outside the API, without the key.
+
+        :param path: path below the base URL, e.g. ``/healthz/readiness``.
+        :returns: the HTTP status, or None when no answer came.
+        """
+        request = self._prepare("GET", self.config.base_url + path, {})
+        try:
+            return self._exchange(request, path, None, follow=False).status_code
+        except (ServiceApiError, ServiceConfigError):
+            return None
+
+    def _prepare(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        data: Any = None,
+        files: Mapping[str, Any] | None = None,
+    ) -> requests.PreparedRequest:
+        if isinstance(data, bytes):
+            headers = {"Content-Type": "application/json", **headers}
+        try:
+            return self._session.prepare_request(
+                requests.Request(method, url, headers=dict(headers), data=data, files=files)
+            )
+        except ValueError as error:
+            reason = type(error).__name__
+        raise ServiceInputError(f"the request cannot be written ({reason}); nothing was sent")
+
+    def _exchange(self, request: requests.PreparedRequest, path: str, timeout: float | None, *, follow: bool) -> Answer:
+        answer = self._session.exchange(request, path, timeout or self.config.timeout, follow=follow)
+        log.debug("%s %s answered %s", request.method, path, answer.status_code)
+        return answer
+
+
+def _retrying(repeatable: bool, deadline: float, sleep: Callable[[float], None]) -> Retrying:
+    return Retrying(
+        retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable)),
+        wait=_pause,
+        stop=stop_before_delay(deadline),
+        sleep=sleep,
+        before_sleep=_tell,
+        reraise=True,
+    )
+
+
+def to_json(value: Any) -> str:
+    """Write a value as compact JSON.
+
+    :raises ServiceInputError: a value that JSON can not hold.
+    """
+    try:
+        text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = errors.one_line(str(error))
+        raise ServiceInputError(f"an argument cannot be written as JSON: {reason}; nothing was sent") from None
+    return text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is None:
+        # The service reads it in whatever time zone it has at the moment.
+        raise ValueError(f"{value.isoformat()} has no time zone")
+    return to_jsonable_python(value)
+
+
+def _check_timeout(timeout: float | None) -> None:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+        raise ServiceInputError(f"timeout must be a number of seconds above 0, not {shown(timeout)}; nothing was sent")
+
+
+def _checked_method(method: str) -> str:
+    if not (isinstance(method, str) and method.isascii() and method.isalpha()):
+        raise ServiceInputError(f"{shown(method)} is not an HTTP method; nothing was sent")
+    return method.upper()
+
+
+def fill_path(path: str, ids: Sequence[str | int]) -> str:
+    """Put percent-encoded ids into a path.
+
+    :raises ServiceInputError: a path that is none below the API root, another number of ids than it has places, or an
+        id that is empty, of another type, or would change the path.
+    """
+    if not isinstance(path, str):
+        raise ServiceInputError(f"path must be text such as '/workflows', not {shown(path)}; nothing was sent")
+    parts = _parts_of(path)
+    if len(parts) != len(ids) + 1:
+        raise ServiceInputError(f"{path!r} has {len(parts) - 1} places for ids, not {len(ids)}; nothing was sent")
+    return "".join(chain.from_iterable(zip(parts, (*map(_segment, ids), ""), strict=True)))
+
+
+@lru_cache(maxsize=512)
+def _parts_of(path: str) -> list[str]:
+    segments = path.split("/")
+    if not _PATH.fullmatch(path) or {".", ".."} & set(segments):
+        raise ServiceInputError(
+            f"{path[:MAX_ID_CHARS]!r} is no path below the API root, such as '/workflows/{{}}'; nothing was sent"
+        )
+    return path.split("{}")
+
+
+def _segment(value: str | int) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ServiceInputError(f"an id must be text or a whole number, not {type(value).__name__}; nothing was sent")
+    is_short = isinstance(value, str) or abs(value) < 10**MAX_ID_CHARS
+    text = str(value) if is_short else ""
+    if text.strip() in ("", ".", "..") or len(text) > MAX_ID_CHARS:
+        raise ServiceInputError(f"{text[:MAX_ID_CHARS]!r} can not be an id; nothing was sent")
+    return _quote(text)
+
+
+def encode_query(query: Query | None) -> str:
+    """Encode query parameters with nothing left raw, as the server demands; booleans become lower case."""
+    pairs = [f"{_quote(name)}={_quote(_text(value))}" for name, value in (query or {}).items() if value is not None]
+    return f"?{'&'.join(pairs)}" if pairs else ""
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    except ValueError:  # Python does not write numbers of thousands of digits
+        raise ServiceInputError("a query parameter is a number of too many digits; nothing was sent") from None
+
+
+def _quote(text: str) -> str:
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise ServiceInputError(f"{text!r} is not valid Unicode text; nothing was sent") from None
+
+
+def _worth_repeating(error: BaseException, repeatable: bool) -> bool:
+    if not isinstance(error, ServiceApiError) or not error.repeat_may_help:
+        return False
+    return repeatable or error.not_processed
+
+
+def _pause(state: RetryCallState) -> float:
+    asked = getattr(_error_of(state), "retry_after", None)
+    # The jitter also bounds the rate when the server asks to come back in no time.
+    return max(_exponential_jitter(state), min(asked or 0.0, MAX_RETRY_AFTER))
+
+
+def _tell(state: RetryCallState) -> None:
+    pause = state.next_action.sleep if state.next_action else 0.0
+    log.warning("%s. Attempt %d; trying again in %.1f s", _error_of(state), state.attempt_number, pause)
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None

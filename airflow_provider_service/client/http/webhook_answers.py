@@ -1,0 +1,144 @@
+"""What a webhook answers, and what it takes: unlike the API, it may pass on any answer of the workflow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.http import answers
+from airflow_provider_service.client.http.redaction import HiddenText
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.http.exchange import Answer
+
+METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
+_NOT_REGISTERED = re.compile(r'The requested webhook ".*" is not registered\.')
+_DENIED_STATUSES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR})
+_NO_CREDENTIAL = "No authentication data defined on node!"
+# The service's own words, which no workflow is likely to use.
+_DENIALS = frozenset(
+    {
+        "Authorization data is wrong!",
+        "Authorization is required!",
+        "Authentication data is wrong!",
+        "IP is not allowed to access the webhook!",
+        _NO_CREDENTIAL,
+    }
+)
+# A library's words on a token. A workflow that checks a token by itself may answer them too, and has run.
+_TOKEN_DENIAL = re.compile(
+    r"No token provided|(jwt|invalid|secretOrPublicKey|secret or public key|iat|maxAge) [^\n]{1,300}|error:[^\n]{1,300}"
+)
+_DENIAL_HEADER = 'Basic realm="Webhook"'
+_UNAVAILABLE_STATUSES = frozenset(
+    {
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa1-\xff])?)?")
+
+
+class WebhookAnswer(NamedTuple):
+    """What a webhook answered: the status, and the JSON value or text. Any status here means that a run may exist."""
+
+    status: int
+    body: Any
+
+
+def checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
+    """Refuse headers that cannot be sent, without showing their values, which no traceback shows from here on.
+
+    :raises ServiceInputError: a name or value that is not text, or holds what HTTP does not allow.
+    """
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise ServiceInputError(f"{name!r} cannot be the name of a header; nothing was started")
+        if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+            raise ServiceInputError(
+                f"the value of header {name!r} must be text without line breaks and outer blanks; nothing was started"
+            )
+    return {name: HiddenText(value) for name, value in headers.items()}
+
+
+def is_refusal(error: errors.ServiceApiError) -> bool:
+    """Whether a failed call certainly ran nothing. A workflow may itself answer with any status, 429 and 503 too."""
+    if isinstance(error, (errors.ServiceWebhookNotLiveError, errors.ServiceWebhookRefusedError)):
+        return True
+    return error.status is None and error.not_processed
+
+
+def read_answer(response: Answer, method: str, path: str) -> WebhookAnswer:
+    """Tell an answer of the workflow from a refusal of the service, after which nothing ran.
+
+    :raises ServiceWebhookNotLiveError: the webhook is not there, or not yet.
+    :raises ServiceWebhookRefusedError: wrong authentication, method or body.
+    :raises ServiceWebhookUncertainError: a proxy or the workflow answered that the service is not available.
+    """
+    try:
+        body = response.json()
+    except ValueError:
+        body = response.text
+    failure = _failure(response, body, method)
+    if failure is None:
+        return WebhookAnswer(response.status_code, body)
+    kind, reason, hint = failure
+    raise kind(
+        reason,
+        method=method,
+        path=path,
+        status=response.status_code,
+        server_message=answers.message_of(response),
+        hint=hint,
+        retry_after=answers.retry_after(response),
+    )
+
+
+def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
+    # Whole texts of the service are compared: a workflow that answers in similar words has run.
+    status = response.status_code
+    text = body if isinstance(body, str) else ""
+    is_page = "html" in response.headers.get("Content-Type", "")
+    coded = body if isinstance(body, dict) and "code" in body else {}
+    message = str(coded.get("message", ""))
+    if status == HTTPStatus.NOT_FOUND and message.startswith("This webhook is not registered for "):
+        # While a webhook goes live, the service may propose the very method that it refuses.
+        if not re.search(rf"\b{method}\b", message.partition("Did you mean")[2]):
+            return errors.ServiceWebhookRefusedError, f"the webhook does not take {method}", None
+        return errors.ServiceWebhookNotLiveError, "the webhook is not live yet", None
+    if status == HTTPStatus.NOT_FOUND and _NOT_REGISTERED.fullmatch(message):
+        return errors.ServiceWebhookNotLiveError, "the webhook is not live", "Is the workflow active?"
+    if status == HTTPStatus.NOT_FOUND and is_page and f"Cannot {method} /" in text:
+        return (
+            errors.ServiceWebhookNotLiveError,
+            "there is no webhook at this address",
+            "Is the service still starting?",
+        )
+    if message == _NO_CREDENTIAL or _is_denial(response, text):
+        hint = "Its credentials come from webhook_conn_id or webhook_headers, not from the API key"
+        return errors.ServiceWebhookRefusedError, "the webhook's own authentication refused the call", hint
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and message == "Failed to parse request body":
+        return errors.ServiceWebhookRefusedError, "the webhook refused the body", None
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and (is_page or text == "Payload Too Large"):
+        return errors.ServiceWebhookRefusedError, "the body is larger than the server accepts", None
+    if status in _UNAVAILABLE_STATUSES:
+        return errors.ServiceWebhookUncertainError, "the service is not available now, or its workflow says so", None
+    return None
+
+
+def _is_denial(response: Answer, text: str) -> bool:
+    """Whether the webhook's node refused the call. Unlike a workflow, it names no type of what it answers."""
+    if response.status_code not in _DENIED_STATUSES or not text:
+        return False
+    is_typed = "Content-Type" in response.headers
+    by_node = response.headers.get("WWW-Authenticate") == _DENIAL_HEADER
+    if text in _DENIALS or (by_node and not is_typed):
+        return True
+    return (by_node or not is_typed) and _TOKEN_DENIAL.fullmatch(text) is not None

@@ -1,0 +1,110 @@
+"""Production webhooks: how a workflow is started from outside, since the API itself has no call for it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.client.http.redaction import HiddenText
+from airflow_provider_service.client.http.webhook_answers import METHODS_WITHOUT_BODY
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models.workflows import Workflow
+
+WEBHOOK_NODE = "n8n-nodes-base.webhook"
+METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
+
+
+class WebhookTrigger(NamedTuple):
+    """A webhook node of a workflow."""
+
+    node: str
+    method: str
+    path: str
+    authentication: str
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the payload travels as a body, and not in the query."""
+        return self.method not in METHODS_WITHOUT_BODY
+
+
+def webhook_of(workflow: Workflow, node: str | None = None) -> WebhookTrigger:
+    """Find the webhook that starts a workflow: in what runs when it is active, else in its draft.
+
+    :param node: name of the webhook node, needed when there are several.
+    :raises ServiceInputError: there is none, several and no name, or one that cannot be called as it stands.
+    """
+    nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
+    found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
+    about = f"workflow {workflow.id} ({workflow.name})"
+    names = ", ".join(repr(one.get("name")) for one in found)
+    if node is not None:
+        found = [one for one in found if one.get("name") == node]
+        if not found:
+            raise ServiceInputError(
+                f"{about} has no webhook node {node!r}; it has {names or 'none'}; nothing was started"
+            )
+    if not found:
+        raise ServiceInputError(f"{about} has no webhook trigger, so nothing outside can start it; nothing was started")
+    if len(found) > 1:
+        raise ServiceInputError(f"{about} has several webhooks, choose one by its node: {names}; nothing was started")
+    return _trigger(found[0], about)
+
+
+def _trigger(node: Mapping[str, Any], about: str) -> WebhookTrigger:
+    parameters = node.get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise ServiceInputError(
+            f"webhook {node.get('name')!r} of {about} has parameters that are not an object; nothing was started"
+        )
+    given = parameters.get("httpMethod", "GET")
+    method = str(given[0] if isinstance(given, list) and given else given).upper()
+    path = str(parameters.get("path") or node.get("webhookId") or "").strip("/")
+    if not path or path.startswith("=") or ":" in path:
+        raise ServiceInputError(
+            f"webhook {node.get('name')!r} of {about} has the path {path!r}, which is not fixed; nothing was started"
+        )
+    if method not in METHODS:
+        raise ServiceInputError(
+            f"webhook {node.get('name')!r} of {about} takes {shown(given)}, which is not an HTTP method; "
+            "nothing was started"
+        )
+    return WebhookTrigger(
+        node=str(node.get("name")),
+        method=method,
+        path=path,
+        authentication=str(parameters.get("authentication", "none")),
+    )
+
+
+def authentication_headers(kind: str, user: str, password: str) -> dict[str, str]:
+    """The headers of a webhook's own authentication.
+
+    :param kind: authentication of the webhook node: ``basicAuth``, or ``headerAuth`` whose header the user names.
+    :raises ServiceInputError: no user.
+    """
+    if not user:
+        raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
+    if kind == "basicAuth":
+        return {"Authorization": HiddenText(f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}")}
+    return {user: HiddenText(password)}
+
+
+def checked_payload(trigger: WebhookTrigger, payload: Any) -> Any:
+    """The payload of a call; an empty object when there is none.
+
+    :raises ServiceInputError: a webhook without body takes a mapping of plain values, since they become its query.
+    """
+    if payload is None:
+        return {}
+    if trigger.has_body:
+        return payload
+    if not isinstance(payload, Mapping) or any(isinstance(one, (Mapping, list, tuple)) for one in payload.values()):
+        raise ServiceInputError(
+            f"webhook {trigger.node!r} takes {trigger.method}, so payload must be a mapping of plain values; "
+            "nothing was started"
+        )
+    return payload

@@ -1,0 +1,1 @@
+"""Watching for executions that end."""

@@ -1,0 +1,201 @@
+"""Which executions have ended since the last look, each told once.
+
+Executions end in any order, and one that starts while the lists are read may be in none of them. So a cursor keeps the
+ids that were active, and every look reads again what began since the look before the last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceNotFoundError
+from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models.executions import Execution
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one look saw.
+
+    :param base_url: address of the service.
+    :param since: of the executions up to this id, only active ones were looked for.
+    :param newest: highest id there is, of any workflow.
+    :param active: the active executions.
+    :param ended: executions that have ended, oldest first.
+    :param gone: ids of executions that were not kept.
+    """
+
+    base_url: str
+    since: int
+    newest: int
+    active: list[Execution]
+    ended: list[Execution]
+    gone: frozenset[int] = frozenset()
+
+    def of_workflow(self, workflow_id: str) -> Snapshot:
+        """The part of one workflow."""
+        active, ended = ([one for one in part if one.workflow_id == workflow_id] for part in (self.active, self.ended))
+        return replace(self, active=active, ended=ended)
+
+    def with_read(self, found: Mapping[int, Execution | None], workflow_id: str) -> Snapshot:
+        """The snapshot of a workflow and what :func:`read` has found of it."""
+        own = {id_: one for id_, one in found.items() if one and one.workflow_id == workflow_id}
+        return replace(self.with_more(own.values()), gone=self.gone.union(found.keys() - own.keys()))
+
+    def with_more(self, executions: Iterable[Execution]) -> Snapshot:
+        """The snapshot and what was read after it; where both know an execution, the snapshot holds."""
+        known = set(map(number, (*self.active, *self.ended)))
+        more = {number(one): one for one in executions if number(one) not in known}
+        ended = [one for one in more.values() if one.status in ENDED_STATUSES]
+        return replace(
+            self,
+            newest=max((self.newest, *more)),
+            active=self.active + [one for one in more.values() if one.status not in ENDED_STATUSES],
+            ended=sorted(self.ended + ended, key=number),
+        )
+
+
+@dataclass
+class Cursor:
+    """How far the endings of executions of one workflow have been told.
+
+    :param base_url: address of the service whose ids these are.
+    :param floor: executions up to this id that are not in ``open`` have been told, or ended before the beginning.
+    :param ceiling: highest id that the last look saw.
+    :param told: ids above the floor that have been told.
+    :param open: ids that have not been seen to end.
+    """
+
+    base_url: str
+    floor: int
+    ceiling: int
+    told: set[int] = field(default_factory=set)
+    open: set[int] = field(default_factory=set)
+
+    @classmethod
+    def beginning(cls, snapshot: Snapshot) -> Cursor:
+        """Begin now: what has ended counts as told."""
+        cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, told=set(map(number, snapshot.ended)))
+        cursor._see(snapshot)
+        return cursor
+
+    def unseen(self, snapshot: Snapshot) -> list[int]:
+        """The open executions that a snapshot does not hold: whether they have ended is not known yet."""
+        return sorted(self.open - set(map(number, (*snapshot.active, *snapshot.ended))))
+
+    def is_ahead_of(self, snapshot: Snapshot) -> bool:
+        """Whether the newest execution that was seen is not there any more, though it was kept after its end."""
+        return snapshot.newest < self.ceiling and self.ceiling not in self.open
+
+    def untold(self, snapshot: Snapshot) -> list[Execution]:
+        """The executions of a snapshot whose end has not been told."""
+        return [
+            one
+            for one in snapshot.ended
+            if number(one) not in self.told and (number(one) > self.floor or number(one) in self.open)
+        ]
+
+    def tell(self, execution: Execution) -> None:
+        """Note that the end of an execution has been told."""
+        self.told.add(number(execution))
+
+    def advance(self, snapshot: Snapshot) -> None:
+        """Move on to the next look, after all of a snapshot has been told."""
+        # Above the newest id nothing has begun, whatever was there before: another database counts anew.
+        self.ceiling = min(self.ceiling, snapshot.newest)
+        self.floor = self.ceiling
+        self._see(snapshot)
+        self.told = {one for one in self.told if self.floor < one <= snapshot.newest}
+
+    def _see(self, snapshot: Snapshot) -> None:
+        self.ceiling = max((self.ceiling, *map(number, snapshot.active), *map(number, snapshot.ended)))
+        self.open = self.open.union(map(number, snapshot.active)) - snapshot.gone - self.told
+
+    def to_json(self) -> dict[str, Any]:
+        """The cursor as it is kept between restarts."""
+        return {
+            "base_url": self.base_url,
+            "floor": self.floor,
+            "ceiling": self.ceiling,
+            "told": sorted(self.told),
+            "open": sorted(self.open),
+        }
+
+    @classmethod
+    def from_json(cls, kept: Any) -> Cursor | None:
+        """Read a kept cursor; None when it is none."""
+        try:
+            ends, ids = (
+                (int(kept["floor"]), int(kept["ceiling"])),
+                (set(map(int, kept[one])) for one in ("told", "open")),
+            )
+            return cls(str(kept["base_url"]), *ends, *ids)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def number(execution: Execution) -> int:
+    """The execution's id as the number it is."""
+    return int(execution.id)
+
+
+class Poll:
+    """Looks at the executions of all workflows, each time for what is new."""
+
+    def __init__(self) -> None:
+        self._last: Snapshot | None = None
+        self._next_since = 0
+
+    def look(self, client: ServiceClient) -> Snapshot:
+        """Read what is active, and what has ended since the look before the last; nothing of that at first."""
+        last = self._last if self._last and self._last.base_url == client.base_url else None
+        # Before all else: what starts while the lists are read gets a higher id, and ends after the beginning.
+        since = self._next_since if last else max(map(number, client.executions.list(limit=1)), default=0)
+        seen = [*_active(client), *(listed(client, since) if last else ())]
+        newest = max((0 if last else since, *map(number, seen)))
+        new = {number(one): one for one in seen if one.status in ENDED_STATUSES and number(one) > since}
+        active = {number(one): one for one in seen if one.status not in ENDED_STATUSES and number(one) not in new}
+        ended = [new[id_] for id_ in sorted(new)]
+        self._next_since = last.newest if last else since
+        self._last = Snapshot(client.base_url, since, newest, list(active.values()), ended)
+        return self._last
+
+
+def _active(client: ServiceClient) -> Iterator[Execution]:
+    for status in ACTIVE_STATUSES:
+        try:
+            yield from client.executions.list(status=status)
+        except ServiceInvalidRequestError as error:
+            log.debug("An older server does not list status %r: %s", status, error)
+
+
+def listed(client: ServiceClient, since: int, workflow_id: str | None = None) -> Iterator[Execution]:
+    """The executions after an id, and the one before those, newest first; without the running ones.
+
+    :param workflow_id: those of one workflow.
+    """
+    for execution in client.executions.list(workflow_id=workflow_id):
+        yield execution
+        if number(execution) <= since:
+            return
+
+
+def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | None]:
+    """Read executions one by one: None for one that was not kept, nothing for one that can not be read now."""
+    found: dict[int, Execution | None] = {}
+    for execution_id in ids:
+        try:
+            found[execution_id] = client.executions.get(execution_id)
+        except ServiceNotFoundError:
+            found[execution_id] = None  # how it ended is not known
+        except ServiceApiError as error:
+            log.warning("Whether execution %s has ended can not be read, it is tried again: %s", execution_id, error)
+    return found

@@ -1,0 +1,115 @@
+"""The one poll of executions that all watchers of a connection share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_service.daemon_threads import in_daemon_thread
+from airflow_provider_service.events.endings import Poll, Snapshot, listed, read
+
+if TYPE_CHECKING:
+    from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
+
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+    from airflow_provider_service.client.models.executions import Execution
+else:
+    try:
+        from airflow.triggers.shared_stream import SharedStreamProducer
+    except ImportError:  # before Airflow 3.3 each watcher polls alone
+        SharedStreamProducer = object
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Look:
+    """What one look saw, and what its hearers want to know and to note besides."""
+
+    def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig) -> None:
+        self.number, self.snapshot, self._config = number, snapshot, config
+        self._asked: set[int] = set()
+        self._found: dict[int, Execution | None] = {}
+        self._reading = asyncio.Lock()
+        self._notes: list[Callable[[], Awaitable[None]]] = []
+
+    async def listed(self, since: int, workflow_id: str) -> list[Execution]:
+        """The executions of a workflow after an id, for a hearer that knows less than the poll."""
+        return await _with_client(self._config, lambda client: [*listed(client, since, workflow_id)])
+
+    async def read(self, ids: Sequence[int]) -> Mapping[int, Execution | None]:
+        """Read executions by id, each once, however many hearers ask: None where there is none."""
+        async with self._reading:
+            unread = [one for one in ids if one not in self._asked]
+            if unread:
+                self._found.update(await _with_client(self._config, partial(read, ids=unread)))
+                self._asked.update(unread)
+        return {one: self._found[one] for one in ids if one in self._found}
+
+    def once_persisted(self, note: Callable[[], Awaitable[None]]) -> None:
+        """Have a note written when Airflow's database holds the events of this look."""
+        self._notes.append(note)
+
+    async def persisted(self) -> None:
+        """Write the notes."""
+        await asyncio.gather(*(note() for note in self._notes))
+
+
+class EventPoll(SharedStreamProducer):
+    """Looks for all watchers of a connection, and hears from Airflow which events are in its database."""
+
+    def __init__(self, kwargs: dict[str, Any]) -> None:
+        self._service_conn_id, self._pause = kwargs["service_conn_id"], kwargs["poll_interval"]
+        self._looks, self._looks_in_doubt = 0, 0
+
+    async def open_stream(self) -> AsyncIterator[tuple[Look, Look]]:
+        """Look again and again."""
+        poll = Poll()
+        while True:
+            look = await until_it_works(partial(self._look, poll), self._pause)
+            yield look, look
+            await asyncio.sleep(self._pause)
+
+    async def _look(self, poll: Poll) -> Look:
+        from airflow_provider_service.hooks.connection import config_for
+
+        # The connection is read anew each time, so that a changed key is picked up.
+        config = await config_for(self._service_conn_id)
+        snapshot = await _with_client(config, poll.look)
+        self._looks += 1
+        return Look(self._looks, snapshot, config)
+
+    async def advance(self, batch: Sequence[AdvanceItem]) -> None:
+        """Let the watchers note what has been told."""
+        for item in batch:
+            if item.outcome.failed:
+                # The events of one watcher may be lost, and nobody says whose: it has heard all looks until now and
+                # hears no more, so that its notes of these must not be written, and later notes are those of others.
+                self._looks_in_doubt = self._looks
+            elif item.broker_payload.number > self._looks_in_doubt:
+                await item.broker_payload.persisted()
+
+
+async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], T]) -> T:
+    def act() -> T:
+        # Loaded here since DAG files import this module, and in a thread since that would stall the event loop.
+        from airflow_provider_service.client import ServiceClient
+
+        with ServiceClient(config.one_try()) as client:
+            return action(client)
+
+    return await in_daemon_thread(act, name="service-watcher")
+
+
+async def until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:
+    """Do something again and again: a watcher has no end that it could fail with, it says what is wrong instead."""
+    while True:
+        try:
+            return await action()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may be mended
+            log.error("The watch of executions is interrupted, trying again in %g s: %s", pause, error)
+            await asyncio.sleep(pause)

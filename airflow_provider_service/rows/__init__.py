@@ -1,0 +1,1 @@
+"""Rows of data tables: values, batches, upserts and files."""

@@ -1,0 +1,111 @@
+"""Many rows or row ids in as few calls as the server takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_service.client.http.transport import encode_query, to_json
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.data_table_rows import Condition, RowFilter
+
+#: Rows in one insert; beyond this the server gets no faster.
+MAX_ROWS = 10_000
+#: Bytes of rows in one insert: half of what the server accepts by default.
+MAX_BYTES = 8 * 1024 * 1024
+#: Conditions in a filter that travels in a body: the server fails at 1,000.
+MAX_CONDITIONS = 900
+#: Characters of an encoded filter that travels in the URL: common proxies refuse a request line of 8 KiB.
+MAX_URL_CHARS = 7_000
+#: Ids in a row from which a range is fewer calls than naming them.
+MIN_RANGE = 80
+
+Item = TypeVar("Item")
+
+
+def insert_in_batches(
+    client: Resources,
+    data_table_id: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
+) -> Iterator[int]:
+    """Insert rows and yield the number of rows inserted so far after each call. Each call is all or nothing."""
+    done = 0
+    sized = ((dict(row), len(to_json(row).encode())) for row in rows)
+    for batch in _packed(sized, max_items=max_rows, max_size=max_bytes):
+        client.data_table_rows.insert(data_table_id, batch)
+        done += len(batch)
+        yield done
+
+
+def any_of(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
+    """Filters for a request's body that together match the rows whose column is one of the values."""
+    sized = ((_equals(column, value), 0) for value in values)
+    return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=0))
+
+
+def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
+    """Filters for a request's URL that together match the rows whose column is one of the values."""
+    sized = ((_equals(column, value), _encoded_length(_equals(column, value))) for value in values)
+    return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=MAX_URL_CHARS))
+
+
+def fits_in_url(value: str | None) -> bool:
+    """Whether a filter for a text can travel in a request's URL."""
+    return value is None or _encoded_length(_equals("", value)) <= MAX_URL_CHARS
+
+
+def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
+    """Filters for a request's URL that together match the rows of these ids and no others.
+
+    A range stands for ids without a gap only: a row that others insert into a gap meanwhile is not matched.
+    """
+    named: list[int] = []
+    ranges: list[RowFilter] = []
+    for _, run in groupby(enumerate(sorted(set(row_ids))), key=lambda pair: pair[1] - pair[0]):
+        ids = [row_id for _, row_id in run]
+        if len(ids) < MIN_RANGE:
+            named += ids
+        else:
+            ranges.append(_between(ids[0], ids[-1]))
+    return chain(ranges, any_of_in_url("id", named))
+
+
+def _between(first: int, last: int) -> RowFilter:
+    return {
+        "type": "and",
+        "filters": [
+            {"columnName": "id", "condition": "gte", "value": first},
+            {"columnName": "id", "condition": "lte", "value": last},
+        ],
+    }
+
+
+def _equals(column: str, value: Any) -> Condition:
+    return {"columnName": column, "condition": "eq", "value": value}
+
+
+def _either(conditions: list[Condition]) -> RowFilter:
+    return {"type": "or", "filters": conditions}
+
+
+def _encoded_length(condition: Condition) -> int:
+    return len(encode_query({"": to_json(condition) + ","}))
+
+
+def _packed(sized: Iterable[tuple[Item, int]], *, max_items: int, max_size: int) -> Iterator[list[Item]]:
+    batch: list[Item] = []
+    total = 0
+    for item, size in sized:
+        if batch and (len(batch) >= max_items or total + size > max_size):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
+    if batch:
+        yield batch

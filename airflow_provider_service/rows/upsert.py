@@ -1,0 +1,189 @@
+"""Upsert of many rows as a plan: read, compare, write only what differs, in few calls."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, shown
+from airflow_provider_service.rows.batches import any_of_in_url, fits_in_url
+from airflow_provider_service.rows.upsert_plan import Key, OnStoredDuplicates, key_of, plan_upsert
+from airflow_provider_service.rows.upsert_writes import ChangeStrategy, chosen_strategy, write_plan
+from airflow_provider_service.rows.values import column_types, rounded_columns, typed_row
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
+    from airflow_provider_service.client.models.data_tables import DataTable
+
+log = logging.getLogger(__name__)
+
+#: Whole numbers up to which the service finds every number by equality.
+MAX_FOUND_NUMBER = 2**53
+#: Filtered reads up to which asking for the keys is cheaper than reading a table of unknown size.
+MAX_FILTERED_READS = 25
+
+OnDuplicate = Literal["last", "fail"]
+
+
+@dataclass(frozen=True)
+class UpsertResult:
+    """Rows of the table that were inserted, changed, left as they were, and removed as duplicates of their key."""
+
+    inserted: int
+    updated: int
+    unchanged: int
+    removed: int
+
+
+def upsert_rows(
+    client: Resources,
+    table: DataTable,
+    rows: Iterable[Mapping[str, Any]],
+    key_columns: Sequence[str],
+    *,
+    on_duplicate: OnDuplicate = "last",
+    on_stored_duplicates: OnStoredDuplicates = "remove_copies",
+    change_strategy: ChangeStrategy = "update",
+) -> UpsertResult:
+    """Make the table hold the given rows: rows of a known key get the given values, the others are inserted.
+
+    All input is checked against the table's columns before anything is sent. Values that the service cannot hold
+    exactly are compared as it holds them, and reported in one warning. Safe to repeat. Not atomic: a row that another
+    writer inserts, changes or deletes between the reading and the writing is not seen.
+
+    :param table: the table with its columns.
+    :param rows: columns to values; every row has a value, or None, for each key column.
+    :param key_columns: columns that tell rows apart.
+    :param on_duplicate: what to do with input rows of the same key: the ``"last"`` one counts, or ``"fail"``.
+    :param on_stored_duplicates: what to do with several stored rows of the same key, such as those that an earlier
+        attempt left whose insert arrived late: ``"remove_copies"`` updates all and deletes those that then equal a
+        newer one in every column, ``"keep_newest"`` deletes all but the one that was inserted last, ``"update_all"``
+        keeps them all, ``"fail"`` writes nothing.
+    :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
+        changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
+        ids, ``"auto"`` updates up to 100 groups and replaces more.
+    :raises ServiceInputError: keys or values that the table cannot hold, or options that do not go together; nothing
+        was written.
+    """
+    strategy = chosen_strategy(change_strategy, on_stored_duplicates)
+    types = column_types(table)
+    wanted = _by_key(rows, types, key_columns, on_duplicate)
+    plan = plan_upsert(wanted, _stored(client, table.id, wanted, types, key_columns), key_columns, on_stored_duplicates)
+    write_plan(client, table.id, plan, strategy)
+    return UpsertResult(
+        inserted=len(plan.inserts), updated=len(plan.changes), unchanged=plan.unchanged, removed=len(plan.surplus)
+    )
+
+
+@dataclass
+class _Rounded:
+    """Values that the service holds less exactly than they were given: how many, and the first."""
+
+    count: int = 0
+    first: str = ""
+    keys: set[Key] = field(default_factory=set)
+
+    def note(self, place: str, columns: Sequence[str], given: Mapping[str, Any], typed: Row) -> None:
+        if columns and not self.count:
+            name = columns[0]
+            self.first = f"{place}, column {name!r}: {shown(given[name])} becomes {typed[name]}"
+        self.count += len(columns)
+
+    def report(self) -> None:
+        if self.count:
+            log.warning(
+                "The service holds %d values less exactly than they were given, the first in %s. A number keeps 15 to "
+                "17 digits and a date milliseconds; a column of type string keeps everything",
+                self.count,
+                self.first,
+            )
+
+
+def _by_key(
+    rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], key_columns: Sequence[str], on_duplicate: OnDuplicate
+) -> dict[Key, Row]:
+    _check_key_columns(key_columns, types)
+    wanted: dict[Key, Row] = {}
+    rounded = _Rounded()
+    duplicates = 0
+    for number, given in enumerate(rows, start=1):
+        place = f"row {number}"
+        row = typed_row(given, types, place)
+        absent = [name for name in key_columns if name not in row]
+        if absent:
+            raise ServiceInputError(f"{place} has no value for the key columns {', '.join(absent)}; nothing was sent")
+        key = key_of(row, key_columns)
+        columns = rounded_columns(given, row, types)
+        rounded.note(place, columns, given, row)
+        if not set(key_columns).isdisjoint(columns):
+            rounded.keys.add(key)
+        if key in wanted:
+            _refuse_duplicate(place, dict(zip(key_columns, key, strict=True)), key in rounded.keys, on_duplicate)
+            duplicates += 1
+        wanted[key] = row
+    rounded.report()
+    if duplicates:
+        log.warning("%d input rows were dropped, since a later row has the same key", duplicates)
+    return wanted
+
+
+def _check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
+    if not key_columns or any(name not in types for name in key_columns):
+        raise ServiceInputError(
+            f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}; "
+            "nothing was sent"
+        )
+
+
+def _refuse_duplicate(place: str, key: Mapping[str, Any], is_rounded: bool, on_duplicate: OnDuplicate) -> None:
+    if is_rounded:
+        raise ServiceInputError(
+            f"{place} has a key that the service cannot tell from that of an earlier row: it holds both as "
+            f"{shown(key)}; use a key column of type string; nothing was sent"
+        )
+    if on_duplicate == "fail":
+        raise ServiceInputError(f"{place} repeats the key {shown(key)}; nothing was sent")
+
+
+def _stored(
+    client: Resources, table_id: str, wanted: Mapping[Key, Row], types: Mapping[str, str], key_columns: Sequence[str]
+) -> Iterator[Row]:
+    """The rows of the table that may carry a wanted key, and others."""
+    filters = _key_filters(wanted, types, key_columns)
+    pages = [None] if filters is None else filters
+    found = chain.from_iterable(client.data_table_rows.list(table_id, filter=one) for one in pages)
+    return (_checked(row, table_id) for row in found)
+
+
+def _checked(row: Row, table_id: str) -> Row:
+    if not isinstance(row.get("id"), int) or any(isinstance(value, (list, dict)) for value in row.values()):
+        raise ServiceUnexpectedResponseError(
+            "a row lacks its id, or holds a value that no column has",
+            method="GET",
+            path=f"/data-tables/{table_id}/rows",
+        )
+    return row
+
+
+def _key_filters(
+    wanted: Mapping[Key, Row], types: Mapping[str, str], key_columns: Sequence[str]
+) -> list[RowFilter] | None:
+    # A filter cannot nest, so it asks for one column of the key.
+    values = {name: {key[position] for key in wanted} for position, name in enumerate(key_columns)}
+    findable = [name for name in key_columns if all(_is_findable(value, types[name]) for value in values[name])]
+    if not findable:
+        return None
+    sharpest = max(findable, key=lambda name: len(values[name]))
+    filters = list(islice(any_of_in_url(sharpest, values[sharpest]), MAX_FILTERED_READS + 1))
+    return filters if len(filters) <= MAX_FILTERED_READS else None
+
+
+def _is_findable(value: Any, column_type: str) -> bool:
+    # The service never finds dates by equality, nor some numbers of more digits than a double has.
+    if column_type == "number":
+        return value is None or abs(value) <= MAX_FOUND_NUMBER
+    return column_type == "boolean" or (column_type == "string" and fits_in_url(value))

@@ -1,0 +1,146 @@
+"""What an upsert must write: the given rows compared with the stored ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.client.http.transport import to_json
+from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models.data_table_rows import Row
+
+log = logging.getLogger(__name__)
+
+#: What to do with several stored rows of one key.
+OnStoredDuplicates = Literal["remove_copies", "keep_newest", "update_all", "fail"]
+Key = tuple[Any, ...]
+
+MAX_SHOWN_KEYS = 5
+
+
+@dataclass(frozen=True)
+class Change:
+    """A stored row, and the values that it must get."""
+
+    row: Row
+    values: Row
+
+    @property
+    def replacement(self) -> Row:
+        """The row as it must be, with every column that can be written."""
+        return {**_own_columns(self.row), **self.values}
+
+
+@dataclass
+class UpsertPlan:
+    """What must be written.
+
+    - ``inserts``: rows of keys that the table lacks.
+    - ``changes``: rows that differ from what was given.
+    - ``unchanged``: number of rows that hold what was given.
+    - ``surplus``: ids of rows that are to go, because a newer row of their key stays.
+    """
+
+    inserts: list[Row] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    unchanged: int = 0
+    surplus: list[int] = field(default_factory=list)
+
+    def equal_changes(self) -> list[tuple[Row, list[int]]]:
+        """Values to write, each with the ids of all rows that get them: one call can serve many ids."""
+        groups: dict[str, tuple[Row, list[int]]] = {}
+        for change in self.changes:
+            groups.setdefault(to_json(change.values), (change.values, []))[1].append(change.row["id"])
+        return list(groups.values())
+
+
+def plan_upsert(
+    wanted: Mapping[Key, Row],
+    stored: Iterable[Row],
+    key_columns: Sequence[str],
+    on_stored_duplicates: OnStoredDuplicates,
+) -> UpsertPlan:
+    """Compare the wanted rows with the stored ones.
+
+    :param wanted: row by key, in the types of the columns.
+    :param stored: rows of the table, at least those that have a wanted key; a row may come twice.
+    :raises ServiceInputError: several stored rows have the same key, and that is to fail.
+    """
+    found = _by_wanted_key(stored, wanted, key_columns)
+    doubled = {key: list(rows) for key, rows in found.items() if len(rows) > 1}
+    if doubled and on_stored_duplicates == "fail":
+        raise ServiceInputError(_several_rows(doubled, key_columns))
+    plan = UpsertPlan(inserts=[row for key, row in wanted.items() if key not in found])
+    for key, rows in found.items():
+        kept = rows.values() if len(rows) == 1 else _kept(rows, wanted[key], on_stored_duplicates)
+        _plan_key(plan, wanted[key], kept, rows)
+    if doubled:
+        log.warning(
+            "%d keys have several rows in the table, %d in all: on_stored_duplicates=%r removes %d of them",
+            len(doubled),
+            sum(map(len, doubled.values())),
+            on_stored_duplicates,
+            len(plan.surplus),
+        )
+    return plan
+
+
+def key_of(row: Mapping[str, Any], key_columns: Sequence[str]) -> Key:
+    """The values of the columns that tell rows apart."""
+    return tuple(row.get(name) for name in key_columns)
+
+
+def _by_wanted_key(
+    stored: Iterable[Row], wanted: Mapping[Key, Row], key_columns: Sequence[str]
+) -> dict[Key, dict[int, Row]]:
+    # By id, since a page can repeat a row while others delete: it must not count as its own copy.
+    found: dict[Key, dict[int, Row]] = {}
+    for row in stored:
+        key = key_of(row, key_columns)
+        if key in wanted:
+            found.setdefault(key, {})[row["id"]] = row
+    return found
+
+
+def _plan_key(plan: UpsertPlan, given: Row, kept: Iterable[Row], rows: Mapping[int, Row]) -> None:
+    stay = set()
+    for row in kept:
+        stay.add(row["id"])
+        values = {name: value for name, value in given.items() if row.get(name) != value}
+        if values:
+            plan.changes.append(Change(row, values))
+        else:
+            plan.unchanged += 1
+    plan.surplus += [row_id for row_id in rows if row_id not in stay]
+
+
+def _kept(rows: Mapping[int, Row], given: Row, on_stored_duplicates: OnStoredDuplicates) -> Iterable[Row]:
+    # The service gives the highest id anew after its row is deleted. A row goes only while a newer one stays, so that
+    # a delete that is repeated, or arrives late, never meets another row under its id.
+    if on_stored_duplicates == "keep_newest":
+        return [rows[max(rows)]]
+    if on_stored_duplicates == "remove_copies":
+        # Later rows take the place of earlier ones that would hold the same after the upsert.
+        return {to_json({**_own_columns(rows[row_id]), **given}): rows[row_id] for row_id in sorted(rows)}.values()
+    return rows.values()
+
+
+def _own_columns(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in SYSTEM_COLUMNS}
+
+
+def _several_rows(doubled: Mapping[Key, Sequence[int]], key_columns: Sequence[str]) -> str:
+    examples = [
+        f"{shown(dict(zip(key_columns, key, strict=True)))} has the rows {', '.join(map(str, ids[:10]))}"
+        for key, ids in list(doubled.items())[:MAX_SHOWN_KEYS]
+    ]
+    more = f", and {len(doubled) - MAX_SHOWN_KEYS} more keys" if len(doubled) > MAX_SHOWN_KEYS else ""
+    return (
+        f"the table holds several rows of the same key: {'; '.join(examples)}{more}. Nothing was written; delete the "
+        "rows that are not wanted, or choose another on_stored_duplicates"
+    )

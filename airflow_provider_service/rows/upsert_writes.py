@@ -1,0 +1,95 @@
+"""Writing the plan of an upsert, in an order that loses no row when it breaks off anywhere."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.rows.batches import any_of, exactly_in_url, insert_in_batches
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
+    from airflow_provider_service.rows.upsert_plan import OnStoredDuplicates, UpsertPlan
+
+log = logging.getLogger(__name__)
+
+#: How rows change.
+ChangeStrategy = Literal["update", "replace", "auto"]
+
+#: Calls up to which ``auto`` updates rows in place: about a second.
+MAX_UPDATE_CALLS = 100
+#: Calls between two lines of progress.
+CALLS_A_LINE = 500
+# With the other two, rows that are doubled when a task dies between inserting and deleting would stay doubled.
+_REPAIRING = ("remove_copies", "keep_newest")
+
+
+def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
+    """The strategy that keeps its promise under the policy for stored duplicates.
+
+    :raises ServiceInputError: ``"replace"`` with a policy that does not repair what a killed task leaves.
+    """
+    if on_stored_duplicates in _REPAIRING:
+        return change_strategy
+    if change_strategy == "replace":
+        raise ServiceInputError(
+            "change_strategy='replace' needs on_stored_duplicates "
+            f"{' or '.join(map(repr, _REPAIRING))}, not {on_stored_duplicates!r}: a task that dies between inserting "
+            "and deleting would leave rows doubled for good; nothing was sent"
+        )
+    return "update"
+
+
+def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy) -> None:
+    """Write what a plan says: change, insert, and delete last, so that whatever is deleted is held by a newer row.
+
+    :raises ServiceApiError: a call failed; what was written before it stays, and the next upsert completes it.
+    """
+    updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
+    replaced = [change.row["id"] for change in plan.changes]
+    if _replaces(strategy, len(updates), replaced):
+        _require_deletable(client, table_id, replaced)
+        inserts = [*plan.inserts, *(change.replacement for change in plan.changes)]
+        doomed = [*plan.surplus, *replaced]
+    else:
+        _update(client, table_id, updates)
+        inserts, doomed = plan.inserts, plan.surplus
+    for inserted in insert_in_batches(client, table_id, inserts):
+        log.info("Inserted %d of %d rows", inserted, len(inserts))
+    _delete(client, table_id, doomed)
+
+
+def _replaces(strategy: ChangeStrategy, update_calls: int, replaced: Sequence[int]) -> bool:
+    if update_calls <= MAX_UPDATE_CALLS:
+        return strategy == "replace" and update_calls > 0
+    if strategy == "update":
+        log.info(
+            "%d rows change in place, with a call for each of %d groups of equal changes; change_strategy='replace' "
+            "would take about %d calls, and give the rows new ids",
+            len(replaced),
+            update_calls,
+            1 + len(list(exactly_in_url(replaced))),
+        )
+    return strategy != "update"
+
+
+def _require_deletable(client: Resources, table_id: str, ids: Sequence[int]) -> None:
+    # A key that may insert but not delete must fail before rows are doubled.
+    client.data_table_rows.delete(table_id, next(iter(exactly_in_url(ids[:1]))), dry_run=True)
+
+
+def _update(client: Resources, table_id: str, updates: Sequence[tuple[Row, RowFilter]]) -> None:
+    for number, (values, condition) in enumerate(updates, start=1):
+        client.data_table_rows.update(table_id, filter=condition, data=values)
+        if number % CALLS_A_LINE == 0 or number == len(updates):
+            log.info("Updated %d of %d groups of rows with equal changes", number, len(updates))
+
+
+def _delete(client: Resources, table_id: str, ids: Sequence[int]) -> None:
+    for condition in exactly_in_url(ids):
+        client.data_table_rows.delete(table_id, condition)
+    if ids:
+        log.info("Deleted %d rows whose key has a newer row", len(ids))

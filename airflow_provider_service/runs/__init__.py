@@ -1,0 +1,1 @@
+"""Starting executions: exactly one for each task run."""

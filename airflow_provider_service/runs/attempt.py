@@ -1,0 +1,121 @@
+"""Which attempts belong to one task run, and what an attempt leaves for the next."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.providers.common.compat.sdk import conf
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.runs.search import RunKey
+
+STATE_KEY = "service_execution"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Kept(NamedTuple):
+    """What Airflow keeps of an attempt.
+
+    :param attempt: its number.
+    :param execution_id: the execution that it waits for; None when it was about to start one.
+    :param workflow_id: the execution's workflow.
+    """
+
+    attempt: int
+    execution_id: str | None = None
+    workflow_id: str = ""
+
+
+class Attempt:
+    """One attempt of a task run. Clearing a task asks for another execution, unless the last one is still active.
+
+    :param context: of the task.
+    """
+
+    def __init__(self, context: Context) -> None:
+        from airflow_provider_service.runs.search import CLOCK_SKEW, RunKey
+
+        ti, run = context["ti"], context.get("dag_run")
+        start = getattr(run, "start_date", None)
+        self.key: RunKey = RunKey(
+            task=_digest(ti.dag_id, ti.run_id, ti.task_id, ti.map_index),
+            attempt=ti.try_number,
+            first=_first_attempt(ti, context["task"].retries or 0),
+            start=str((start - _EPOCH) // timedelta(microseconds=1)) if start else "",
+            deployment=_deployment(run)[:12],
+            # Airflow forgets the begin of a finished DAG run when it is cleared.
+            was_cleared=run is not None and getattr(run, "clear_number", None) != 0,
+        )
+        #: A moment before the first attempt since then began.
+        self.since: datetime | None = start - CLOCK_SKEW if start else None
+        # Airflow 3.3 and newer.
+        self._store: Any = context.get("task_state_store")
+        self._before: Any = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no attempt came before."""
+        return self.key.attempt == 1
+
+    def note_call(self) -> None:
+        """Note that this attempt is about to start an execution."""
+        if self._store is not None:
+            self._before = self._store.get(STATE_KEY)
+            self._keep(Kept(self.key.attempt))
+
+    def take_back(self) -> None:
+        """Take the note of the call back: it provably started nothing."""
+        if self._store is None:
+            return
+        if self._before is None:
+            self._store.delete(STATE_KEY)
+        else:
+            self._store.set(STATE_KEY, self._before)
+
+    def remember(self, execution_id: str, workflow_id: str) -> None:
+        """Keep the execution where a later attempt finds it without a search."""
+        self._keep(Kept(self.key.attempt, execution_id, workflow_id))
+
+    def recalled(self) -> Kept | None:
+        """What an attempt of this task run has kept."""
+        kept = self._store.get(STATE_KEY) if self._store is not None else None
+        if not isinstance(kept, dict) or kept.get("key") != self.key.task:
+            return None
+        return Kept(kept["attempt"], kept["execution_id"], kept["workflow_id"])
+
+    @property
+    def may_have_started_unseen(self) -> bool:
+        """Whether an earlier attempt may have started an execution without learning which."""
+        if self._store is None:
+            return self.key.attempt > self.key.first
+        kept = self.recalled()
+        return kept is not None and kept.execution_id is None and kept.attempt >= self.key.first
+
+    def _keep(self, kept: Kept) -> None:
+        if self._store is not None:
+            self._store.set(STATE_KEY, {"key": self.key.task, **kept._asdict()})
+
+
+def _first_attempt(ti: Any, retries: int) -> int:
+    # Clearing raises the highest number allowed to the attempts so far and all retries anew.
+    first = max(1, (ti.max_tries or 0) - retries + 1)
+    # Later than this attempt it can only be where the DAG's retries were lowered since.
+    return first if first <= ti.try_number else 1
+
+
+def _deployment(run: Any) -> str:
+    """Tell apart the deployments of Airflow that share the service, even where they run the same DAGs."""
+    section = "api" if AIRFLOW_V_3_0_PLUS else "webserver"
+    name = conf.get("service", "deployment", fallback=None) or conf.get(section, "base_url", fallback=None)
+    # Airflow 2 shows the DAG run's number in its database, Airflow 3 when the run was due.
+    return _digest(name, str(getattr(run, "id", None) or getattr(run, "run_after", None)))
+
+
+def _digest(*parts: Any) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(parts)).hex

@@ -1,0 +1,92 @@
+"""Start something whose answer may come late or never: call in the background, and search meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import TypeVar
+
+from airflow_provider_service.client.errors import ServiceApiError, ServiceRunNotFoundError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# An answer is awaited this long before a search runs beside it: some calls are answered when the run has ended.
+PATIENCE_SECONDS = 1.0
+MAX_SEARCH_PAUSE = 5.0
+# A call that got no answer may still be on its way: it is looked for at least this long before it counts as lost.
+SETTLING_SECONDS = 3.0
+# An answered call has its execution; it only has to become visible.
+VISIBLE_WITHIN_SECONDS = 30.0
+# Where executions are not kept, one that cannot be seen has ended already.
+UNKEPT_SECONDS = 1.0
+
+
+def answer_or_found(
+    send: Callable[[], T], search: Callable[[], str | None], stopped: threading.Event
+) -> tuple[T | None, str | None]:
+    """Send a call and wait for its answer, or for the search to find what it started, whichever comes first.
+
+    :param send: makes the call; what it raises is raised here.
+    :param search: returns the id of the started execution, or None.
+    :param stopped: set from outside to give up.
+    :returns: the answer and None, or None and the id that was found.
+    :raises ServiceRunNotFoundError: the search is refused.
+    :raises InterruptedError: given up; when that was before the call, nothing was sent.
+    """
+    if stopped.is_set():
+        raise InterruptedError("the task was killed before it started anything")
+    call = _in_background(send)
+    pause = PATIENCE_SECONDS
+    while not stopped.is_set():
+        if wait([call], timeout=pause).done:
+            return call.result(), None
+        found = _tolerant(search)
+        if found is not None:
+            return None, found
+        pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
+    raise InterruptedError("the task was killed before it was known which execution it had started")
+
+
+def search_for(search: Callable[[], T | None], seconds: float, stopped: threading.Event) -> T | None:
+    """Search again and again for a number of seconds, and once more at their end; what was found, or None.
+
+    An execution can slip between the lists that one search reads, so that a single one does not prove a thing.
+    """
+    deadline = time.monotonic() + seconds
+    pause = min(0.1, seconds / 2)
+    while True:
+        remaining = deadline - time.monotonic()
+        found = search()
+        if found is not None or remaining <= 0 or stopped.wait(min(pause, remaining)):
+            return found
+        pause = min(pause * 2, 1.0)
+
+
+def _tolerant(search: Callable[[], str | None]) -> str | None:
+    """Search while the call is still open: a search that fails is no reason to give up, or to call again."""
+    try:
+        return search()
+    except ServiceApiError as error:
+        if error.not_processed and not error.repeat_may_help:
+            raise ServiceRunNotFoundError(f"a run was asked for, and cannot be looked for: {error}") from error
+        log.warning("The started execution could not be looked for: %s", error)
+        return None
+
+
+def _in_background(work: Callable[[], T]) -> Future[T]:
+    """Run in a thread that does not keep the process alive: an open call must not hold a worker that defers."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except Exception as error:  # noqa: BLE001 - raised by whoever waits for the future
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="service-start", daemon=True).start()
+    return future

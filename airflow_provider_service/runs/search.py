@@ -1,0 +1,326 @@
+"""Find the executions of a task run among those of a workflow, by the key that its calls carried.
+
+The data of an execution says what called it, and can be large: lists are read without data, and then the data of one
+execution at a time, newest first, no further than needed. What called an execution never changes, so none is read
+twice by one search.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from heapq import merge
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
+from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs.data import starting_items, with_data
+from airflow_provider_service.runs.queued import QueuedExecutions
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import ServiceClient
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.models.statuses import ExecutionStatus
+
+log = logging.getLogger(__name__)
+
+RUN_KEY_HEADER = "X-Airflow-Run-Key"
+MAX_SHOWN_IDS = 5
+# What is left between the clocks of Airflow's machines and the service's once its offset is taken into account.
+CLOCK_SKEW = timedelta(minutes=10)
+# Modes of an execution that a webhook's call has made; a retry shows the call of the execution that it retries.
+_CALLED_MODES = frozenset({"webhook", "retry", None})
+_HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
+# Stands for an attempt from before the DAG run was cleared.
+_BEFORE_CLEARING = 0
+
+IsOlder = Callable[["Execution"], bool]
+
+
+class Mark(NamedTuple):
+    """What the header of a call says of who made it.
+
+    :param task: stands for the DAG, the run, the task and the map index.
+    :param start: stands for the begin of the DAG run.
+    :param deployment: stands for the deployment of Airflow.
+    :param attempt: number of the attempt.
+    """
+
+    task: str
+    start: str
+    deployment: str
+    attempt: int
+
+    @property
+    def header(self) -> str:
+        """Value of the header that carries the mark."""
+        return f"{self.task}.{self.start}.{self.deployment}.{self.attempt}"
+
+    @classmethod
+    def read(cls, header: object) -> Mark | None:
+        """Read a header's value; None for one that no task has sent."""
+        parts = _HEADER.fullmatch(header) if isinstance(header, str) else None
+        return cls(parts[1], parts[2], parts[3], int(parts[4])) if parts else None
+
+
+class RunKey(NamedTuple):
+    """What marks the calls of one task run.
+
+    :param task: stands for the DAG, the run, the task and the map index.
+    :param attempt: grows with every attempt.
+    :param first: the first attempt since another run was asked for, such as by clearing the task.
+    :param start: stands for the begin of the DAG run, as far as known; clearing a finished DAG run changes it.
+    :param deployment: stands for the deployment of Airflow.
+    :param was_cleared: whether the DAG run may have begun before, with another ``start``.
+    """
+
+    task: str
+    attempt: int
+    first: int = 1
+    start: str = ""
+    deployment: str = ""
+    was_cleared: bool = False
+
+    @property
+    def mark(self) -> Mark:
+        """What the calls of this attempt say."""
+        return Mark(self.task, self.start, self.deployment, self.attempt)
+
+    @property
+    def header(self) -> str:
+        """Value of the header that carries the key."""
+        return self.mark.header
+
+    def attempt_of(self, mark: Mark | None) -> int | None:
+        """The attempt of this task run that made a call; 0 for any from before the DAG run was cleared.
+
+        A DAG run that was not cleared is known by its begin, whatever was configured between two attempts. Only where
+        that has changed the deployment decides.
+        """
+        if mark is None or mark.task != self.task:
+            return None
+        if mark.start == self.start:
+            return mark.attempt
+        return _BEFORE_CLEARING if self.was_cleared and mark.deployment == self.deployment else None
+
+    def adopts(self, made_by: int, status: str) -> bool:
+        """Whether this attempt resumes an execution that an attempt has made, instead of starting one."""
+        if made_by < self.first:
+            return status not in ENDED_STATUSES
+        return made_by == self.attempt or status not in FAILED_STATUSES
+
+
+class FoundRun(NamedTuple):
+    """An execution that carries a run key, and the attempt that made it."""
+
+    execution: Execution
+    attempt: int
+
+
+class EarlierRuns(NamedTuple):
+    """What a search for the executions of a task run has found.
+
+    :param found: those that carry its key, newest first, back to the one of the attempt before.
+    :param unreadable: ids of others that may carry it: they have not failed, and their data is hidden.
+    """
+
+    found: list[FoundRun]
+    unreadable: list[str]
+
+    def has_attempt(self, attempt: int) -> bool:
+        """Whether an execution of an attempt, or of a later one, was found."""
+        return any(run.attempt >= attempt for run in self.found)
+
+    def own(self, key: RunKey) -> str | None:
+        """The one that this attempt has made, by id."""
+        return next((run.execution.id for run in self.found if run.attempt == key.attempt), None)
+
+    def adoptable(self, key: RunKey) -> FoundRun | None:
+        """The newest one that an attempt resumes."""
+        return next((run for run in self.found if key.adopts(run.attempt, run.execution.status)), None)
+
+    def failed(self, key: RunKey) -> str | None:
+        """The newest one, by id, since another run was asked for, when there is none to resume."""
+        return next((run.execution.id for run in self.found if run.attempt >= key.first), None)
+
+    def doubt(self, *, all_are_kept: bool) -> str | None:
+        """Why there may be one that was not found; None when there can be none.
+
+        :param all_are_kept: whether the workflow keeps its executions.
+        """
+        if self.unreadable:
+            ids = ", ".join(self.unreadable[:MAX_SHOWN_IDS])
+            return f"executions {ids} do not show what started them, one may be its own"
+        return None if all_are_kept else "the workflow does not keep all its executions"
+
+
+class Origin(NamedTuple):
+    """What an execution shows of its call.
+
+    :param mark: of the task that made it, if one did.
+    :param is_shown: whether the execution shows what started it.
+    """
+
+    mark: Mark | None
+    is_shown: bool
+
+
+_NOT_CALLED = Origin(None, is_shown=True)
+
+
+def origin_of(execution: Execution) -> Origin:
+    """Read what called an execution from its data."""
+    sent = [item["headers"] for item in starting_items(execution) if isinstance(item.get("headers"), dict)]
+    marks = (Mark.read(headers.get(RUN_KEY_HEADER.lower())) for headers in sent)
+    # One that no webhook started could not be ours, even if it hides its data.
+    return Origin(next(filter(None, marks), None), is_shown=execution.mode != "webhook" or bool(sent))
+
+
+class RunSearch:
+    """Searches a workflow for the executions that carry a run key.
+
+    :param workflow_id: the workflow.
+    :param since: moment of our clock before which no call was made; None when that is not known.
+    """
+
+    def __init__(self, workflow_id: str, since: datetime | None) -> None:
+        self._workflow_id = workflow_id
+        self._since = since
+        self._origins: dict[str, Origin] = {}
+        self._queued = QueuedExecutions(workflow_id)
+
+    def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
+        """Find the execution that a call with exactly this mark has made."""
+        listed = list_back(client, self._workflow_id, began_before(client, self._since))
+        executions = chain(listed, self._queued.read(client))
+        return next((one.id for one in executions if self._origin(client, one).mark == mark), None)
+
+    def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
+        """Find the executions of earlier attempts, back to that of the attempt before: it had looked for older ones.
+
+        Of a cleared DAG run this includes those that have not ended since before it was cleared.
+
+        :param far: before it is concluded that there is none: look further for what waits for a worker.
+        """
+        found: list[FoundRun] = []
+        unreadable: list[str] = []
+        lists = _lists(client, self._workflow_id, began_before(client, self._since), and_all_active=key.was_cleared)
+        listed = _each_once(merge(*lists, key=lambda one: -one.number))
+        for execution in chain(listed, self._queued.read(client, far=far)):
+            origin = self._origin(client, execution)
+            attempt = key.attempt_of(origin.mark)
+            if attempt is not None:
+                found.append(FoundRun(execution, attempt))
+                if attempt >= key.attempt - 1:
+                    break
+            elif origin.mark is not None and origin.mark.task == key.task:
+                _tell_of_namesake(execution)
+            elif not origin.is_shown and execution.status not in FAILED_STATUSES:
+                unreadable.append(execution.id)
+        return EarlierRuns(sorted(found, key=lambda run: -run.execution.number), unreadable)
+
+    def _origin(self, client: ServiceClient, execution: Execution) -> Origin:
+        if execution.mode not in _CALLED_MODES:
+            return _NOT_CALLED
+        if execution.id in self._origins:
+            return self._origins[execution.id]
+        try:
+            origin = origin_of(with_data(client, execution.id))
+        except errors.ServiceNotFoundError:  # deleted meanwhile
+            origin = _NOT_CALLED
+        except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError) as error:
+            log.warning("Execution %s does not show what called it: %s", execution.id, error)
+            return Origin(None, is_shown=False)
+        if origin.is_shown or execution.status in ENDED_STATUSES:
+            self._origins[execution.id] = origin
+        return origin
+
+
+def find_earlier_runs(
+    client: ServiceClient, workflow_id: str, key: RunKey, since: datetime | None, stopped: threading.Event
+) -> EarlierRuns:
+    """Find the executions that the attempts of a task run have made.
+
+    Looks again after a while unless the attempt before has one: it may have been killed with its call on the way.
+
+    :param since: moment of our clock before which no attempt began.
+    :param stopped: set from outside to give up.
+    :raises InterruptedError: given up.
+    """
+    search = RunSearch(workflow_id, since)
+    runs = search.earlier(client, key)
+    if runs.has_attempt(key.attempt - 1):
+        return runs
+    if stopped.wait(call_and_search.SETTLING_SECONDS):
+        raise InterruptedError("the task was killed while it looked for executions of earlier attempts")
+    return search.earlier(client, key, far=True)
+
+
+def list_back(
+    client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool = False
+) -> Iterator[Execution]:
+    """List the executions of a workflow back to the first that is older than wanted; each once.
+
+    Several lists are read, each newest first, since those that run now are only in a list of their own. One that
+    begins or ends between the two can be in neither: look twice before taking it that there is none.
+
+    :param and_all_active: also those that have not ended, however old.
+    """
+    return _each_once(chain(*_lists(client, workflow_id, is_older, and_all_active=and_all_active)))
+
+
+def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
+    """Whether an execution, and so all that were made before it, began before a moment of our clock.
+
+    Never without one. The offset of the service's clock is known once it has answered, so that it is asked for late.
+    """
+
+    def is_older(execution: Execution) -> bool:
+        if since is None or execution.started_at is None:
+            return False
+        started = execution.started_at
+        offset = client.transport.clock_offset or timedelta()
+        return (started if started.tzinfo else started.replace(tzinfo=timezone.utc)) < since + offset
+
+    return is_older
+
+
+def _lists(
+    client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool
+) -> list[Iterator[Execution]]:
+    bounds: dict[ExecutionStatus | None, IsOlder] = {"running": is_older}
+    if and_all_active:
+        bounds = dict.fromkeys(ACTIVE_STATUSES, began_before(client, None))
+    return [_list(client, workflow_id, status, bound) for status, bound in {**bounds, None: is_older}.items()]
+
+
+def _list(
+    client: ServiceClient, workflow_id: str, status: ExecutionStatus | None, is_older: IsOlder
+) -> Iterator[Execution]:
+    for execution in client.executions.list(workflow_id=workflow_id, status=status):
+        if is_older(execution):
+            return
+        yield execution
+
+
+def _each_once(executions: Iterator[Execution]) -> Iterator[Execution]:
+    seen: set[str] = set()
+    for execution in executions:
+        if execution.id not in seen:
+            seen.add(execution.id)
+            yield execution
+
+
+def _tell_of_namesake(execution: Execution) -> None:
+    if execution.status not in ENDED_STATUSES:
+        log.warning(
+            "Execution %s has not ended and belongs to a task of the same DAG, run and task ids, so it is left alone: "
+            "either another deployment of Airflow has started it, or this one has changed its address since "
+            "([api] base_url, or [service] deployment)",
+            execution.id,
+        )

@@ -1,0 +1,377 @@
+"""The shared poller: all waits of an event loop on one server, key and interval are served by one loop of requests.
+
+A round lists the active executions, newest first, 250 a page, and reads by id only those that are no longer among
+them. While the waits are few, it reads each by id: whatever needs fewer requests. No answer holds up the waits that it
+is not about: a round does not wait for its reads by id, nor for a list that hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
+
+# Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
+from airflow_provider_service.client.resources import executions as _executions  # noqa: F401
+from airflow_provider_service.daemon_threads import in_daemon_thread
+from airflow_provider_service.hooks.connection import config_for
+from airflow_provider_service.waits import reads
+from airflow_provider_service.waits.outcome import Outcome
+from airflow_provider_service.waits.watch import Watch
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.models.statuses import ExecutionStatus
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# What a wait may take beyond its deadline to see that its execution has just ended.
+LAST_LOOK_SECONDS = 1.0
+# Deadlines that are closer to each other are looked at together.
+DEADLINE_GRAIN_SECONDS = 0.05
+# A new poller gathers waits this long before its first round, so that they share it.
+GATHERING_SECONDS = 0.2
+# Lists were longer than single reads, or refused; after so many rounds they are tried again, that may have passed.
+ROUNDS_BEFORE_LISTING_AGAIN = 10
+# From so many ended executions on, they are looked up in lists too.
+ENDED_WORTH_LISTING = 5
+CONNECTION_CHECK_SECONDS = 60.0
+# Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
+HANDLE_TOGETHER = 50
+THREAD_NAME = "service-poller"
+
+# Lists that are refused; reading by id works, or says for each wait what is wrong.
+_NO_LISTS = (
+    errors.ServiceForbiddenError,
+    errors.ServiceInvalidRequestError,
+    errors.ServiceNotOfferedError,
+    errors.ServiceConfigError,
+)
+
+
+class Wait(Watch):
+    """One wait at a poller, in few objects: thousands of them make Python's garbage collector slow.
+
+    :param service_conn_id: Airflow connection that leads to the poller's server.
+    :param watch: as of :class:`Watch`.
+    """
+
+    __slots__ = ("future", "is_last_look", "is_slow", "service_conn_id")
+
+    def __init__(self, execution_id: str, service_conn_id: str, **watch: Any) -> None:
+        super().__init__(execution_id, **watch)
+        self.service_conn_id = service_conn_id
+        #: Ends with the outcome, or with None when the connection has changed.
+        self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+        self.is_last_look = self.is_slow = False
+
+    @property
+    def number(self) -> int:
+        """The execution's id as a number; 0 for one that is none."""
+        return int(self.execution_id) if self.execution_id.isdecimal() else 0
+
+    def end(self, outcome: Outcome | None) -> None:
+        """Wake the wait, unless it has gone."""
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+    def end_overdue(self) -> None:
+        """End the wait at its deadline, unless its last look has."""
+        self.end(self.timed_out())
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Keep what breaks this wait from its neighbours; it goes on until its deadline."""
+        try:
+            yield
+        except Exception:
+            log.exception("The wait for execution %s could not look", self.execution_id)
+
+
+class Listed(NamedTuple):
+    """What the lists of a round show: the ids of active executions, and those that have succeeded, by id."""
+
+    active: set[str]
+    succeeded: dict[str, Execution]
+
+
+class Poller:
+    """Serves the waits of one server, key and interval within one event loop.
+
+    :param config: the server; its retries are off here, since the next round is the retry.
+    :param interval: seconds between two rounds.
+    """
+
+    def __init__(self, config: ServiceConfig, interval: float) -> None:
+        self.config, self.interval = config, interval
+        self._client = ServiceClient(config.one_try())
+        self._waits: set[Wait] = set()
+        self._reads = reads.Reads(self._read)
+        self._task: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._listing: asyncio.Task[Listed] | None = None
+        self._last_item = 0.0
+        self._list_requests: float = len(ACTIVE_STATUSES)
+        self._rounds_since_listing = 0
+        self._moved: dict[str, bool] = {}
+
+    def join(self, one: Wait) -> None:
+        """Serve a wait until it leaves; its future tells its end."""
+        self._waits.add(one)
+        if self._task is None:
+            # Not in the context of the trigger that happens to come first.
+            self._task = Context().run(asyncio.get_running_loop().create_task, self._run())
+        self._set_alarm(one.seconds_left)
+
+    def leave(self, one: Wait) -> None:
+        """Forget a wait."""
+        one.future.cancel()
+        self._waits.discard(one)
+        self._reads.drop(one)
+
+    async def _run(self) -> None:
+        follower = asyncio.create_task(self._follow_connections())
+        try:
+            await asyncio.sleep(min(GATHERING_SECONDS, self.interval))
+            # Open requests keep the poller, so that no second one adds to them.
+            while self._waits or self._reads or self._listing:
+                started = time.monotonic()
+                await self._guarded_round()
+                await asyncio.sleep(max(0.0, started + self.interval - time.monotonic()))
+        finally:
+            _forget(self)
+            follower.cancel()
+            for pending in (self._alarm, self._listing):
+                if pending:
+                    pending.cancel()
+            self._client.close()
+
+    def _set_alarm(self, seconds: float) -> None:
+        """Look at the deadlines in some seconds, or before."""
+        if seconds == math.inf:
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        if self._alarm is not None:
+            if self._alarm.when() <= due:
+                return
+            self._alarm.cancel()
+        self._alarm = loop.call_at(due, self._look_at_deadlines, context=Context())
+
+    def _look_at_deadlines(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        now, nearest = time.time(), math.inf
+        for one in self._waits:
+            if one.deadline > now:
+                nearest = min(nearest, one.deadline)
+            elif not one.is_last_look:
+                one.is_last_look = True
+                self._reads.add(one, first=True)
+                asyncio.get_running_loop().call_later(LAST_LOOK_SECONDS, one.end_overdue)
+        self._set_alarm(max(nearest - now, DEADLINE_GRAIN_SECONDS))
+
+    async def _guarded_round(self) -> None:
+        self._moved.clear()
+        self._look_at_deadlines()  # the clock may have been set
+        try:
+            await self._round([one for one in self._waits if not self._reads.is_open(one)])
+        except Exception:
+            # Nobody awaits this task: an error that ended it would leave every wait hanging.
+            log.exception("A round of polling failed; the next begins in %g s", self.interval)
+
+    async def _round(self, waits: list[Wait]) -> None:
+        if self._listing or self._lists_are_worth_it(len(waits)):
+            try:
+                waits = await self._not_listed(waits)
+            except _NO_LISTS as error:
+                log.info("Executions cannot be listed now, so each is read by id: %s", error)
+                self._list_requests = math.inf
+            except errors.ServiceUnexpectedResponseError as error:
+                # One odd execution spoils a list for all; by id it spoils only its own wait.
+                log.warning("A list of executions cannot be read, so each is read by id: %s", error)
+            except errors.ServiceApiError as error:
+                await self._failed_to_list(waits, error)
+                if not isinstance(error, errors.ServiceTimeoutError):
+                    return
+            except Exception:
+                log.exception("A list of executions cannot be read, so each is read by id")
+        for one in waits:
+            # Not those that have gone while lists were read.
+            if not one.future.done():
+                self._reads.add(one)
+
+    def _lists_are_worth_it(self, waits: int) -> bool:
+        self._rounds_since_listing += 1
+        is_stale = self._rounds_since_listing > ROUNDS_BEFORE_LISTING_AGAIN
+        is_wanted = waits > (len(ACTIVE_STATUSES) if is_stale else self._list_requests)
+        if is_wanted:
+            self._rounds_since_listing = 0
+        return is_wanted
+
+    async def _not_listed(self, waits: list[Wait]) -> list[Wait]:
+        """The waits that the lists say nothing about; those that they do are judged."""
+        listed = await self._listed(waits)
+        if listed is None:
+            if waits:  # not when nothing but the list keeps the poller
+                log.warning("A list of executions is slow, so each is read by id meanwhile")
+            return waits
+        rest = []
+        for one in waits:
+            if one.execution_id in listed.active:
+                one.saw_active()
+                self._reads.drop(one)
+            elif one.execution_id not in listed.succeeded:
+                rest.append(one)
+        await self._judge_each(
+            (one for one in waits if one.execution_id in listed.succeeded),
+            lambda one: one.saw(listed.succeeded[one.execution_id], self._client),
+        )
+        return rest
+
+    async def _listed(self, waits: list[Wait]) -> Listed | None:
+        """Read the lists, or go on with those of an earlier round; None while they hang."""
+        if self._listing is None:
+            self._last_item = time.monotonic()
+            self._listing = asyncio.create_task(self._list_all(waits))
+        while (patience := self._last_item + reads.PATIENCE_SECONDS - time.monotonic()) > 0:
+            if (await asyncio.wait([self._listing], timeout=patience))[0]:
+                break
+        if not self._listing.done():
+            return None
+        listing, self._listing = self._listing, None
+        return listing.result()
+
+    async def _list_all(self, waits: list[Wait]) -> Listed:
+        # Lists longer than this cost more than reading each wait's execution by id.
+        limit = self.config.page_size * len(waits)
+        oldest = min(one.number for one in waits)
+        answers = await asyncio.gather(
+            *(
+                in_daemon_thread(self._active_ids, status, oldest, limit, name=THREAD_NAME)
+                for status in ACTIVE_STATUSES
+            ),
+            return_exceptions=True,  # so that the next round begins when all of this one's lists have ended
+        )
+        lists = [_raised(answer) for answer in answers]
+        self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
+        active = {id_ for ids in lists for id_ in ids}
+        rest = [one for one in waits if one.execution_id not in active]
+        if len(rest) < ENDED_WORTH_LISTING:
+            return Listed(active, {})
+        oldest = min(one.number for one in rest)
+        wanted = {one.execution_id for one in rest}
+        return Listed(active, await in_daemon_thread(self._succeeded, oldest, 10 * len(rest), wanted, name=THREAD_NAME))
+
+    def _active_ids(self, status: ExecutionStatus, oldest: int, limit: int) -> list[str]:
+        # Ids alone: thousands of objects that live through a round would set off the garbage collector, which
+        # stops the event loop.
+        return [execution.id for execution in self._list(status, oldest, limit)]
+
+    def _succeeded(self, oldest: int, limit: int, wanted: set[str]) -> dict[str, Execution]:
+        return {execution.id: execution for execution in self._list("success", oldest, limit) if execution.id in wanted}
+
+    def _list(self, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
+        for execution in self._client.executions.list(status=status, limit=limit):
+            self._last_item = time.monotonic()
+            if execution.id.isdecimal() and int(execution.id) < oldest:
+                return
+            if execution.status == status:
+                yield execution
+
+    async def _failed_to_list(self, waits: list[Wait], error: Exception) -> None:
+        log.warning("Executions could not be listed: %s", error)
+        await self._judge_each(waits, lambda one: one.failed_to_look(error))
+
+    async def _judge_each(self, waits: Iterable[Wait], judge: Callable[[Wait], Outcome | None]) -> None:
+        for count, one in enumerate(waits, 1):
+            with one.guarded():
+                await self._deliver(one, judge(one))
+            if count % HANDLE_TOGETHER == 0:
+                await asyncio.sleep(0)
+
+    async def _read(self, one: Wait) -> None:
+        with one.guarded():
+            await self._deliver(one, await in_daemon_thread(one.look, self._client, name=THREAD_NAME))
+
+    async def _deliver(self, one: Wait, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            is_stale = outcome.verdict == "unobservable" and await self._has_moved(one.service_conn_id)
+            one.end(None if is_stale else outcome)
+
+    async def _follow_connections(self) -> None:
+        while True:
+            await asyncio.sleep(CONNECTION_CHECK_SECONDS)
+            self._moved.clear()
+            for service_conn_id in {one.service_conn_id for one in self._waits}:
+                if await self._has_moved(service_conn_id):
+                    log.info("Connection '%s' has changed; its waits move to the new settings", service_conn_id)
+                    for one in [one for one in self._waits if one.service_conn_id == service_conn_id]:
+                        one.end(None)
+
+    async def _has_moved(self, service_conn_id: str) -> bool:
+        """Whether a connection has changed, read once a round."""
+        if service_conn_id not in self._moved:
+            try:
+                self._moved[service_conn_id] = await config_for(service_conn_id) != self.config
+            except Exception:
+                log.warning("Connection '%s' could not be read again; its waits go on", service_conn_id, exc_info=True)
+                self._moved[service_conn_id] = False
+        return self._moved[service_conn_id]
+
+
+def _raised(answer: T | BaseException) -> T:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+class _Shared:
+    """What the waits of an event loop share: pollers, and the connections that are being read."""
+
+    def __init__(self) -> None:
+        self.pollers: list[Poller] = []
+        self.configs: dict[str, asyncio.Task[ServiceConfig]] = {}
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+
+async def poller_of(service_conn_id: str, interval: float) -> Poller:
+    """The poller for a connection as it is now; all that ask at the same time read the connection once."""
+    loop = asyncio.get_running_loop()
+    configs = _shared.setdefault(loop, _Shared()).configs
+    reading = configs.get(service_conn_id)
+    if reading is None:
+        reading = Context().run(loop.create_task, config_for(service_conn_id))
+        configs[service_conn_id] = reading
+        reading.add_done_callback(lambda _: configs.pop(service_conn_id))
+    return poller_for(await asyncio.shield(reading), interval)
+
+
+def poller_for(config: ServiceConfig, interval: float) -> Poller:
+    """The poller of the running event loop for a server and interval; made when there is none."""
+    pollers = _shared.setdefault(asyncio.get_running_loop(), _Shared()).pollers
+    for poller in pollers:
+        if (poller.config, poller.interval) == (config, interval):
+            return poller
+    pollers.append(Poller(config, interval))
+    return pollers[-1]
+
+
+def _forget(poller: Poller) -> None:
+    for shared in _shared.values():
+        if poller in shared.pollers:
+            shared.pollers.remove(poller)

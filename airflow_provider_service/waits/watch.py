@@ -1,0 +1,160 @@
+"""One wait for one execution: the one deadline, and the one tolerance of faults."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.waits.outcome import OnVanished, Outcome, broken, judge
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models.executions import Execution
+
+log = logging.getLogger(__name__)
+
+DEFAULT_FAULT_TOLERANCE = 300.0
+MIN_FAILURES = 3
+MAX_MESSAGE_CHARS = 1000
+# An answer that says the same however often it is asked; everything else may pass.
+_FINAL_ERRORS = (
+    errors.ServiceUnauthorizedError,
+    errors.ServiceForbiddenError,
+    errors.ServiceInvalidRequestError,
+    errors.ServiceNotOfferedError,
+    errors.ServiceRedirectError,
+)
+
+
+class Watch:
+    """One wait for one execution: looks, judges, tolerates faults of looking for a while, and keeps the deadline.
+
+    A fault is tolerated until looking has failed both ``MIN_FAILURES`` times in a row and for
+    ``fault_tolerance`` seconds. A refused key or request is no fault that passes, and ends the wait at once.
+
+    :param execution_id: the execution.
+    :param on_vanished: what it means that the execution can not be found: it was deleted or pruned, its workflow
+        does not save such executions, or it never existed.
+    :param fault_tolerance: seconds.
+    :param deadline: moment that ends the wait, in seconds since the epoch.
+    :param timeout: seconds from the begin of the wait to the deadline, for the message.
+    """
+
+    __slots__ = (
+        "_failing_since",
+        "_failures",
+        "_fault_tolerance",
+        "_on_vanished",
+        "_timeout",
+        "deadline",
+        "execution_id",
+        "workflow_id",
+    )
+
+    def __init__(
+        self,
+        execution_id: str,
+        *,
+        deadline: float = math.inf,
+        timeout: float = math.inf,
+        on_vanished: OnVanished = "fail",
+        fault_tolerance: float = DEFAULT_FAULT_TOLERANCE,
+    ) -> None:
+        self.execution_id = execution_id
+        self.workflow_id: str | None = None
+        self.deadline = deadline
+        self._timeout = timeout
+        self._on_vanished = on_vanished
+        self._fault_tolerance = fault_tolerance
+        self._failures = 0
+        self._failing_since = 0.0
+
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the last look failed."""
+        return self._failures > 0
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds to the deadline; 0 when it has passed."""
+        return max(self.deadline - time.time(), 0.0)
+
+    def look(self, client: ServiceClient) -> Outcome | None:
+        """Read the execution and judge it; None while the wait goes on."""
+        outcome = self._read(client)
+        return self.timed_out() if outcome is None and not self.seconds_left else outcome
+
+    def _read(self, client: ServiceClient) -> Outcome | None:
+        try:
+            execution = client.executions.get(self.execution_id)
+        except errors.ServiceNotFoundError:
+            return self._vanished()
+        except (errors.ServiceInputError, errors.ServiceConfigError) as error:
+            return broken(self.execution_id, error)
+        except errors.ServiceApiError as error:
+            log.warning("Execution %s could not be read: %s", self.execution_id, error)
+            return self.failed_to_look(error)
+        except Exception as error:
+            # An answer that nobody has thought of must not fail other waits, nor this one at once.
+            log.exception("Execution %s could not be read", self.execution_id)
+            return self.failed_to_look(error)
+        return self.saw(execution, client)
+
+    def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
+        """Judge the execution as it was read."""
+        self.saw_active()
+        self.workflow_id = execution.workflow_id
+        outcome = judge(execution, client.base_url)
+        return _explained(client, outcome) if outcome and outcome.verdict == "failed" else outcome
+
+    def saw_active(self) -> None:
+        """Note that the execution was seen and has not ended."""
+        self._failures = 0
+
+    def failed_to_look(self, error: Exception) -> Outcome | None:
+        """Note a failed look; the outcome once it must not be tolerated any longer."""
+        now = time.monotonic()
+        if not self._failures:
+            self._failing_since = now
+        self._failures += 1
+        lasted = now - self._failing_since
+        # Whether a list or the execution itself was asked for must not show.
+        reason = error.explanation if isinstance(error, errors.ServiceApiError) else str(error)
+        if isinstance(error, _FINAL_ERRORS):
+            return self._unobservable(reason)
+        if self._failures >= MIN_FAILURES and lasted >= self._fault_tolerance:
+            return self._unobservable(f"reading it failed for more than {self._fault_tolerance:g} s, last: {reason}")
+        return None
+
+    def timed_out(self) -> Outcome:
+        """The outcome of a wait whose deadline has passed."""
+        message = f"execution {self.execution_id} had not ended {self._timeout:g} s after the wait began"
+        return Outcome(self.execution_id, "timed_out", message)
+
+    def _unobservable(self, reason: str) -> Outcome:
+        message = f"execution {self.execution_id} could not be observed, it may still be running: {reason}"
+        return Outcome(self.execution_id, "unobservable", message[:MAX_MESSAGE_CHARS])
+
+    def _vanished(self) -> Outcome:
+        message = (
+            f"execution {self.execution_id} can not be found: it was deleted or pruned, its workflow does not save "
+            f"such executions, or it never existed (on_vanished='{self._on_vanished}')"
+        )
+        return Outcome(self.execution_id, "succeeded" if self._on_vanished == "succeed" else "vanished", message)
+
+
+def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:
+    """Add the failing node and the service's message, when they can be read."""
+    from airflow_provider_service.runs.data import failure_of
+
+    try:
+        node, message = failure_of(client.executions.get(outcome.execution_id, include_data=True))
+    except errors.ServiceApiError as error:
+        node, message = None, f"its data could not be read ({type(error).__name__})"
+    parts = [outcome.message, f" at node '{node}'" if node else "", f": {message}" if message else ""]
+    text = "".join(parts)[:MAX_MESSAGE_CHARS]
+    return replace(outcome, message=f"{text} - {outcome.url}" if outcome.url else text)

@@ -1,0 +1,293 @@
+"""Calls about workflows and executions."""
+
+from __future__ import annotations
+
+from airflow_provider_service.client.models.null import NULL
+
+from . import samples
+from .calling import (
+    TEXT_WHEN,
+    TEXT_WHEN_ENCODED,
+    V_,
+    W_,
+    WHEN,
+    WHEN_,
+    WHEN_ENCODED,
+    Call,
+    Pages,
+    V,
+    W,
+    conflict,
+    invalid,
+    not_found,
+)
+
+GRAPH = (samples.GRAPH["nodes"], samples.GRAPH["connections"], {"executionTimeout": 5})
+GRAPH_BODY = {"nodes": GRAPH[0], "connections": GRAPH[1], "settings": GRAPH[2]}
+VERSION_OPTIONS = {"version_id": "v1", "name": "one", "description": "first"}
+VERSION_BODY = {"versionId": "v1", "name": "one", "description": "first"}
+TAG_REFERENCES = [{"id": "t1"}, {"id": "t2"}]
+
+GONE_UNPERMITTED = "You do not have permission to activate this workflow. Ask the owner to share it with you."
+NO_TRIGGER = "Workflow cannot be activated because it has no trigger node."
+ENDED = "Only running or waiting executions can be stopped and 7 is currently canceled"
+
+WORKFLOWS = [
+    Call(
+        "list_workflows",
+        "workflows.list",
+        (),
+        "GET /workflows?active=false&tags=a%20b%2Cc&name=Ord%C3%A9r&projectId=p1&excludePinnedData=true"
+        "&limit=2&offset=4",
+        Pages(samples.WORKFLOW_ITEM),
+        invalid("An invalid cursor was provided"),
+        {
+            "active": False,
+            "tags": ["a b", "c"],
+            "name": "Ordér",
+            "project_id": "p1",
+            "exclude_pinned_data": True,
+            "offset": 4,
+            "limit": 2,
+        },
+    ),
+    Call(
+        "create_workflow",
+        "workflows.create",
+        ("Orders", *GRAPH),
+        "POST /workflows",
+        samples.CREATED_WORKFLOW,
+        invalid("request/body Unrecognized key(s) in object: 'foo'"),
+        {
+            "static_data": {"lastId": 1},
+            "pin_data": {"A": []},
+            "node_groups": [],
+            "shared": [],
+            "project_id": "p1",
+            "parent_folder_id": "f1",
+        },
+        {
+            "name": "Orders",
+            **GRAPH_BODY,
+            "staticData": {"lastId": 1},
+            "pinData": {"A": []},
+            "nodeGroups": [],
+            "shared": [],
+            "projectId": "p1",
+            "parentFolderId": "f1",
+        },
+    ),
+    Call(
+        "get_workflow",
+        "workflows.get",
+        (W,),
+        f"GET /workflows/{W_}?excludePinnedData=false",
+        samples.WORKFLOW,
+        not_found(),
+        {"exclude_pinned_data": False},
+    ),
+    Call(
+        "update_workflow",
+        "workflows.update",
+        (W, "Orders", *GRAPH),
+        f"PUT /workflows/{W_}?publishIfActive=false",
+        samples.WORKFLOW,
+        invalid("Cannot update an archived workflow."),
+        {
+            "description": "all",
+            "static_data": NULL,
+            "pin_data": NULL,
+            "node_groups": [],
+            "shared": [],
+            "parent_folder_id": NULL,
+            "publish_if_active": False,
+        },
+        {
+            "name": "Orders",
+            **GRAPH_BODY,
+            "description": "all",
+            "staticData": None,
+            "pinData": None,
+            "nodeGroups": [],
+            "shared": [],
+            "parentFolderId": None,
+        },
+    ),
+    Call(
+        "delete_workflow",
+        "workflows.delete",
+        (W,),
+        f"DELETE /workflows/{W_}",
+        samples.DELETED_WORKFLOW,
+        conflict("Cannot delete a published workflow. Unpublish it before deleting."),
+    ),
+    Call(
+        "archive_workflow",
+        "workflows.archive",
+        (W,),
+        f"POST /workflows/{W_}/archive",
+        samples.WORKFLOW,
+        not_found("Workflow not found"),
+    ),
+    Call(
+        "unarchive_workflow",
+        "workflows.unarchive",
+        (W,),
+        f"POST /workflows/{W_}/unarchive",
+        samples.WORKFLOW,
+        invalid("Workflow is not archived."),
+    ),
+    Call(
+        "publish_workflow",
+        "workflows.publish",
+        (W,),
+        f"POST /workflows/{W_}/publish",
+        samples.PUBLISHED_WORKFLOW,
+        conflict("There is a conflict with one of the webhooks."),
+        VERSION_OPTIONS,
+        VERSION_BODY,
+    ),
+    Call(
+        "activate_workflow",
+        "workflows.activate",
+        (W,),
+        f"POST /workflows/{W_}/activate",
+        samples.PUBLISHED_WORKFLOW,
+        invalid(NO_TRIGGER),
+        VERSION_OPTIONS,
+        VERSION_BODY,
+    ),
+    Call(
+        "unpublish_workflow",
+        "workflows.unpublish",
+        (W,),
+        f"POST /workflows/{W_}/unpublish",
+        samples.PUBLISHED_WORKFLOW,
+        not_found(GONE_UNPERMITTED),
+    ),
+    Call(
+        "deactivate_workflow",
+        "workflows.deactivate",
+        (W,),
+        f"POST /workflows/{W_}/deactivate",
+        samples.PUBLISHED_WORKFLOW,
+        not_found(GONE_UNPERMITTED),
+    ),
+    Call(
+        "transfer_workflow",
+        "workflows.transfer",
+        (W, "p2"),
+        f"PUT /workflows/{W_}/transfer",
+        None,
+        not_found("Could not find the project"),
+        body={"destinationProjectId": "p2"},
+    ),
+    Call(
+        "list_workflow_history",
+        "workflows.list_history",
+        (W,),
+        f"GET /workflows/{W_}/history?limit=2",
+        Pages(samples.HISTORY_ITEM),
+        not_found(),
+        {"limit": 2},
+    ),
+    Call(
+        "get_workflow_version",
+        "workflows.get_version",
+        (W, V),
+        f"GET /workflows/{W_}/versions/{V_}",
+        samples.VERSION,
+        not_found("Version not found"),
+    ),
+    Call(
+        "get_workflow_version_deprecated",
+        "workflows.get_version_deprecated",
+        (W, V),
+        f"GET /workflows/{W_}/{V_}",
+        samples.VERSION,
+        not_found("Version not found"),
+    ),
+    Call("list_workflow_tags", "workflows.list_tags", (W,), f"GET /workflows/{W_}/tags", [samples.TAG], not_found()),
+    Call(
+        "update_workflow_tags",
+        "workflows.update_tags",
+        (W, ["t1", "t2"]),
+        f"PUT /workflows/{W_}/tags",
+        [samples.TAG, samples.TAG],
+        not_found("Some tags not found"),
+        body=TAG_REFERENCES,
+    ),
+]
+
+EXECUTIONS = [
+    Call(
+        "list_executions",
+        "executions.list",
+        (),
+        "GET /executions?status=running&workflowId=w1&projectId=p1&includeData=true&ignoreDataSizeLimit=false"
+        f"&redactExecutionData=true&startedAfter={WHEN_ENCODED}&startedBefore={TEXT_WHEN_ENCODED}&limit=2",
+        Pages(samples.EXECUTION_ITEM),
+        invalid("request/query/status Invalid enum value. Expected 'canceled' | 'crashed', received 'x'"),
+        {
+            "status": "running",
+            "workflow_id": "w1",
+            "project_id": "p1",
+            "include_data": True,
+            "ignore_data_size_limit": False,
+            "redact_execution_data": True,
+            "started_after": WHEN,
+            "started_before": TEXT_WHEN,
+            "limit": 2,
+        },
+    ),
+    Call(
+        "get_execution",
+        "executions.get",
+        (7,),
+        "GET /executions/7?includeData=true&ignoreDataSizeLimit=true&redactExecutionData=false",
+        samples.EXECUTION,
+        not_found(),
+        {"include_data": True, "ignore_data_size_limit": True, "redact_execution_data": False},
+    ),
+    Call(
+        "delete_execution",
+        "executions.delete",
+        ("7",),
+        "DELETE /executions/7",
+        samples.DELETED_EXECUTION,
+        invalid("Cannot delete a running execution"),
+    ),
+    Call(
+        "retry_execution",
+        "executions.retry",
+        (7,),
+        "POST /executions/7/retry",
+        samples.RETRIED_EXECUTION,
+        conflict("The execution succeeded, so it cannot be retried."),
+        {"load_workflow": True, "timeout": 900.0},
+        {"loadWorkflow": True},
+    ),
+    Call(
+        "stop_execution", "executions.stop", (7,), "POST /executions/7/stop", samples.STOPPED_EXECUTION, conflict(ENDED)
+    ),
+    Call(
+        "stop_many_executions",
+        "executions.stop_many",
+        (["queued", "running"],),
+        "POST /executions/stop",
+        {"stopped": 2},
+        not_found("Workflow not found or not accessible"),
+        {"workflow_id": "w1", "started_after": WHEN, "started_before": TEXT_WHEN},
+        {"status": ["queued", "running"], "workflowId": "w1", "startedAfter": WHEN_, "startedBefore": TEXT_WHEN},
+    ),
+    Call("list_execution_tags", "executions.list_tags", (7,), "GET /executions/7/tags", [samples.TAG], not_found()),
+    Call(
+        "update_execution_tags",
+        "executions.update_tags",
+        (7, ("t1", "t2")),
+        "PUT /executions/7/tags",
+        [samples.TAG],
+        not_found("Some tags not found"),
+        body=TAG_REFERENCES,
+    ),
+]

@@ -1,0 +1,253 @@
+"""Connections on real sockets: lost answers, timeouts, redirects, reuse, and that the key goes nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import requests
+
+from airflow_provider_service.client import ServiceClient, errors
+from airflow_provider_service.client.http import connections
+from airflow_provider_service.client.http.transport import Transport
+
+from .clients import KEY, Client, make_config
+from .tiny_server import TinyServer, answer
+
+TAG = json.dumps({"id": "t", "name": "x"}).encode()
+
+
+def client_of(tiny: TinyServer, **settings: Any) -> Client:
+    return Client(base_url=tiny.address, **settings)
+
+
+def test_an_answer_in_gzip_is_unpacked() -> None:
+    with TinyServer(answer(gzip.compress(TAG), "Content-Encoding: gzip")) as tiny:
+        assert client_of(tiny).tags.get("t").name == "x"
+
+
+def test_a_broken_gzip_is_said_to_be_so() -> None:
+    with (
+        TinyServer(answer(b"no gzip", "Content-Encoding: gzip")) as tiny,
+        pytest.raises(errors.ServiceUnexpectedResponseError, match="ContentDecodingError"),
+    ):
+        client_of(tiny).tags.get("t")
+
+
+@pytest.mark.parametrize("step", [None, answer(b'{"id": "t"', length=400)], ids=str)
+def test_a_lost_answer_of_a_read_is_asked_for_again(step: Any) -> None:
+    with TinyServer(step, answer(TAG)) as tiny:
+        client = client_of(tiny)
+
+        assert client.tags.get("t").name == "x"
+
+    assert len(client.pauses) == 1
+    assert len(tiny.received) == 2
+
+
+@pytest.mark.parametrize("step", [None, answer(b'{"id": "t"', length=400)], ids=str)
+def test_a_lost_answer_of_a_creation_is_not_asked_for_again(step: Any) -> None:
+    with TinyServer(step, answer(TAG)) as tiny:
+        client = client_of(tiny)
+
+        with pytest.raises(errors.ServiceConnectionLostError, match="POST /tags: the connection broke") as caught:
+            client.tags.create("x")
+
+    assert KEY not in str(caught.value)
+    assert "object at 0x" not in str(caught.value)
+    assert (client.pauses, len(tiny.received)) == ([], 1)
+
+
+def test_no_answer_in_time_is_a_timeout() -> None:
+    slow = pytest.raises(errors.ServiceTimeoutError, match="POST /tags: no answer within the timeout")
+    with TinyServer(1.0) as tiny, slow:
+        client_of(tiny, timeout=0.1).tags.create("x")
+
+
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_server_that_is_down_is_tried_again_until_the_deadline(method: str) -> None:
+    address = f"http://127.0.0.1:{closed_port()}"
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        time.sleep(min(seconds, 0.1))
+
+    with pytest.raises(errors.ServiceUnreachableError, match=f"{address} is not reachable: .*refused") as caught:
+        Transport(make_config(base_url=address, retry_deadline=0.5), sleep=pause).call(method, "/x")
+
+    assert type(caught.value) is errors.ServiceUnreachableError
+    assert caught.value.not_processed
+    assert pauses
+    assert "object at 0x" not in str(caught.value)
+
+
+def test_tls_with_a_server_that_speaks_none_fails_at_once() -> None:
+    with TinyServer(answer(TAG)) as tiny:
+        client = Client(base_url=tiny.address.replace("http:", "https:"), timeout=2)
+
+        with pytest.raises(errors.ServiceTlsError, match="TLS failed with https://127") as caught:
+            client.tags.get("t")
+
+    assert client.pauses == []
+    assert "Check the scheme of the host and the extra 'verify'" in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
+def test_a_redirect_to_another_origin_is_not_followed_and_the_key_stays(method: str, status: str) -> None:
+    with (
+        TinyServer(answer(TAG)) as elsewhere,
+        TinyServer(answer(b"", f"Location: {elsewhere.address}/api/v1/x?token=1", status=status)) as tiny,
+    ):
+        with pytest.raises(errors.ServiceRedirectError) as caught:
+            client_of(tiny).request(method, "/x", body={} if method in ("POST", "PUT") else None)
+
+        assert elsewhere.received == []
+        assert len(tiny.received) == 1
+    assert f"{method} /x: redirected to {elsewhere.address}/api/v1/x; only reads follow" in str(caught.value)
+    assert "Set the connection's host" in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_that_a_redirect_echoes_is_not_shown() -> None:
+    with (
+        TinyServer(answer(b"", f"Location: http://127.0.0.2/{KEY}/x", status="302 Found")) as tiny,
+        pytest.raises(errors.ServiceRedirectError, match=re.escape("redirected to http://127.0.0.2/***/x")),
+    ):
+        client_of(tiny).tags.get("t")
+
+
+def test_a_read_follows_a_redirect_within_its_origin_with_the_key() -> None:
+    with TinyServer(answer(b"", "Location: /other/tags/t", status="302 Found"), answer(TAG)) as tiny:
+        assert client_of(tiny).tags.get("t").name == "x"
+
+    assert [received.path for received in tiny.received] == ["/api/v1/tags/t", "/other/tags/t"]
+    assert {received.headers["x-service-api-key"] for received in tiny.received} == {KEY}
+
+
+def test_a_write_follows_no_redirect_even_within_its_origin() -> None:
+    with (
+        TinyServer(answer(b"", "Location: /other", status="307 Temporary Redirect")) as tiny,
+        pytest.raises(errors.ServiceRedirectError, match="POST /tags: redirected to"),
+    ):
+        client_of(tiny).tags.create("x")
+
+    assert len(tiny.received) == 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that are added to the clock of connections; deadlines are as far away as ever."""
+    offset = [0.0]
+    monkeypatch.setattr(connections, "_now", lambda: time.monotonic() + offset[0])
+    return offset
+
+
+def test_connections_are_kept_for_as_long_as_the_server_certainly_keeps_them(clock: list[float]) -> None:
+    with TinyServer(answer(TAG)) as tiny:
+        client = client_of(tiny)
+        client.tags.get("t")
+        client.tags.create("x")
+        clock[0] += connections.REUSE_CONNECTION_SECONDS
+        client.tags.get("t")
+        clock[0] += connections.REUSE_CONNECTION_SECONDS
+        client.tags.create("x")
+        client.transport.close()
+        client.tags.get("t")
+
+    assert [received.connection for received in tiny.received] == [1, 1, 2, 3, 4]
+
+
+def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(clock: list[float]) -> None:
+    clock[0] += 2 * connections.MAX_SECONDS
+    with TinyServer(answer(TAG)) as tiny, requests.Session() as session:
+        session.mount("http://", connections.TimedAdapter())
+
+        assert session.get(tiny.address, timeout=30).content == TAG
+
+
+def test_each_connection_has_an_idle_time_of_its_own(clock: list[float]) -> None:
+    together = threading.Barrier(2, timeout=30)
+
+    def at_once(*_: Any) -> bytes:
+        together.wait()
+        return answer(TAG)
+
+    with TinyServer(at_once, at_once, answer(TAG), at_once, at_once) as tiny, ThreadPoolExecutor(2) as pool:
+        client = client_of(tiny)
+        [*pool.map(client.tags.get, "ab")]
+        clock[0] += connections.REUSE_CONNECTION_SECONDS - 1
+        client.tags.get("c")
+        clock[0] += 2
+        [*pool.map(client.tags.create, "de")]
+        client.transport.close()
+
+    used = [received.connection for received in tiny.received]
+    assert set(used[:2]) == {1, 2}
+    # The one that was used in between still serves, the other one is idle for too long.
+    assert set(used[3:]) == {used[2], 3}
+
+
+def test_several_threads_share_a_client() -> None:
+    with TinyServer(answer(TAG)) as tiny, ThreadPoolExecutor(8) as pool:
+        client = client_of(tiny)
+
+        assert {*pool.map(lambda number: client.tags.get(f"t{number}").name, range(40))} == {"x"}
+        client.transport.close()
+
+    assert {received.path for received in tiny.received} == {f"/api/v1/tags/t{number}" for number in range(40)}
+
+
+def test_a_probe_asks_without_the_key() -> None:
+    with TinyServer(answer(b'{"status":"error"}', status="503 Service Unavailable")) as tiny:
+        assert client_of(tiny).transport.probe("/healthz/readiness") == 503
+
+    (received,) = tiny.received
+    assert received.path == "/healthz/readiness"
+    assert KEY not in str(received)
+
+
+def test_a_probe_without_an_answer_is_none() -> None:
+    assert Client(base_url=f"http://127.0.0.1:{closed_port()}").transport.probe("/healthz") is None
+    with TinyServer(answer(b"", "Location: http://elsewhere.example/", status="302 Found")) as tiny:
+        assert client_of(tiny).transport.probe("/healthz") is None
+
+
+def test_a_client_closes_its_connections() -> None:
+    with TinyServer(answer(TAG)) as tiny:
+        with ServiceClient(make_config(base_url=tiny.address)) as client:
+            client.tags.get("t")
+            client.tags.get("t")
+        client.tags.get("t")
+        client.close()
+
+    assert [received.connection for received in tiny.received] == [1, 1, 2]
+
+
+def test_a_webhook_is_called_without_the_key_and_its_query_stays_out_of_errors() -> None:
+    with TinyServer(answer(b"{}"), answer(b"{}"), answer(b"down", status="502 Bad Gateway")) as tiny:
+        webhook = client_of(tiny).transport.call_webhook
+        webhook("POST", "a b/c", headers={"X-Own": "1"}, payload={"n": 1}, timeout=5)
+        webhook("GET", "a", headers={}, payload={"q": "x y"}, timeout=5)
+        with pytest.raises(errors.ServiceApiError) as caught:
+            webhook("GET", "a", headers={}, payload={"q": "private"}, timeout=5)
+
+    sent = [(received.method, received.path, received.body) for received in tiny.received]
+    assert sent[:2] == [("POST", "/webhook/a%20b/c", b'{"n":1}'), ("GET", "/webhook/a?q=x%20y", b"")]
+    assert KEY not in str(tiny.received)
+    assert "GET /webhook/a: " in str(caught.value)
+    assert "private" not in str(caught.value)

@@ -1,0 +1,294 @@
+"""Proxies are used, and named when they fail; no secret goes astray, nor stands in the frames of an error."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.http.webhook_answers import checked_headers
+from airflow_provider_service.client.resources.webhooks import authentication_headers
+
+from .clients import KEY, Client
+from .tiny_server import TinyServer, answer
+
+TAG = b'{"id": "t", "name": "x"}'
+PASSWORD = "proxy-password-of-a-test"
+WEBHOOK_SECRET = "webhook-secret-of-a-test"
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+# ~/.netrc
+
+
+@pytest.fixture
+def netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "netrc"
+    path.write_text("machine 127.0.0.1 login user password from-netrc\ndefault login user password from-netrc\n")
+    path.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(path))
+
+
+@pytest.mark.usefixtures("netrc")
+def test_credentials_of_netrc_go_nowhere() -> None:
+    with TinyServer(answer(b"", "Location: /api/v1/tags/u", status="302 Found"), answer(TAG)) as tiny:
+        client = Client(base_url=tiny.address)
+        client.tags.get("t")
+        client.tags.create("x")
+        client.transport.probe("/healthz")
+        client.transport.call_webhook("POST", "x", headers={}, payload={}, timeout=20)
+        own = authentication_headers("basicAuth", "me", "mine")
+        client.transport.call_webhook("POST", "x", headers=own, payload={}, timeout=20)
+        client.transport.close()
+
+    sent = [received.headers.get("authorization") for received in tiny.received]
+    assert sent == [None] * 5 + ["Basic bWU6bWluZQ=="]
+
+
+# Proxies
+
+
+def refusing(status: str) -> bytes:
+    return answer(b"<h1>No</h1>", "Content-Type: text/html", status=status)
+
+
+def test_a_proxy_of_the_environment_is_used_with_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    with TinyServer(answer(TAG)) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address.replace("//", f"//user:{PASSWORD}@"))
+        assert Client(base_url="http://service.test").tags.get("t").name == "x"
+        monkeypatch.setenv("no_proxy", "service.test")
+        with pytest.raises(errors.ServiceUnreachableError, match=r"http://service\.test is not reachable"):
+            Client(base_url="http://service.test", retry_deadline=0).tags.get("t")
+
+    (received,) = proxy.received
+    assert received.path == "http://service.test/api/v1/tags/t"
+    assert received.headers["proxy-authorization"].startswith("Basic ")
+
+
+FAILING: dict[str, tuple[Any, str, bool]] = {
+    "asks for a password": (refusing("407 Proxy Authentication Required"), "Proxy Authentication Required", False),
+    "forbids": (refusing("403 Forbidden"), "403 Forbidden", False),
+    "does not reach the service": (refusing("502 Bad Gateway"), "502 Bad Gateway", True),
+}
+
+
+@pytest.mark.parametrize(("refusal", "says", "again"), FAILING.values(), ids=FAILING)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_proxy_that_opens_no_tunnel_is_named(refusal: bytes, says: str, again: bool, method: str) -> None:
+    with TinyServer(refusal) as proxy:
+        address = proxy.address.replace("//", f"//user:{PASSWORD}@")
+        client = Client(base_url="https://service.test", proxies={"https": address}, retry_deadline=0)
+        with pytest.raises(errors.ServiceProxyError, match=f"the proxy {proxy.address} lets .*{says}") as caught:
+            client.request(method, "/x")
+
+    assert (caught.value.not_processed, caught.value.repeat_may_help) == (True, again)
+    assert PASSWORD not in str(caught.value)
+    assert "'proxies'" in str(caught.value)
+
+
+def test_a_proxy_that_asks_for_a_password_without_a_tunnel_is_named() -> None:
+    with TinyServer(refusing("407 Proxy Authentication Required")) as proxy:
+        client = Client(base_url="http://service.test", proxies={"http": proxy.address})
+        with pytest.raises(errors.ServiceProxyError, match=f"the proxy {proxy.address} lets .*Required \\(HTTP 407\\)"):
+            client.request("POST", "/x")
+
+    assert (len(proxy.received), client.pauses) == (1, [])
+
+
+def test_a_407_of_the_service_is_no_failure_of_a_proxy() -> None:
+    with TinyServer(refusing("407 Proxy Authentication Required")) as tiny:
+        client = Client(base_url=tiny.address)
+        with pytest.raises(errors.ServiceInvalidRequestError):
+            client.request("GET", "/x")
+        assert client.transport.call_webhook("POST", "x", headers={}, payload={}, timeout=20).status == 407
+        client.transport.close()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_not_there_is_named(scheme: str, closed_port: int) -> None:
+    proxies = {scheme: f"http://user:{PASSWORD}@127.0.0.1:{closed_port}"}
+    client = Client(base_url=f"{scheme}://service.test", proxies=proxies, retry_deadline=0)
+
+    with pytest.raises(
+        errors.ServiceProxyError, match=f"the proxy http://127.0.0.1:{closed_port} lets .*refused"
+    ) as caught:
+        client.tags.create("x")
+
+    assert (caught.value.not_processed, caught.value.repeat_may_help) == (True, True)
+    assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_whose_name_is_not_known_is_named(scheme: str) -> None:
+    proxies = {scheme: f"http://user:{PASSWORD}@proxy.invalid:3128"}
+    client = Client(base_url=f"{scheme}://service.test", proxies=proxies, retry_deadline=0)
+
+    with pytest.raises(
+        errors.ServiceProxyError, match=r"the proxy http://proxy\.invalid:3128 lets .*resolve"
+    ) as caught:
+        client.tags.create("x")
+
+    assert PASSWORD not in str(caught.value)
+
+
+def test_a_proxy_that_says_nothing_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        proxies = {"https": address}
+        client = Client(base_url="https://service.test", proxies=proxies, connect_timeout=0.3, retry_deadline=0)
+
+        with pytest.raises(errors.ServiceUnreachableError, match=rf"through the proxy {address} within 0\.3 s"):
+            client.tags.create("x")
+
+
+@pytest.mark.parametrize(
+    "address", [f"http://:{PASSWORD}@", "http://[::1", "ftp://proxy", f"http://u:{PASSWORD}@h:99999"]
+)
+def test_an_address_of_the_environment_that_can_be_no_proxy_is_said_to_be_so(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("https_proxy", address)
+
+    with pytest.raises(errors.ServiceConfigError, match=r"the proxy .*cannot be used.*nothing was sent") as caught:
+        Client(retry_deadline=0).tags.get("t")
+
+    assert PASSWORD not in str(caught.value)
+
+
+# Frames
+
+
+def frames_of(error: BaseException | None) -> Iterator[str]:
+    """Every local variable of every frame of an error, and of those that it hangs on, but for the tests' own."""
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_globals["__name__"] != __name__:
+                yield from (f"{frame.f_code.co_name} {name} {value!r}" for name, value in frame.f_locals.items())
+        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+        for summary in shown.stack:
+            if summary.filename != __file__:
+                yield from (f"{summary.name} {name} {text}" for name, text in (summary.locals or {}).items())
+        error = error.__cause__ or error.__context__
+
+
+def read(client: Client) -> Any:
+    return client.tags.get("t")
+
+
+def write(client: Client) -> Any:
+    return client.tags.create("x")
+
+
+def webhook(client: Client) -> Any:
+    headers = checked_headers({"X-Webhook": WEBHOOK_SECRET})
+    return client.transport.call_webhook("POST", "x", headers=headers, payload={}, timeout=1)
+
+
+ANSWERS: dict[str, Any] = {
+    "refused": answer(b'{"message": "unauthorized"}', status="401 Unauthorized"),
+    "failed": answer(f"<p>{KEY}</p>".encode(), "Content-Type: text/html", status="500 No"),
+    "redirected": answer(b"", "Location: http://elsewhere.test/", status="302 Found"),
+    "no JSON": answer(b"<p>hello</p>"),
+    "wrong shape": answer(b'{"id": 5}'),
+    "too large": answer(b" " * 2_000_000),
+    "cut off": answer(TAG, length=400),
+    "lost": None,
+    "silent": 5.0,
+    "no gzip": answer(TAG, "Content-Encoding: gzip"),
+}
+
+
+def secrets_in(error: BaseException) -> list[str]:
+    found = [*frames_of(error), repr(error), str(error)]
+    assert len(found) > 10
+    return [line for line in found if any(secret in line for secret in (KEY, PASSWORD, WEBHOOK_SECRET))]
+
+
+# A workflow may answer anything else.
+FAILURES_OF_A_WEBHOOK = ("redirected", "too large", "cut off", "lost", "silent", "no gzip")
+FAILURES = [(read, name) for name in ANSWERS] + [(webhook, name) for name in FAILURES_OF_A_WEBHOOK]
+
+
+@pytest.mark.parametrize(("call", "name"), [*FAILURES, (write, "lost")])
+def test_no_secret_stands_in_the_frames_of_an_error(call: Callable[[Client], Any], name: str) -> None:
+    with TinyServer(ANSWERS[name]) as proxy:
+        proxies = {"http": proxy.address.replace("//", f"//user:{PASSWORD}@")}
+        client = Client(base_url="http://service.test", proxies=proxies, timeout=1, max_answer_mib=1, retry_deadline=0)
+        with pytest.raises(errors.ServiceApiError) as caught:
+            call(client)
+        client.transport.close()
+
+    assert not secrets_in(caught.value)
+
+
+@pytest.mark.parametrize("call", [read, write, webhook], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_no_secret_stands_in_the_frames_of_a_failed_connection(
+    scheme: str, call: Callable[[Client], Any], closed_port: int
+) -> None:
+    for settings in (
+        {"base_url": f"{scheme}://127.0.0.1:{closed_port}"},
+        {"base_url": f"{scheme}://name.invalid"},
+        {"proxies": {scheme: f"http://user:{PASSWORD}@127.0.0.1:{closed_port}"}, "base_url": f"{scheme}://x.test"},
+        {"base_url": f"{scheme}://127.0.0.1:{closed_port}", "verify": "/no/such.pem"},
+    ):
+        with pytest.raises((errors.ServiceApiError, errors.ServiceConfigError)) as caught:
+            call(Client(retry_deadline=0, **settings))
+
+        assert not secrets_in(caught.value)
+
+
+SENT_BEFORE = {
+    "before the answer": b"",
+    "in its head": b"HTTP/1.1 200 OK\r\n",
+    "in its body": answer(TAG, length=400),
+}
+
+
+class Killed(BaseException):
+    """What Airflow raises from a signal when a task's time is over."""
+
+
+@pytest.mark.parametrize("call", [read, write, webhook], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("silent", SENT_BEFORE)
+def test_no_secret_stands_in_the_frames_of_a_task_that_is_interrupted(
+    silent: str, call: Callable[[Client], Any]
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise Killed
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with TinyServer(lambda _: iter([SENT_BEFORE[silent], 1.0])) as proxy:
+            proxies = {"http": proxy.address.replace("//", f"//user:{PASSWORD}@")}
+            client = Client(base_url="http://service.test", proxies=proxies, timeout=30)
+            signal.setitimer(signal.ITIMER_REAL, 0.4)
+            with pytest.raises((Killed, errors.ServiceApiError)) as caught:
+                call(client)
+            client.transport.close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert caught.type is Killed
+    assert not secrets_in(caught.value)

@@ -1,0 +1,164 @@
+"""How an upsert changes rows: in place, or by inserting the new ones before the old ones are deleted."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.rows.upsert import UpsertResult, upsert_rows
+from airflow_provider_service.rows.upsert_writes import MAX_UPDATE_CALLS
+
+UPDATE, INSERT, DELETE = "PATCH rows/update", "POST rows", "DELETE rows/delete"
+
+
+def rows_with(stock: Any, count: int = 300) -> list[dict[str, Any]]:
+    return [{"sku": f"s{number:03}", "stock": stock(number)} for number in range(count)]
+
+
+@pytest.fixture
+def filled(client, table):
+    """300 rows whose other columns hold something too."""
+    rest = {"shop": "x", "active": True, "sold_at": "2026-01-02T03:04:05.678Z"}
+    client.data_table_rows.insert(table.id, [{**row, **rest} for row in rows_with(lambda number: number)])
+
+
+@pytest.fixture
+def kinds(writes, table):
+    """``kinds()`` lists the kinds of writes since it was last called."""
+    return lambda: [one.replace(f"/data-tables/{table.id}/", "") for one in writes()]
+
+
+@pytest.mark.usefixtures("filled")
+def test_updating_keeps_ids_and_costs_a_call_for_each_group(upsert, held, kinds, caplog):
+    before = held("id", "createdAt", "shop", "active", "sold_at")
+    kinds()
+    caplog.set_level(logging.INFO)
+    assert upsert(rows_with(lambda number: -1 - number % 150)) == (0, 300, 0)
+    assert kinds() == [UPDATE] * 150
+    assert held("id", "createdAt", "shop", "active", "sold_at") == before
+    assert held("stock") == [(-1 - number % 150,) for number in range(300)]
+    assert "change_strategy='replace' would take about" in caplog.text
+    assert "Updated 150 of 150 groups" in caplog.text
+
+
+@pytest.mark.usefixtures("filled")
+def test_replacing_takes_few_calls_and_carries_every_column(upsert, held, kinds):
+    kinds()
+    before = held("sku", "shop", "active", "sold_at")
+    new = [{"sku": "new", "stock": 1}]
+    assert upsert([*rows_with(lambda number: -number), *new], change_strategy="replace") == (1, 299, 1)
+    assert kinds() == [DELETE, INSERT, DELETE], "a dry run that tells whether the key may delete, and two calls"
+    assert sorted(held("sku", "shop", "active", "sold_at")) == sorted([*before, ("new", None, None, None)])
+    assert dict(held("sku", "stock")) == {**{row["sku"]: row["stock"] for row in rows_with(lambda n: -n)}, "new": 1}
+    assert min(held("id")[1:]) > (300,)
+
+
+@pytest.mark.usefixtures("filled")
+def test_rows_between_those_that_are_replaced_stay(upsert, held, kinds):
+    kinds()
+    changed = {*range(0, 200, 2), *range(200, 290)}
+    new = rows_with(lambda number: -1 if number in changed else number)
+    assert upsert(new, change_strategy="replace") == (0, 190, 110)
+    assert kinds() == [DELETE, INSERT, DELETE, DELETE, DELETE], "one range, and 100 ids in two addresses"
+    assert dict(held("sku", "stock")) == {row["sku"]: row["stock"] for row in new}
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(("groups", "calls"), [(MAX_UPDATE_CALLS, [UPDATE] * 100), (101, [DELETE, INSERT, DELETE])])
+def test_auto_replaces_when_there_are_many_groups(upsert, held, kinds, groups, calls):
+    kinds()
+    new = rows_with(lambda number: -1 - number % groups)
+    assert upsert(new, change_strategy="auto") == (0, 300, 0)
+    assert kinds() == calls
+    assert dict(held("sku", "stock")) == {row["sku"]: row["stock"] for row in new}
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("policy", ["update_all", "fail"])
+def test_replacing_needs_a_policy_that_repairs(upsert, kinds, policy):
+    kinds()
+    new = rows_with(lambda number: -number)
+    with pytest.raises(AirflowFailException, match="change_strategy='replace' needs on_stored_duplicates 'remove"):
+        upsert(new, change_strategy="replace", on_stored_duplicates=policy)
+    assert kinds() == []
+    assert upsert(new, change_strategy="auto", on_stored_duplicates=policy) == (0, 299, 1)
+    assert set(kinds()) == {UPDATE}
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_key_that_may_not_delete_doubles_nothing(simulator, table, held):
+    scopes = ["dataTable:read", "dataTableRow:read", "dataTableRow:create", "dataTableRow:update"]
+    config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.create_key(scopes))
+    with ServiceClient(config) as limited, pytest.raises(errors.ServiceMissingScopeError, match="dataTableRow:delete"):
+        upsert_rows(limited, table, rows_with(lambda number: -number), ["sku"], change_strategy="replace")
+    assert held("stock") == [(number,) for number in range(300)]
+
+
+def test_other_words_are_refused(upsert):
+    with pytest.raises(AirflowFailException, match="change_strategy must be one of update, replace, auto"):
+        upsert([{"sku": "a"}], change_strategy="insert")
+
+
+class Break:
+    """A service that fails at its n-th write, which it acts on or not, and at all after it."""
+
+    def __init__(self, app: ASGIApp, writes: int, acts: bool) -> None:
+        self.app, self.left, self.acts = app, writes, acts
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        is_write = scope["method"] != "GET" and b"dryRun=true" not in scope["query_string"]
+        self.left -= is_write
+        if not is_write or self.left > 0:
+            await self.app(scope, receive, send)
+            return
+        if self.left == 0 and self.acts:
+            await self.app(scope, receive, self.lose)
+        await Response(status_code=500)(scope, receive, send)
+
+    async def lose(self, message: Any) -> None:
+        """Take an answer that nobody gets."""
+
+
+WRITES = {"update": [UPDATE] * 5 + [INSERT, DELETE], "replace": [INSERT, DELETE, DELETE]}
+CUTS = [
+    (strategy, policy, cut, acts)
+    for strategy, writes in WRITES.items()
+    for policy in ("remove_copies", "keep_newest")
+    for cut in range(1, len(writes) + 1)
+    for acts in (False, True)
+]
+
+
+@pytest.mark.parametrize(("strategy", "policy", "cut", "acts"), CUTS)
+def test_a_break_between_any_two_calls_is_repaired_by_the_next_run(
+    client, simulator, table, held, strategy, policy, cut, acts
+):
+    """Rows that are new, changed, unchanged and doubled, and rows of others between them."""
+    stored = [{"sku": f"s{number:03}", "stock": number, "shop": f"shop {number}"} for number in range(120)]
+    others = [{"sku": "other", "stock": 1}, {"sku": "other", "stock": 1}]
+    client.data_table_rows.insert(table.id, [*stored[:100], *others, *stored[100:], *stored[110:]])
+    rows = [{"sku": row["sku"], "stock": -(row["stock"] % 5) - 1} for row in stored[5:]]
+    rows += [{"sku": row["sku"], "stock": row["stock"]} for row in stored[:5]]
+    rows += [{"sku": f"n{number}", "stock": 0} for number in range(5)]
+    breaks: list[Break] = []
+
+    def upsert() -> UpsertResult:
+        options: Any = {"change_strategy": strategy, "on_stored_duplicates": policy}
+        return upsert_rows(client, table, rows, ["sku"], **options)
+
+    simulator.wrap(lambda app: breaks.append(Break(app, cut, acts)) or breaks[0])
+    with pytest.raises(errors.ServiceServerError):
+        upsert()
+    breaks[0].left = len(CUTS)
+    upsert()
+
+    shops = {row["sku"]: row["shop"] for row in stored}
+    expected = [(row["sku"], row["stock"], shops.get(row["sku"])) for row in rows] + [("other", 1, None)] * 2
+    assert sorted(held("sku", "stock", "shop"), key=str) == sorted(expected, key=str)
+    assert upsert() == UpsertResult(0, 0, 125, 0)

@@ -1,0 +1,87 @@
+"""Answers to a webhook's call that come from what stands before the service."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.errors import ServiceWebhookNotLiveError, ServiceWebhookRefusedError
+from airflow_provider_service.simulator import ServiceSimulator
+from tests.client.tiny_server import TinyServer, answer
+
+from .conftest import MakeRun, connect
+from .workflows import DONE, held, put, webhook
+
+PAGE = b"<html><pre>Cannot POST /webhook/w</pre></html>"
+HTML = "Content-Type: text/html"
+
+
+def untyped(body: bytes, *headers: str, status: str) -> bytes:
+    """An answer whose type is only named if the headers do so."""
+    return answer(body, *headers, status=status).replace(b"Content-Type: application/json\r\n", b"")
+
+
+REALM = 'WWW-Authenticate: Basic realm="Webhook"'
+GOING_LIVE = (
+    b'{"code": 404, "message": "This webhook is not registered for POST requests. '
+    b'Did you mean to make a POST request?"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("answered", "error", "message", "times"),
+    [
+        (answer(PAGE, HTML, status="404 Not Found"), ServiceWebhookNotLiveError, "no webhook at this address", 2),
+        (answer(GOING_LIVE, status="404 Not Found"), ServiceWebhookNotLiveError, "not live yet", 2),
+        (
+            answer(b"", "Location: https://x.example/", status="302 Found"),
+            errors.ServiceRedirectError,
+            "only reads follow",
+            1,
+        ),
+        (
+            answer(b'{"code": 422, "message": "Failed to parse request body"}', status="422 Unprocessable Entity"),
+            ServiceWebhookRefusedError,
+            "refused the body",
+            1,
+        ),
+        *(
+            (untyped(text, *headers, status=status), ServiceWebhookRefusedError, "authentication refused", 1)
+            for text, headers, status in (
+                (b"IP is not allowed to access the webhook!", (), "403 Forbidden"),
+                (b"jwt audience invalid. expected: a", (), "403 Forbidden"),
+                (b"jwt issuer invalid. expected: a", (REALM, "Content-Type: text/plain"), "403 Forbidden"),
+                (b"secret or public key must be provided", (), "403 Forbidden"),
+                (b"Words of a later server", (REALM,), "401 Unauthorized"),
+                (b"No authentication data defined on node!", (REALM,), "500 Internal Server Error"),
+            )
+        ),
+        *(
+            (answer(text, *headers, status="403 Forbidden"), AirflowFailException, "answered 403, but no execution", 1)
+            for text, headers in (
+                (b"jwt expired", ("Content-Type: text/plain",)),
+                (b"Go away", (REALM, "Content-Type: text/plain")),
+            )
+        ),
+        (answer(b"Not here", HTML, status="404 Not Found"), AirflowFailException, "answered 404, but no execution", 1),
+        (answer(b"Go away", HTML, status="403 Forbidden"), AirflowFailException, "answered 403, but no execution", 1),
+    ],
+)
+def test_another_server_answers(
+    monkeypatch: pytest.MonkeyPatch,
+    task_run: MakeRun,
+    simulator: ServiceSimulator,
+    answered: bytes,
+    error: type[Exception],
+    message: str,
+    times: int,
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    with TinyServer(answered) as other:
+        connect(monkeypatch, simulator, extra={"webhook_base_url": other.address})
+        with pytest.raises(error, match=message):
+            task_run(workflow_id=workflow_id).attempt(1)
+        assert len(other.received) >= times
+        assert times > 1 or len(other.received) == 1
+    assert held(simulator, workflow_id) == []

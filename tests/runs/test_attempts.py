@@ -1,0 +1,404 @@
+"""Attempt after attempt of one task run: what goes on, what starts anew."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
+
+from airflow_provider_service.client.errors import (
+    ServiceExecutionFailedError,
+    ServiceWaitError,
+    ServiceWebhookNotLiveError,
+)
+from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs.attempt import Attempt
+from airflow_provider_service.runs.search import RUN_KEY_HEADER
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .conftest import MakeRun, connect
+from .task_run import StateStore, TaskRun
+from .workflows import DONE, FAIL, WITH_ID, calls, held, put, set_live, statuses, wait, webhook
+
+
+class CutOffError(Exception):
+    """The process has ended here."""
+
+
+class CutOffStore(StateStore):
+    """Takes the note that a call is made; what comes after the call is never written."""
+
+    def set(self, key: str, value: Any) -> None:
+        if value["execution_id"] is not None:
+            raise CutOffError
+        super().set(key, value)
+
+
+def cut_off(run: TaskRun, number: int = 1) -> None:
+    """Execute an attempt up to the moment after its call, where it dies without a trace in Airflow."""
+
+    def die(key: str, value: Any) -> None:
+        # What is pushed before, such as the address of the workflow, comes before the call.
+        if key == "execution_id":
+            raise CutOffError
+
+    store, run.on_push = run.store, die
+    run.store = CutOffStore(store.path) if store is not None else None
+    with pytest.raises(CutOffError):
+        run.attempt(number)
+    run.store, run.on_push = store, None
+
+
+def end_each(run: TaskRun, simulator: ServiceSimulator, status: str = "error") -> None:
+    """Let each execution of a task run end as soon as it is known."""
+
+    def finish(key: str, value: Any) -> None:
+        if key == "execution_id":
+            simulator.finish_execution(value, status)
+
+    run.on_push = finish
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
+@pytest.mark.parametrize("seconds", [0, 0.4])
+def test_an_attempt_goes_on_with_what_a_dead_one_started(
+    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, mode: str, seconds: float
+) -> None:
+    workflow_id = put(simulator, webhook(mode=mode), wait(seconds), DONE)
+    run = make_run(workflow_id=workflow_id, store=store)
+    cut_off(run)
+    assert run.whole_attempt(2)["execution_id"] == str(held(simulator, workflow_id)[0].id)
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 1)
+
+
+def test_an_attempt_that_died_before_its_call_started_nothing(
+    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    assert make_run(workflow_id=workflow_id, store=store).whole_attempt(2)["status"] == "success"
+    assert calls(simulator) == 1
+
+
+def test_a_call_that_was_still_on_its_way_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 0.6)
+    workflow_id = put(simulator, webhook(), DONE)
+    run = task_run(workflow_id=workflow_id)
+    context = run.prepare(2)
+    first = Attempt(context).key._replace(attempt=1).header
+
+    def arrive() -> None:
+        while not any(request.path.endswith("/executions") for request in list(simulator.requests)):
+            time.sleep(0.01)
+        time.sleep(0.2)
+        requests.post(f"{simulator.base_url}/webhook/w", json={}, headers={RUN_KEY_HEADER: first}, timeout=5).close()
+
+    late = threading.Thread(target=arrive)
+    late.start()
+    assert run.task.execute(context)["execution_id"] == "1"
+    late.join()
+    assert calls(simulator) == 1
+
+
+def test_the_store_saves_the_search(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
+    store = StateStore(tmp_path / "state.json")
+    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
+    run = task_run(workflow_id=workflow_id, store=store, deferrable=True)
+    with pytest.raises(TaskDeferred):
+        run.attempt(1)
+    assert store.get("service_execution")["execution_id"] == "1"
+    simulator.clear_requests()
+    assert run.whole_attempt(2)["execution_id"] == "1"
+    assert not [request for request in simulator.requests if request.path.endswith("/executions")]
+
+
+@pytest.mark.parametrize("status", ["error", "canceled", "crashed"])
+def test_a_run_that_failed_is_followed_by_a_new_one(
+    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, status: str
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = make_run(workflow_id=workflow_id, store=store)
+    end_each(run, simulator, status)
+    for number in (1, 2):
+        with pytest.raises(ServiceExecutionFailedError):
+            run.whole_attempt(number)
+    end_each(run, simulator, "success")
+    assert run.whole_attempt(3)["execution_id"] == "3"
+    assert statuses(simulator, workflow_id) == [status, status, "success"]
+
+
+def test_a_run_that_was_not_observed_is_gone_on_with(
+    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(0.6), DONE)
+    run = make_run(workflow_id=workflow_id, store=store)
+    simulator.inject("status", status=401, path="/executions/1$", times=3)
+    with pytest.raises(Exception, match="401"):
+        run.whole_attempt(1)
+    simulator.clear_faults()
+    assert run.whole_attempt(2)["execution_id"] == "1"
+    assert calls(simulator) == 1
+
+
+def test_a_deferred_wait_that_was_not_observed_is_gone_on_with(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.8), DONE)
+    run = task_run(workflow_id=workflow_id, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        run.attempt(1)
+    with pytest.raises(ServiceWaitError):
+        run.resume(1, deferred.value, {"of": "another shape"})
+    assert run.whole_attempt(2)["execution_id"] == "1"
+    assert calls(simulator) == 1
+
+
+def test_a_timed_out_run_that_could_not_be_stopped_is_gone_on_with(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id)
+    simulator.inject("status", status=500, path="/stop$")
+    with pytest.raises(ServiceExecutionFailedError, match="could NOT be stopped and may still be running"):
+        run.attempt(1, timeout=0.3)
+    end_each(run, simulator, "success")
+    assert run.attempt(2)["execution_id"] == "1"
+
+
+def test_a_vanished_run_is_not_repeated(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"), deferrable=True)
+    with pytest.raises(TaskDeferred):
+        run.attempt(1)
+    simulator.forget_execution("1")
+    with pytest.raises(AirflowFailException, match="execution 1 can not be found"):
+        run.attempt(2)
+    assert calls(simulator) == 1
+
+
+# ---------------------------------------------------------------- task runs are told apart
+
+
+@pytest.mark.parametrize("store", ["task_state_store"], indirect=True)
+def test_a_cleared_task_starts_anew(task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None) -> None:
+    for kept in (None, store):
+        simulator.reset()
+        workflow_id = put(simulator, webhook(), DONE)
+        run = task_run(workflow_id=workflow_id, store=kept)
+        ids = [run.attempt(1)["execution_id"], run.attempt(2)["execution_id"]]
+        # Cleared after two tries: as many retries again as at the first time.
+        run.max_tries = 2 + run.retries
+        ids += [run.attempt(3)["execution_id"], run.attempt(4)["execution_id"]]
+        assert ids == ["1", "1", "2", "2"]
+
+
+def test_a_task_cleared_while_it_ran_goes_on(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    run = task_run(workflow_id=workflow_id)
+    run.retries = run.max_tries = 0
+    assert [run.attempt(number)["execution_id"] for number in (1, 2)] == ["1", "1"]
+
+
+@pytest.mark.parametrize("retries", [2, 3])
+def test_retries_that_were_lowered_since_are_no_new_order(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, retries: int
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
+    run = task_run(workflow_id=workflow_id, store=store)
+    run.retries = run.max_tries = 4
+    cut_off(run)
+    run.retries = retries
+    assert run.whole_attempt(2)["execution_id"] == "1"
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 1)
+
+
+def test_a_cleared_task_goes_on_with_what_still_runs(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, store=store)
+    cut_off(run)
+    run.max_tries = 1 + run.retries
+    end_each(run, simulator, "success")
+    assert run.whole_attempt(2)["execution_id"] == "1"
+    assert calls(simulator) == 1
+
+
+def test_a_refused_call_leaves_no_doubt(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 0.2})
+    workflow_id = put(simulator, webhook(), DONE, saveDataErrorExecution="none")
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"))
+    set_live(simulator, workflow_id, False)
+    with pytest.raises(ServiceWebhookNotLiveError):
+        run.attempt(1)
+    set_live(simulator, workflow_id, True)
+    assert run.attempt(2)["status"] == "success"
+
+
+def test_mapped_tasks_and_deployments_have_runs_of_their_own(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    began = datetime.now(timezone.utc)
+    runs = [task_run(workflow_id=workflow_id, map_index=index, began=began) for index in (-1, 0, 1)]
+    runs.append(task_run(workflow_id=workflow_id, began=began - timedelta(seconds=1)))
+    first = [run.attempt(1)["execution_id"] for run in runs]
+    assert first == ["1", "2", "3", "4"]
+    assert [run.attempt(2)["execution_id"] for run in runs] == first
+
+
+def test_a_context_without_a_dag_run(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    run = task_run(workflow_id=workflow_id)
+    for number in (1, 2):
+        context = run.prepare(number)
+        del context["dag_run"]
+        assert run.task.execute(context)["execution_id"] == "1"
+
+
+# ---------------------------------------------------------------- what can not be searched
+
+
+UNKEPT: dict[str, Any] = {"saveDataSuccessExecution": "none"}
+
+
+def test_without_executions_to_search_an_attempt_refuses_to_double(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), DONE, **UNKEPT)
+    run = task_run(workflow_id=workflow_id, store=store)
+    with pytest.raises(AirflowFailException, match="it has ended without being saved"):
+        run.attempt(1)
+    with pytest.raises(AirflowFailException, match=r"may have run workflow .*does not keep all.*clear the task"):
+        run.attempt(2)
+    assert calls(simulator) == 1
+
+
+def test_a_gap_between_the_attempts_is_doubt_too(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), FAIL, **UNKEPT)
+    run = task_run(workflow_id=workflow_id)
+    with pytest.raises(ServiceExecutionFailedError):
+        run.attempt(1)
+    with pytest.raises(ServiceExecutionFailedError):
+        run.attempt(2)
+    # The third may have succeeded without being kept.
+    with pytest.raises(AirflowFailException, match="does not keep all its executions"):
+        run.attempt(4)
+    assert statuses(simulator, workflow_id) == ["error", "error"]
+
+
+def test_with_a_store_it_is_known_that_nothing_was_called(
+    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(0.3), DONE, **UNKEPT)
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"), on_vanished="succeed")
+    assert run.attempt(2)["execution_id"] == "1"
+
+
+@pytest.fixture
+def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that shows no data of executions."""
+    from airflow_provider_service.simulator.routes import executions
+
+    monkeypatch.setattr(executions, "execution_data", lambda execution: {"resultData": {"runData": {}}})
+
+
+def test_with_hidden_data_an_attempt_refuses_to_double(
+    redacting: None, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
+    run = task_run(workflow_id=workflow_id)
+    assert run.attempt(1)["status"] == "success"
+    with pytest.raises(AirflowFailException, match="executions 1 do not show what started them"):
+        run.attempt(2)
+    assert calls(simulator) == 1
+
+
+@pytest.mark.parametrize("on_retry", ["new", "retry_execution"])
+def test_with_hidden_data_the_store_knows(
+    redacting: None, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path, on_retry: str
+) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "s.json"), deferrable=True, on_retry=on_retry)
+    with pytest.raises(TaskDeferred):
+        run.attempt(1)
+    simulator.finish_execution("1", "error")
+    end_each(run, simulator, "success")
+    run.whole_attempt(2)
+    [first, second] = held(simulator, workflow_id)
+    assert (first.status, second.status) == ("error", "success")
+    assert second.retry_of == (1 if on_retry == "retry_execution" else None)
+
+
+# ---------------------------------------------------------------- the service's own retry
+
+
+def test_the_service_retries_what_failed(
+    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = make_run(workflow_id=workflow_id, store=store, on_retry="retry_execution")
+    end_each(run, simulator)
+    for number in (1, 2):
+        with pytest.raises(ServiceExecutionFailedError):
+            run.whole_attempt(number)
+    end_each(run, simulator, "success")
+    assert run.whole_attempt(3)["execution_id"] == "3"
+    # What was retried last goes on, not the first.
+    assert [one.retry_of for one in held(simulator, workflow_id)] == [None, 1, 2]
+    assert calls(simulator) == 1
+
+
+def test_what_was_canceled_is_run_anew(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, on_retry="retry_execution")
+    end_each(run, simulator, "canceled")
+    with pytest.raises(ServiceExecutionFailedError):
+        run.attempt(1)
+    end_each(run, simulator, "success")
+    assert run.attempt(2)["execution_id"] == "2"
+    assert held(simulator, workflow_id)[1].retry_of is None
+
+
+def test_an_attempt_goes_on_with_the_retry_of_a_dead_one(
+    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = make_run(workflow_id=workflow_id, store=store, on_retry="retry_execution", timeout=20)
+    end_each(run, simulator)
+    with pytest.raises(ServiceExecutionFailedError):
+        run.whole_attempt(1)
+    cut_off(run, 2)
+    end_each(run, simulator, "success")
+    assert run.whole_attempt(3)["execution_id"] == "2"
+    assert statuses(simulator, workflow_id) == ["error", "success"]
+
+
+def test_a_running_retry_that_does_not_show_its_key_is_known_by_what_it_retries(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
+    run = task_run(workflow_id=workflow_id, on_retry="retry_execution")
+    end_each(run, simulator)
+    with pytest.raises(ServiceExecutionFailedError):
+        run.attempt(1)
+    run.on_push = None
+    simulator.start_execution(workflow_id, seconds=0.5)
+    held(simulator, workflow_id)[-1].retry_of = 1
+    held(simulator, workflow_id)[-1].mode = "retry"
+    assert run.attempt(3)["execution_id"] == "2"
+    assert statuses(simulator, workflow_id) == ["error", "success"]
+
+
+def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    task_run(workflow_id=put(simulator, webhook(), DONE), store=StateStore(path)).attempt(1)
+    [kept] = json.loads(path.read_text()).values()
+    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id"}
+    assert (kept["attempt"], kept["execution_id"]) == (1, "1")

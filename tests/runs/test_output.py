@@ -1,0 +1,93 @@
+"""What a task returns of the last node's output, and what it never does."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client.http.redaction import redacted
+from airflow_provider_service.operators.run_workflow import MAX_OUTPUT_BYTES
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .conftest import MakeRun
+from .workflows import DONE, WITH_ID, answers_as, put, puts_out, wait, webhook
+
+
+def test_the_items_of_the_last_node(make_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.2), puts_out('={{ {"sum": $json.body.n} }}'))
+    done = make_run(workflow_id=workflow_id, payload={"n": 3}, output="last_node").whole_attempt(1)
+    assert done["output"] == [{"sum": 3}]
+    assert "output" not in make_run(workflow_id=workflow_id, map_index=2).whole_attempt(1)
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "€", "🙂"])
+def test_the_limit_counts_bytes_as_they_are_stored(task_run: MakeRun, simulator: ServiceSimulator, letter: str) -> None:
+    workflow_id = put(simulator, webhook(), puts_out('={{ {"text": $json.body.text} }}'))
+    frame = len(json.dumps([{"text": ""}]))
+    letters = (MAX_OUTPUT_BYTES - frame) // (len(json.dumps(letter)) - 2)
+    outputs = [
+        task_run(
+            workflow_id=workflow_id, payload={"text": letter * count}, output="last_node", map_index=count
+        ).attempt(1)["output"]
+        for count in (letters, letters + 1)
+    ]
+    assert outputs == [[{"text": letter * letters}], None]
+
+
+def test_output_that_is_not_shown_is_none(redacting: None, task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), puts_out('={{ {"sum": 3} }}'))
+    done = task_run(workflow_id=workflow_id, output="last_node").attempt(1)
+    assert (done["status"], done["output"]) == ("success", None)
+
+
+SECRET = "Bearer token-of-the-hook"
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+@pytest.mark.parametrize("kind", ["header of a connection", "user and password", "header as argument"])
+def test_what_the_call_carried_is_not_put_out(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, kind: str, deferrable: bool
+) -> None:
+    options: dict[str, Any] = {"webhook_headers": {"X-Short": "abc"}, "webhook_conn_id": "hook"}
+    fields = {"conn_type": "http", "login": "X-Token", "password": SECRET}
+    if kind == "header as argument":
+        options = {"webhook_headers": {"X-Short": "abc", "X-Token": SECRET}}
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
+    is_basic = kind == "user and password"
+    workflow_id = put(simulator, webhook(authentication="basicAuth" if is_basic else "none"), wait(0.1), DONE)
+    # The simulator does not know this kind.
+    answers_as(simulator, workflow_id, webhook())
+    run = task_run(
+        workflow_id=workflow_id,
+        payload={"copy": f"a {SECRET} b", "bare": "token-of-the-hook", "abc": "abc"},
+        output="last_node",
+        deferrable=deferrable,
+        **options,
+    )
+    [item] = run.whole_attempt(1)["output"]
+    encoded = base64.b64encode(f"X-Token:{SECRET}".encode()).decode()
+    for secret in (SECRET, "token-of-the-hook", encoded):
+        assert secret not in json.dumps(item)
+    own = "authorization" if is_basic else "x-token"
+    assert {item["headers"][name] for name in ("x-airflow-run-key", "x-short", own)} == {"***"}
+    assert item["body"] == {"copy": "a *** b", "bare": "***", "abc": "abc"}
+
+
+def test_redaction() -> None:
+    secrets = {"Authorization": ["Bearer abcdef", "abcdef"], "X-Run": []}
+    value = {
+        "abcdef": [1, None, True, "x Bearer abcdef y", {"deep": ["abcdefgh"]}],
+        "AUTHORIZATION": {"any": "thing"},
+        "x-run": "key",
+        "other": "abcde",
+    }
+    assert redacted(value, secrets) == {
+        "***": [1, None, True, "x *** y", {"deep": ["***gh"]}],
+        "AUTHORIZATION": "***",
+        "x-run": "***",
+        "other": "abcde",
+    }
+    assert redacted([{"a": "1234"}], {"B": ["1234"]}) == [{"a": "1234"}]

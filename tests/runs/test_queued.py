@@ -1,0 +1,160 @@
+"""In queue mode no list shows what waits for a worker; it is found all the same, and started once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from airflow_provider_service.runs.queued import MAX_MISSING, QueuedExecutions
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .conftest import MakeRun, connect
+from .test_attempts import cut_off
+from .workflows import DONE, held, put, statuses, wait, webhook
+
+
+@pytest.fixture
+def simulator(task_log: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceSimulator]:
+    """A service in queue mode whose workers have room for one run, behind the default connection."""
+    with ServiceSimulator(concurrency_limit=1, queue_mode=True) as simulator:
+        connect(monkeypatch, simulator)
+        yield simulator
+
+
+@pytest.fixture
+def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
+    with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as one:
+        yield one
+
+
+def start(simulator: ServiceSimulator, client: ServiceClient, path: str, times: int = 1) -> None:
+    for _ in range(times):
+        client.transport.call_webhook("POST", path, headers={}, payload={}, timeout=10)
+
+
+def test_what_waits_for_a_worker_is_read_by_its_id(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    busy = put(simulator, webhook("busy"), wait(60), DONE)
+    ours = put(simulator, webhook("ours"), DONE)
+    start(simulator, client, "busy")
+    start(simulator, client, "ours")
+    start(simulator, client, "busy")
+    start(simulator, client, "ours")
+
+    assert [one.id for one in client.executions.list(workflow_id=ours)] == []
+    assert [(one.id, one.status) for one in QueuedExecutions(ours).read(client)] == [("4", "new"), ("2", "new")]
+    assert [one.id for one in QueuedExecutions(busy).read(client)] == ["3"]
+
+
+def test_one_that_a_later_one_overtook_is_read_too(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    ours = put(simulator, webhook("ours"), wait(60), DONE)
+    put(simulator, webhook("unfit", mode="responseNode"), DONE)
+    start(simulator, client, "ours", times=2)
+    start(simulator, client, "unfit")
+
+    assert [one.id for one in client.executions.list()] == ["3"]
+    assert [one.id for one in QueuedExecutions(ours).read(client)] == ["2"]
+
+
+def test_ids_that_stay_missing_are_read_twice_and_no_more(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    workflow_id = put(simulator, webhook("w", mode="lastNode"), DONE)
+    start(simulator, client, "w", times=20)
+    for number in range(5, 15):
+        client.executions.delete(str(number))
+    search = QueuedExecutions(workflow_id)
+    reads = []
+    for _ in range(3):
+        simulator.clear_requests()
+        assert list(search.read(client)) == []
+        reads.append(sum(request.path.rpartition("/")[2].isdecimal() for request in simulator.requests))
+
+    assert reads == [10 + MAX_MISSING, 10 + MAX_MISSING, MAX_MISSING]
+
+
+def forget_many(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    """Leave a wide gap between the ids that are listed and the next one, which no worker will take."""
+    workflow_id = put(simulator, webhook("gone", mode="lastNode"), DONE)
+    start(simulator, client, "gone", times=20)
+    for number in range(1, 21):
+        client.executions.delete(str(number))
+    assert statuses(simulator, workflow_id) == []
+    simulator.state.engine.concurrency_limit = 0
+
+
+def test_what_follows_many_deleted_ones_is_read_from_afar(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    ours = put(simulator, webhook("ours"), DONE)
+    forget_many(simulator, client)
+    start(simulator, client, "ours")
+
+    assert list(QueuedExecutions(ours).read(client)) == []
+    assert [one.id for one in QueuedExecutions(ours).read(client, far=True)] == ["21"]
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
+def test_what_follows_many_deleted_ones_is_resumed(
+    simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun, mode: str
+) -> None:
+    workflow_id = put(simulator, webhook("ours", mode=mode), DONE)
+    forget_many(simulator, client)
+    run = task_run(workflow_id=workflow_id, timeout=1)
+
+    started = run.attempt(1, wait_for_completion=False)
+    assert run.attempt(2, wait_for_completion=False)["execution_id"] == started["execution_id"] == "21"
+
+
+def test_a_retry_that_follows_many_deleted_ones_is_resumed(
+    simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun
+) -> None:
+    workflow_id = put(simulator, webhook("ours"), DONE)
+    original = simulator.start_execution(workflow_id, status="error")
+    put(simulator, webhook("gone", mode="lastNode"), DONE)
+    start(simulator, client, "gone", times=10)
+    start(simulator, client, "ours")
+    start(simulator, client, "gone", times=8)
+    for number in (*range(2, 12), *range(13, 21)):
+        client.executions.delete(str(number))
+    simulator.state.engine.concurrency_limit = 0
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original, timeout=1)
+
+    cut_off(run)
+    assert run.attempt(2, wait_for_completion=False)["execution_id"] == "21"
+    assert statuses(simulator, workflow_id) == ["error", "success", "new"]
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
+def test_a_later_attempt_resumes_what_waits_for_a_worker(
+    simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun, mode: str
+) -> None:
+    put(simulator, webhook("busy"), wait(60), DONE)
+    workflow_id = put(simulator, webhook("ours", mode=mode), DONE)
+    start(simulator, client, "busy")
+    run = task_run(workflow_id=workflow_id)
+
+    started = run.attempt(1, wait_for_completion=False)
+    assert client.executions.get(started["execution_id"]).status == "new"
+    assert run.attempt(2, wait_for_completion=False)["execution_id"] == started["execution_id"]
+
+    client.executions.stop("1")
+    assert run.attempt(3)["execution_id"] == started["execution_id"]
+    assert statuses(simulator, workflow_id) == ["success"]
+
+
+def test_a_later_attempt_resumes_a_retry_that_waits_for_a_worker(
+    simulator: ServiceSimulator, client: ServiceClient, task_run: MakeRun
+) -> None:
+    put(simulator, webhook("busy"), wait(60), DONE)
+    workflow_id = put(simulator, webhook("ours"), DONE)
+    original = simulator.start_execution(workflow_id, status="error")
+    start(simulator, client, "busy")
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original)
+
+    cut_off(run)
+    assert [(one.retry_of, one.status) for one in held(simulator, workflow_id)] == [(None, "error"), (1, "new")]
+    again = run.attempt(2, wait_for_completion=False)
+
+    assert again["execution_id"] == str(held(simulator, workflow_id)[1].id)
+    simulator.clock.advance(61)
+    assert run.attempt(3)["execution_id"] == again["execution_id"]
+    assert statuses(simulator, workflow_id) == ["error", "success"]

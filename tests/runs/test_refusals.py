@@ -1,0 +1,342 @@
+"""What keeps a workflow from being run, said clearly, with nothing started."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.errors import (
+    ServiceInputError,
+    ServiceWebhookNotLiveError,
+    ServiceWebhookRefusedError,
+)
+from airflow_provider_service.client.http.webhook_answers import checked_headers
+from airflow_provider_service.client.resources.webhooks import WebhookTrigger, checked_payload
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator.samples import node
+
+from .conftest import MakeRun, connect
+from .task_run import StateStore
+from .workflows import DONE, answers_as, calls, held, put, set_live, started_with, webhook
+
+Guarded = Callable[..., str]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([node("Clock", "scheduleTrigger", 1, {}, 0)], "has no webhook trigger, so nothing outside can start it"),
+        ([{**webhook(), "disabled": True}, node("Clock", "scheduleTrigger", 1, {}, 0)], "has no webhook trigger"),
+        ([webhook("a", name="A"), webhook("b", name="B")], "has several webhooks, choose one by its node: 'A', 'B'"),
+        ([webhook("orders/:id")], "has the path 'orders/:id', which is not fixed"),
+        ([webhook("={{ $json.path }}")], "which is not fixed"),
+        (
+            [{**webhook(), "parameters": ["path"]}],
+            "webhook 'Webhook' of workflow .* has parameters that are not an object",
+        ),
+        ([webhook(httpMethod="POST (?")], r"takes 'POST \(\?', which is not an HTTP method"),
+        ([webhook(httpMethod=[{"a": 1}])], "which is not an HTTP method"),
+        ([webhook(httpMethod=None)], "takes None, which is not an HTTP method"),
+    ],
+)
+def test_webhooks_that_can_not_be_called(
+    task_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], message: str
+) -> None:
+    workflow_id = put(simulator, *nodes, active=False)
+    with pytest.raises(AirflowFailException, match=f"{message}.*nothing was started"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert calls(simulator) == 0
+    assert not simulator.state.workflows.get(workflow_id).active
+
+
+def test_one_of_several_webhooks(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook("a", name="A"), webhook("b", name="B"))
+    assert task_run(workflow_id=workflow_id, webhook_node="B").attempt(1)["status"] == "success"
+    assert started_with(held(simulator, workflow_id)[0])["webhookUrl"].endswith("/webhook/b")
+    with pytest.raises(AirflowFailException, match="has no webhook node 'C'; it has 'A', 'B'"):
+        task_run(workflow_id=workflow_id, webhook_node="C", map_index=2).attempt(1)
+
+
+def test_the_webhook_of_what_is_live_counts_and_not_the_drafts(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook("live"), DONE)
+    workflow = simulator.state.workflows.get(workflow_id)
+    simulator.in_loop(lambda: simulator.state.workflows.update(workflow, {"nodes": [webhook("draft")]}))
+    assert simulator.state.workflows.get(workflow_id).nodes[0]["parameters"]["path"] == "draft"
+    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+
+
+def test_a_webhook_whose_path_is_its_own_id(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, {**webhook(""), "webhookId": "own-id"}, DONE)
+    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    assert simulator.requests[1].path == "/webhook/own-id"
+
+
+def test_workflows_that_are_not_active(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE, active=False)
+    run = task_run(workflow_id=workflow_id, activate=False)
+    with pytest.raises(AirflowFailException, match="is not active, and activate=False; nothing was started"):
+        run.attempt(1)
+    assert run.pushed == {"_link_ServiceWorkflowLink": f"{simulator.base_url}/workflow/{workflow_id}"}
+    workflow = simulator.state.workflows.get(workflow_id)
+    simulator.in_loop(lambda: simulator.state.workflows.archive(workflow))
+    with pytest.raises(AirflowFailException, match="is archived; nothing was started"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert [request.path for request in simulator.requests if request.method == "POST"] == []
+
+
+def test_a_webhook_that_never_comes_alive(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    set_live(simulator, workflow_id, False)
+    with pytest.raises(ServiceWebhookNotLiveError, match=r"POST /webhook/w: the webhook is not live \(HTTP 404\)"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert calls(simulator) > 1
+
+
+def test_a_service_that_is_still_starting(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    workflow_id = put(simulator, webhook(), DONE)
+    run = task_run(workflow_id=workflow_id)
+    simulator.restart(boot_seconds=0.3)
+    assert run.attempt(1)["status"] == "success"
+    assert len(held(simulator, workflow_id)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give either workflow_id or workflow_name"),
+        ({"workflow_id": "w", "workflow_name": "n"}, "give either workflow_id or workflow_name"),
+        ({"workflow_id": "w", "on_retry": "never"}, "on_retry must be one of new, retry_execution, not 'never'"),
+        ({"workflow_id": "w", "output": "all"}, "output must be one of none, last_node, not 'all'"),
+        ({"workflow_id": "w", "activate": "no"}, "activate must be True or False, not 'no'"),
+        ({"workflow_id": "w", "deferrable": 1}, "deferrable must be True or False, not 1"),
+        ({"workflow_id": "w", "on_vanished": "skip"}, "on_vanished must be one of fail, succeed, not 'skip'"),
+        ({"workflow_id": "{{ '' }}"}, "workflow_id is empty"),
+        ({"workflow_id": "w", "timeout": 0}, "timeout must be a number of seconds above 0, .*not 0"),
+        ({"workflow_id": "w", "poll_interval": 0}, "poll_interval must be a number of seconds above 0, .*not 0"),
+    ],
+)
+def test_arguments_without_meaning(
+    task_run: MakeRun, simulator: ServiceSimulator, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        task_run(**arguments).attempt(1)
+    assert not simulator.requests
+
+
+def test_workflows_that_are_not_there(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    with pytest.raises(errors.ServiceNotFoundError):
+        task_run(workflow_id="nope").attempt(1)
+    with pytest.raises(AirflowFailException, match="there is no workflow named 'nope'"):
+        task_run(workflow_name="nope").attempt(1)
+
+
+# ---------------------------------------------------------------- GET
+
+
+def test_the_payload_of_a_get_is_its_query(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(httpMethod="GET"), DONE)
+    payload = {"day": "2026-01-01 & later", "dry": True, "n": 1, "none": None}
+    assert task_run(workflow_id=workflow_id, payload=payload).attempt(1)["status"] == "success"
+    [execution] = held(simulator, workflow_id)
+    item = started_with(execution)
+    assert (item["query"], item["body"]) == ({"day": "2026-01-01 & later", "dry": "true", "n": "1"}, {})
+    assert task_run(workflow_id=workflow_id, map_index=2).attempt(1)["status"] == "success"
+    several: list[Any] = [[1], "text", {"a": {}}, {"a": [1]}]
+    for bad in several:
+        with pytest.raises(AirflowFailException, match="takes GET, so payload must be a mapping of plain values"):
+            task_run(workflow_id=workflow_id, payload=bad, map_index=3).attempt(1)
+
+
+def test_one_of_several_methods(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(httpMethod=["PUT", "GET"], multipleMethods=True), DONE)
+    assert task_run(workflow_id=workflow_id, payload=[1, 2]).attempt(1)["status"] == "success"
+    assert [request.method for request in simulator.requests if "/webhook/" in request.path] == ["PUT"]
+
+
+def test_any_json_is_a_payload() -> None:
+    post = WebhookTrigger("W", "POST", "w", "none")
+    assert [checked_payload(post, one) for one in (None, [1], "x", 0)] == [{}, [1], "x", 0]
+
+
+# ---------------------------------------------------------------- the webhook's own authentication
+
+
+@pytest.fixture
+def guarded(simulator: ServiceSimulator) -> Guarded:
+    """``guarded(name, value)`` makes a workflow whose webhook asks for a header."""
+
+    def make(name: str = "X-Token", value: str = "secret-of-the-hook") -> str:
+        own = simulator.in_loop(
+            lambda: simulator.state.credentials.create("hook", "httpHeaderAuth", {"name": name, "value": value})
+        )
+        reference = {"httpHeaderAuth": {"id": own["id"], "name": "hook"}}
+        return put(simulator, {**webhook(authentication="headerAuth"), "credentials": reference}, DONE)
+
+    return make
+
+
+def test_a_header_from_a_connection(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, guarded: Guarded
+) -> None:
+    fields = {"conn_type": "http", "login": "X-Token", "password": "secret-of-the-hook"}
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
+    assert task_run(workflow_id=guarded(), webhook_conn_id="hook").attempt(1)["status"] == "success"
+
+
+def test_a_header_from_an_argument_stays_unseen(
+    task_run: MakeRun, guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    run = task_run(workflow_id=guarded(), webhook_headers={"X-Token": "{{ 'secret-of' }}-the-hook"})
+    assert run.attempt(1)["status"] == "success"
+    assert "secret-of-the-hook" not in caplog.text + str(run.pushed) + repr(run.task.webhook_headers)
+
+
+@pytest.mark.parametrize("headers", [None, {"X-Token": "wrong-secret"}])
+def test_a_wrong_header(
+    task_run: MakeRun, simulator: ServiceSimulator, guarded: Guarded, headers: dict[str, str] | None
+) -> None:
+    workflow_id = guarded()
+    with pytest.raises(ServiceWebhookRefusedError, match=r"authentication refused .*403.*webhook_conn_id") as refused:
+        task_run(workflow_id=workflow_id, webhook_headers=headers).attempt(1)
+    assert "wrong-secret" not in str(refused.value)
+    assert (calls(simulator), held(simulator, workflow_id)) == (1, [])
+
+
+def test_authentication_that_the_webhook_itself_lacks(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(authentication="basicAuth"), DONE)
+    with pytest.raises(ServiceWebhookRefusedError, match="No authentication data defined on node!"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert calls(simulator) == 1
+
+
+def with_credential(
+    simulator: ServiceSimulator, authentication: str, credential_type: str, data: dict[str, str]
+) -> str:
+    """A workflow whose webhook asks for a credential."""
+    own = simulator.in_loop(lambda: simulator.state.credentials.create("hook", credential_type, data))
+    reference = {credential_type: {"id": own["id"], "name": "hook"}}
+    return put(simulator, {**webhook(authentication=authentication), "credentials": reference}, DONE)
+
+
+@pytest.mark.parametrize("password", ["pass word", "wrong-secret"])
+def test_user_and_password(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, password: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps({"conn_type": "http", "login": "me", "password": password}))
+    workflow_id = with_credential(simulator, "basicAuth", "httpBasicAuth", {"user": "me", "password": "pass word"})
+    run = task_run(workflow_id=workflow_id, webhook_conn_id="hook")
+    if password == "pass word":
+        assert run.attempt(1)["status"] == "success"
+        return
+    with pytest.raises(ServiceWebhookRefusedError, match=r"401.*Authentication data is wrong!.*webhook_conn_id"):
+        run.attempt(1)
+    assert (calls(simulator), held(simulator, workflow_id)) == (1, [])
+
+
+TOKEN_SECRET = "a secret that is long enough for every algorithm " * 2
+
+
+@pytest.mark.parametrize(
+    ("token", "refused"),
+    [
+        (jwt.encode({}, TOKEN_SECRET), None),
+        ("", "No token provided"),
+        ("x", "jwt malformed"),
+        ("a.b.c", "invalid token"),
+        (jwt.encode({}, TOKEN_SECRET * 2, "HS512"), "invalid algorithm"),
+        (jwt.encode({}, TOKEN_SECRET[1:]), "invalid signature"),
+        (jwt.encode({"exp": 1}, TOKEN_SECRET), "jwt expired"),
+        (jwt.encode({"nbf": 2**32}, TOKEN_SECRET), "jwt not active"),
+    ],
+)
+def test_a_token(task_run: MakeRun, simulator: ServiceSimulator, token: str, refused: str | None) -> None:
+    workflow_id = with_credential(simulator, "jwtAuth", "jwtAuth", {"secret": TOKEN_SECRET, "algorithm": "HS256"})
+    run = task_run(workflow_id=workflow_id, webhook_headers={"Authorization": f"Bearer {token}".strip()})
+    if refused is None:
+        assert run.attempt(1)["status"] == "success"
+        return
+    with pytest.raises(ServiceWebhookRefusedError, match=refused):
+        run.attempt(1)
+    assert (calls(simulator), held(simulator, workflow_id)) == (1, [])
+
+
+def test_a_connection_without_a_login(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps({"conn_type": "http", "password": "p"}))
+    with pytest.raises(AirflowFailException, match="the webhook's connection has no login"):
+        task_run(workflow_id=put(simulator, webhook(), DONE), webhook_conn_id="hook").attempt(1)
+
+
+@pytest.mark.parametrize("value", ["secret\n", " secret", "sec\r\nret: x", "sécret€", 5, None])
+def test_headers_that_can_not_be_sent_are_not_shown(value: Any) -> None:
+    with pytest.raises(ServiceInputError, match="the value of header 'X-Token' must be text") as refused:
+        checked_headers({"X-Token": value})
+    assert "ret" not in str(refused.value).replace("header", "")
+
+
+@pytest.mark.parametrize("name", ["", "X Token", "X:Token", "X-Tökn", 5])
+def test_names_that_are_none_of_a_header(name: Any) -> None:
+    with pytest.raises(ServiceInputError, match="cannot be the name of a header"):
+        checked_headers({name: "value"})
+
+
+def test_headers_that_can_be_sent() -> None:
+    assert checked_headers({"X-A": "a b\té", "X-Empty": ""}) == {"X-A": "a b\té", "X-Empty": ""}
+
+
+def test_headers_must_be_a_mapping(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    run = task_run(workflow_id=put(simulator, webhook(), DONE), webhook_headers="X-Token: secret")
+    with pytest.raises(AirflowFailException, match="webhook_headers must be a mapping, not str"):
+        run.attempt(1)
+
+
+def test_a_body_that_is_too_large(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    run = task_run(workflow_id=workflow_id, payload="x" * (16 * 2**20 - 1), store=StateStore(tmp_path / "state.json"))
+    message = (
+        r"the payload has 16,777,217 bytes, and the server accepts 16 MiB .*N8N_PAYLOAD_SIZE_MAX.*nothing was sent"
+    )
+    with pytest.raises(AirflowFailException, match=message):
+        run.attempt(1)
+    assert (calls(simulator), held(simulator, workflow_id)) == (0, [])
+    # Another attempt knows that nothing was called.
+    assert run.store is not None
+    assert run.store.get("service_execution") is None
+    assert run.attempt(2, payload="x" * (16 * 2**20 - 2))["status"] == "success"
+    connect(monkeypatch, simulator, extra={"max_payload_mib": 0.001})
+    with pytest.raises(AirflowFailException, match=r"has 1,049 bytes, and the server accepts 0\.001 MiB"):
+        task_run(workflow_id=workflow_id, payload="x" * 1047, map_index=1).attempt(1)
+    assert calls(simulator) == 1
+
+
+def test_a_limit_that_the_server_keeps_by_itself(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    connect(monkeypatch, simulator, extra={"max_payload_mib": 32})
+    workflow_id = put(simulator, webhook(), DONE)
+    with pytest.raises(AirflowFailException, match="answered 500, but no execution"):
+        task_run(workflow_id=workflow_id, payload="x" * (16 * 2**20)).attempt(1)
+
+
+def test_the_wrong_method(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    # It was changed since the workflow was read.
+    answers_as(simulator, workflow_id, webhook(httpMethod="PUT"))
+    with pytest.raises(ServiceWebhookRefusedError, match=r"the webhook does not take POST .*a PUT request"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert (calls(simulator), held(simulator, workflow_id)) == (1, [])

@@ -1,0 +1,280 @@
+"""One call, one execution, and its id, however the webhook answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
+
+from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .conftest import MakeRun, connect
+from .workflows import (
+    DONE,
+    FAIL,
+    WITH_ID,
+    calls,
+    held,
+    put,
+    put_behind_prefix,
+    puts_out,
+    respond,
+    started_with,
+    statuses,
+    wait,
+    webhook,
+)
+
+ANSWERS: dict[str, list[dict[str, Any]]] = {
+    "at once": [webhook(), wait(0.3), DONE],
+    "at once, with the id": [webhook(options={"responseData": WITH_ID}), wait(0.3), DONE],
+    "at once, with nothing": [webhook(options={"noResponseBody": True}), wait(0.3), DONE],
+    "at the end": [webhook(mode="lastNode"), wait(0.3), DONE],
+    "at the end, with the id": [webhook(mode="lastNode"), wait(0.3), puts_out(WITH_ID)],
+    "at the end, with all items": [webhook(mode="lastNode", responseData="allEntries"), wait(0.3), DONE],
+    "by a node": [webhook(mode="responseNode"), respond(), wait(0.3), DONE],
+    "by a node, with the id": [webhook(mode="responseNode"), respond(respondWith="json", responseBody=WITH_ID), DONE],
+    "by a node, with text": [webhook(mode="responseNode"), respond(respondWith="text", responseBody="ok"), DONE],
+}
+
+
+@pytest.mark.parametrize("nodes", ANSWERS.values(), ids=ANSWERS)
+def test_every_response_mode(make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]]) -> None:
+    workflow_id = put(simulator, *nodes)
+    done = make_run(workflow_id=workflow_id, payload={"n": 1}).whole_attempt(1)
+    [execution] = held(simulator, workflow_id)
+    assert done == {
+        "execution_id": str(execution.id),
+        "status": "success",
+        "workflow_id": workflow_id,
+        "started_at": done["started_at"],
+        "stopped_at": done["stopped_at"],
+        "url": f"{simulator.base_url}/workflow/{workflow_id}/executions/{execution.id}",
+    }
+    assert done["started_at"] < done["stopped_at"]
+    assert started_with(execution)["body"] == {"n": 1}
+    assert calls(simulator) == 1
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode", "responseNode"])
+def test_a_run_that_fails(make_run: MakeRun, simulator: ServiceSimulator, mode: str) -> None:
+    workflow_id = put(simulator, webhook(mode=mode), FAIL, respond())
+    with pytest.raises(ServiceExecutionFailedError, match=r"ended with status 'error' at node 'Fail': It failed"):
+        make_run(workflow_id=workflow_id).whole_attempt(1)
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["error"], 1)
+
+
+def test_a_webhook_without_its_respond_node(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(mode="responseNode"), DONE)
+    with pytest.raises(ServiceExecutionFailedError, match="No Respond to Webhook node found"):
+        task_run(workflow_id=workflow_id).whole_attempt(1)
+    assert calls(simulator) == 1
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "0"}], ids=["", "retry-after"])
+@pytest.mark.parametrize("status", [201, 302, 400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504])
+def test_a_status_that_the_workflow_chose(
+    task_run: MakeRun, simulator: ServiceSimulator, status: int, headers: dict[str, str]
+) -> None:
+    # Each looks like a refusal, and is none.
+    where = {"Location": "https://elsewhere.example/"} if status == 302 else {}
+    body = '{"message": "The order is not registered. Cannot POST /it"}'
+    answer = respond(status, respondWith="json", responseBody=body, headers={**headers, **where})
+    workflow_id = put(simulator, webhook(mode="responseNode"), answer, DONE)
+    assert task_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
+    assert calls(simulator) == 1
+
+
+@pytest.mark.parametrize("text", ["Cannot find it", "jwt expired", "No token provided"])
+@pytest.mark.parametrize("status", [401, 403, 404, 413])
+def test_a_status_with_a_text_that_the_workflow_chose(
+    task_run: MakeRun, simulator: ServiceSimulator, status: int, text: str
+) -> None:
+    own = {"Content-Type": "text/plain", "WWW-Authenticate": 'Bearer realm="orders"'}
+    answer = respond(status, respondWith="text", responseBody=text, headers=own)
+    workflow_id = put(simulator, webhook(mode="responseNode"), answer, DONE)
+    assert task_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
+    assert calls(simulator) == 1
+
+
+# ---------------------------------------------------------------- ids that are not to be believed
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
+def test_the_id_of_another_execution(task_run: MakeRun, simulator: ServiceSimulator, mode: str) -> None:
+    passing_on = "={{ $json.body }}"
+    options = {"responseData": passing_on} if mode == "onReceived" else {}
+    workflow_id = put(simulator, webhook(mode=mode, options=options), puts_out(passing_on))
+    elsewhere = simulator.create_webhook_workflow(path="other")["id"]
+    earlier = task_run(workflow_id=workflow_id).whole_attempt(1)["execution_id"]
+    foreign = [
+        earlier,
+        simulator.start_execution(elsewhere),
+        "999999",
+        int(earlier),
+        True,
+        "x",
+        None,
+    ]
+    for number, named in enumerate(foreign, 2):
+        run = task_run(workflow_id=workflow_id, payload={"executionId": named}, map_index=number)
+        assert run.whole_attempt(1)["execution_id"] == str(held(simulator, workflow_id)[-1].id), named
+    assert calls(simulator) == len(held(simulator, workflow_id)) == 1 + len(foreign)
+
+
+# ---------------------------------------------------------------- slow starts
+
+
+def test_a_workflow_that_was_just_activated(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE, active=False)
+    assert task_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
+    assert simulator.state.workflows.get(workflow_id).active
+    assert len(held(simulator, workflow_id)) == 1
+
+
+def test_a_full_queue_holds_no_deferred_task(monkeypatch: pytest.MonkeyPatch, task_run: MakeRun) -> None:
+    with ServiceSimulator(concurrency_limit=1) as busy:
+        connect(monkeypatch, busy)
+        workflow_id = put(busy, webhook(), wait(60), DONE)
+        runs = [task_run(workflow_id=workflow_id, map_index=index, deferrable=True) for index in range(2)]
+        for run in runs:
+            with pytest.raises(TaskDeferred):
+                run.attempt(1)
+        assert [run.pushed["execution_id"] for run in runs] == ["1", "2"]
+        assert statuses(busy, workflow_id) == ["running", "new"]
+        for expected in (["success", "running"], ["success", "success"]):
+            busy.clock.advance(61)
+            assert statuses(busy, workflow_id) == expected
+        assert runs[1].whole_attempt(2)["execution_id"] == "2"
+
+
+def test_a_run_in_the_queue_that_is_stopped(monkeypatch: pytest.MonkeyPatch, task_run: MakeRun) -> None:
+    with ServiceSimulator(concurrency_limit=1) as busy:
+        connect(monkeypatch, busy)
+        workflow_id = put(busy, webhook(), wait(30), DONE)
+        task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)
+        with pytest.raises(ServiceExecutionFailedError, match=r"had not ended 0.5 s .*; it was stopped"):
+            task_run(workflow_id=workflow_id, timeout=0.5, map_index=2).attempt(1)
+        assert statuses(busy, workflow_id) == ["running", "canceled"]
+
+
+# ---------------------------------------------------------------- lost calls and answers
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "drop"},
+        {"kind": "truncate"},
+        {"kind": "status", "status": 502},
+        {"kind": "status", "status": 503, "retry_after": 0},
+        {"kind": "status", "status": 504},
+        {"kind": "status", "status": 429},
+        {"kind": "html", "status": 502},
+    ],
+    ids=lambda fault: "-".join(map(str, fault.values())),
+)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_fault_of_the_call(
+    task_run: MakeRun, simulator: ServiceSimulator, fault: dict[str, Any], after: bool
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.1), DONE)
+    simulator.inject(**fault, path="^/webhook/", after_processing=after)
+    assert task_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
+    assert statuses(simulator, workflow_id) == ["success"]
+    assert calls(simulator) == (1 if after else 2)
+
+
+def test_a_call_that_is_not_answered_in_time(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
+    with pytest.raises(ServiceExecutionFailedError, match="it was stopped"):
+        task_run(workflow_id=workflow_id, timeout=0.4).attempt(1)
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["canceled"], 1)
+
+
+def test_calls_that_never_arrive(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    simulator.inject("drop", path="^/webhook/", times=None)
+    with pytest.raises(ServiceRunNotStartedError, match=r"3 calls .* nothing was started"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert (held(simulator, workflow_id), calls(simulator)) == ([], 3)
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_searches_that_fail_while_the_call_is_open(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, status: int
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 0})
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(0.6), DONE)
+    simulator.inject("status", status=status, path="/executions$", times=2)
+    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    assert calls(simulator) == 1
+
+
+def test_searches_that_are_refused_while_the_call_is_open(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    connect(monkeypatch, simulator, password=simulator.create_key(["workflow:read", "execution:read"]))
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
+    with pytest.raises(AirflowFailException, match=r"cannot be looked for: .*lacks the scope 'execution:list'"):
+        task_run(workflow_id=workflow_id).attempt(1)
+    assert calls(simulator) == 1
+
+
+def test_a_redirect_of_a_webhook_is_not_followed(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    other = put(simulator, webhook("other", httpMethod="GET"), DONE)
+    away = respond(302, headers={"Location": f"{simulator.base_url}/webhook/other"})
+    workflow_id = put(simulator, webhook(httpMethod="GET", mode="responseNode"), away, DONE)
+    assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    assert (statuses(simulator, workflow_id), held(simulator, other)) == (["success"], [])
+
+
+def test_a_template_and_a_name(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    put(simulator, webhook("other"), DONE, name="Nightly sync (old)")
+    workflow_id = put(simulator, webhook(), DONE, name="Nightly sync")
+    run = task_run(ServiceRunWorkflowOperator, workflow_name="Nightly sync", payload={"task": "{{ ti.task_id }}"})
+    assert run.whole_attempt(1)["workflow_id"] == workflow_id
+    [execution] = held(simulator, workflow_id)
+    assert started_with(execution)["body"] == {"task": "task"}
+
+
+@pytest.mark.parametrize("prefix", ["", "/automation"])
+def test_links_and_id_are_pushed_before_the_wait(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, prefix: str
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    address = simulator.base_url + prefix
+    if prefix:
+        put_behind_prefix(simulator, prefix)
+    connect(monkeypatch, simulator, host=address)
+    run = task_run(workflow_id=workflow_id, deferrable=True)
+    with pytest.raises(TaskDeferred):
+        run.attempt(1)
+    page = f"{address}/workflow/{workflow_id}"
+    assert run.pushed == {
+        "_link_ServiceWorkflowLink": page,
+        "_link_ServiceExecutionLink": f"{page}/executions/1",
+        "execution_id": "1",
+    }
+
+
+def test_a_deferred_task_stops_its_run_before_airflow_ends_it(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, deferrable=True, execution_timeout=timedelta(seconds=1))
+    with pytest.raises(ServiceExecutionFailedError, match=r"had not ended 0\.75 s after .*; it was stopped"):
+        run.whole_attempt(1)
+    assert statuses(simulator, workflow_id) == ["canceled"]
+
+
+def test_without_a_wait_the_task_returns_where_to_look(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, wait_for_completion=False)
+    assert run.attempt(1) == {
+        "execution_id": "1",
+        "workflow_id": workflow_id,
+        "url": run.pushed["_link_ServiceExecutionLink"],
+    }

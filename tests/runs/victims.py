@@ -1,0 +1,71 @@
+"""What runs in processes that are killed. Imported once by the server that forks them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import multiprocessing
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from airflow_provider_service.runs import call_and_search
+from tests.stored_triggers import Stored, first_event, from_stored
+
+from .task_run import TaskRun
+
+#: Forks from a process that has imported all this and has no other threads.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        __name__,
+        "airflow.sdk.execution_time.supervisor",
+        "airflow_provider_service.client.lookup",
+        "airflow_provider_service.client.models.workflows",
+        "airflow_provider_service.client.resources.executions",
+        "airflow_provider_service.client.resources.workflows",
+        "airflow_provider_service.runs.service_retry",
+        "airflow_provider_service.client.http.transport",
+        "airflow_provider_service.rows.upsert",
+        "airflow_provider_service.hooks.service",
+        "airflow_provider_service.operators.executions",
+        "airflow_provider_service.operators.rows",
+        "airflow_provider_service.operators.run_workflow",
+        "airflow_provider_service.waits.poller",
+    ]
+)
+
+QUICK = {"PATIENCE_SECONDS": 0.05, "SETTLING_SECONDS": 0.1, "VISIBLE_WITHIN_SECONDS": 0.5}
+
+
+def attempt(
+    environment: dict[str, str], run: TaskRun, number: int, constants: Mapping[str, float] = MappingProxyType(QUICK)
+) -> None:
+    """Execute an attempt as a worker does.
+
+    :param constants: of the module that starts things.
+    """
+    set_up(environment, constants)
+    run.attempt(number)
+
+
+def wait_for_event(environment: dict[str, str], trigger: Stored, events: Path) -> None:
+    """Run a trigger as a triggerer does, and write down its event."""
+    set_up(environment)
+    event: Any = asyncio.run(first_event(from_stored(*trigger)))
+    with events.open("a") as file:
+        file.write(json.dumps(event) + "\n")
+
+
+def set_up(environment: dict[str, str], constants: Mapping[str, float] = MappingProxyType({})) -> None:
+    """Make a forked process a worker: its connections, the times of its searches, and nothing printed."""
+    for name, seconds in constants.items():
+        setattr(call_and_search, name, seconds)
+    os.environ.update(environment)
+    logging.disable()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)

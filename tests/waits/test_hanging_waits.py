@@ -1,0 +1,160 @@
+"""Answers that hang: they hold up no wait that they are not about, tolerance ends, and a process always can exit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.waits import reads
+
+from .dripping import dripping_server
+from .driving import in_event_loop, looks_at, until, waits_for
+from .polls import CONNECTION, LIST, end, requests_made, started
+from .test_slow_reads import open_requests, read_slowly
+
+HANGING = 4.0
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for an answer; it is still longer than all good answers take."""
+    monkeypatch.setattr(reads, "PATIENCE_SECONDS", 0.3)
+
+
+@in_event_loop
+async def test_more_hanging_reads_than_places_hold_up_no_other(
+    simulator: ServiceSimulator, workflow_id: str, patience: None
+) -> None:
+    simulator.inject("status", times=None, path=LIST, status=400)
+    hanging = started(simulator, workflow_id, reads.MAX_READS_AT_ONCE + reads.MAX_SLOW_READS_AT_ONCE - 1)
+    read_slowly(simulator, hanging, HANGING)
+    hanging_waits = waits_for(hanging)
+    await until(lambda: open_requests(simulator).total() >= reads.MAX_READS_AT_ONCE)
+    ids = started(simulator, workflow_id, 5)
+    waits = waits_for(ids)
+
+    # All are read again and again, while each hanging one is read once.
+    await until(lambda: min(looks_at(simulator, one) for one in ids) >= 5)
+
+    assert max(looks_at(simulator, one) for one in hanging) == 1
+    for one in ids:
+        simulator.finish_execution(one)
+    assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
+    assert open_requests(simulator).total() <= reads.MAX_READS_AT_ONCE + reads.MAX_SLOW_READS_AT_ONCE
+    await end(hanging_waits)
+
+
+@in_event_loop
+async def test_a_slow_wait_is_read_apart_the_next_time(
+    simulator: ServiceSimulator, workflow_id: str, patience: None
+) -> None:
+    simulator.inject("status", times=None, path=LIST, status=400)
+    slow = started(simulator, workflow_id, reads.MAX_READS_AT_ONCE)
+    read_slowly(simulator, slow, 0.6)
+    slow_waits = waits_for(slow)
+    await until(lambda: min(looks_at(simulator, one) for one in slow) >= 2)
+    simulator.clear_requests()
+    [one] = started(simulator, workflow_id, 1)
+    [wait] = waits_for([one])
+
+    await until(lambda: looks_at(simulator, one) >= 3)
+
+    assert max(looks_at(simulator, each) for each in slow) <= 1
+    simulator.finish_execution(one)
+    assert (await wait)["verdict"] == "succeeded"
+    await end(slow_waits)
+
+
+@pytest.mark.parametrize("status", ["running", "success"])
+@in_event_loop
+async def test_a_list_that_hangs_holds_up_nobody(
+    simulator: ServiceSimulator, workflow_id: str, patience: None, status: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = started(simulator, workflow_id, 12)
+    waits = waits_for(ids)
+    await until(lambda: requests_made(simulator)["list running"] >= 2)
+    if status == "running":
+        simulator.inject("latency", times=1, path=LIST, seconds=HANGING)
+    for one in ids[:8]:
+        simulator.finish_execution(one)
+    if status == "success":
+        simulator.inject("latency", times=None, path=LIST, seconds=HANGING)
+
+    events = await asyncio.gather(*waits[:8])
+
+    assert {event["verdict"] for event in events} == {"succeeded"}
+    assert open_requests(simulator)["/api/v1/executions"] >= 1
+    assert "A list of executions is slow, so each is read by id meanwhile" in caplog.text
+    # The others wait on, and lists serve them again once the hanging one has come.
+    simulator.clear_faults()
+    simulator.clear_requests()
+    await until(lambda: requests_made(simulator)["list running"] >= 2)
+    assert not any(wait.done() for wait in waits[8:])
+    await end(waits)
+
+
+@pytest.mark.parametrize("waits", [2, 8], ids=["by id", "listed"])
+@in_event_loop
+async def test_dripping_answers_exhaust_the_tolerance(monkeypatch: pytest.MonkeyPatch, waits: int) -> None:
+    with dripping_server() as server:
+        monkeypatch.setenv(CONNECTION, server.connection_json(timeout=0.2))
+        ids = [str(number) for number in range(1, waits + 1)]
+        events = await asyncio.gather(*waits_for(ids, fault_tolerance=0.5, poll_interval=0.05))
+
+    assert {event["verdict"] for event in events} == {"unobservable"}
+    assert all("reading it failed for more than 0.5 s" in event["message"] for event in events)
+
+
+LEAVES = """
+import asyncio, sys, time
+from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+WAIT = {"poll_interval": 0.1, "deadline": time.time() + 3600, "timeout": 3600, "fault_tolerance": 300}
+
+async def first(events):
+    async for event in events:
+        return event
+
+async def main():
+    waits = [
+        asyncio.create_task(
+            first(ServiceExecutionTrigger(
+                service_conn_id="service_default", execution_id=str(one), on_vanished="fail", **WAIT
+            ).run())
+        )
+        for one in range(8)
+    ]
+    waits += [asyncio.create_task(first(ServiceExecutionEventTrigger(workflow_id="w", poll_interval=0.1).run()))]
+    print("waiting", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_exits_while_answers_hang() -> None:
+    with dripping_server() as server:
+        environment = {**os.environ, CONNECTION: server.connection_json(timeout=3600)}
+        with subprocess.Popen(
+            [sys.executable, "-c", LEAVES], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "waiting\n"
+            # The lists or reads of the waits, and a list of the watcher.
+            while server.open < 4:
+                assert process.poll() is None
+                time.sleep(0.01)
+            # No answer ends before the server does, so whoever exits leaves them open.
+            try:
+                process.communicate("leave\n", timeout=100)
+            finally:
+                process.kill()
+
+    assert process.returncode == 0

@@ -1,0 +1,253 @@
+"""Waits of one triggerer that come and go, and none disturbs another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+import requests_mock
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.hooks.connection import config_for
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.waits import poller as poller_module
+from airflow_provider_service.waits.outcome import Outcome
+
+from .driving import in_event_loop, looks_at, until, waits_for
+from .polls import CONNECTION, LIST, MAX_REQUESTS_AT_ONCE, end, poller_threads, pollers, requests_made, started
+
+
+@in_event_loop
+async def test_waits_that_come_and_go_disturb_no_other(simulator: ServiceSimulator, workflow_id: str) -> None:
+    ids = started(simulator, workflow_id, 40)
+    steady = waits_for(ids[:10])
+    for _ in range(10):
+        passing = waits_for(ids[10:])
+        await asyncio.sleep(0.03)
+        await end(passing)
+
+    for one in ids[:10]:
+        simulator.finish_execution(one)
+
+    assert [event["execution_id"] for event in await asyncio.gather(*steady)] == ids[:10]
+    assert len([name for name in poller_threads() if name]) <= MAX_REQUESTS_AT_ONCE
+
+
+@in_event_loop
+async def test_two_waits_for_one_execution(simulator: ServiceSimulator, workflow_id: str) -> None:
+    [one] = started(simulator, workflow_id, 1)
+    first, second = waits_for([one, one])
+    await until(lambda: looks_at(simulator, one) >= 2)
+    simulator.finish_execution(one)
+
+    assert await first == await second
+    assert (await first)["verdict"] == "succeeded"
+
+
+@in_event_loop
+async def test_a_wait_that_comes_as_the_last_one_goes_is_served(simulator: ServiceSimulator, workflow_id: str) -> None:
+    first, second = started(simulator, workflow_id, 2)
+    [wait] = waits_for([first])
+    await until(lambda: looks_at(simulator, first) >= 1)
+    await end([wait])
+    # The poller sleeps between two rounds and does not know yet that nobody waits.
+    await asyncio.sleep(0.02)
+    [wait] = waits_for([second])
+    simulator.finish_execution(second)
+
+    assert (await asyncio.wait_for(wait, 2))["verdict"] == "succeeded"
+
+
+@in_event_loop
+async def test_waits_follow_a_changed_key(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = simulator.create_key()
+    connection = json.loads(simulator.connection_json())
+    monkeypatch.setenv(CONNECTION, json.dumps({**connection, "password": old}))
+    ids = started(simulator, workflow_id, 10)
+    waits = waits_for(ids)
+    await until(lambda: requests_made(simulator)["list running"] >= 1)
+
+    monkeypatch.setenv(CONNECTION, json.dumps({**connection, "password": simulator.create_key()}))
+    simulator.revoke_key(old)
+    await until(lambda: any(one.status == 401 for one in simulator.requests))
+    simulator.clear_requests()
+    await until(lambda: requests_made(simulator)["list running"] >= 3)
+
+    assert not any(wait.done() for wait in waits)
+    for one in ids:
+        simulator.finish_execution(one)
+    assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
+
+
+@in_event_loop
+async def test_waits_follow_a_connection_that_moves_while_the_old_server_answers(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.2)
+    [one] = started(simulator, workflow_id, 1)
+    [wait] = waits_for([one])
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    with ServiceSimulator() as other:
+        workflow = other.create_webhook_workflow(path="w")
+        assert other.start_execution(workflow["id"], status="success") == one
+        monkeypatch.setenv(CONNECTION, other.connection_json())
+        event = await wait
+
+    assert event["verdict"] == "succeeded"
+    assert event["url"].startswith(other.base_url)
+
+
+@in_event_loop
+async def test_a_connection_that_can_not_be_read_again_does_not_end_waits(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.1)
+    [one] = started(simulator, workflow_id, 1)
+    [wait] = waits_for([one])
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    monkeypatch.delenv(CONNECTION)
+    await until(lambda: "could not be read again; its waits go on" in caplog.text)
+    simulator.finish_execution(one)
+
+    assert (await wait)["verdict"] == "succeeded"
+
+
+@pytest.mark.parametrize("waits", [1, 6], ids=["by id", "listed"])
+@in_event_loop
+async def test_a_deadline_that_passes_looks_once_more(
+    simulator: ServiceSimulator, workflow_id: str, waits: int
+) -> None:
+    ids = started(simulator, workflow_id, waits)
+    tasks = waits_for(ids, poll_interval=60.0, deadline=time.time() + 0.7, timeout=0.7)
+    await until(lambda: len(simulator.requests) > 0)
+    await asyncio.sleep(0.2)
+    simulator.finish_execution(ids[0])
+
+    events = await asyncio.gather(*tasks)
+
+    assert [event["verdict"] for event in events] == ["succeeded", *["timed_out"] * (waits - 1)]
+
+
+@in_event_loop
+async def test_a_deadline_that_has_passed_already_leaves_nothing_behind(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    ended, running = started(simulator, workflow_id, 2)
+    simulator.finish_execution(ended)
+
+    events = await asyncio.gather(*waits_for([ended, running], deadline=time.time() - 100))
+
+    assert [event["verdict"] for event in events] == ["succeeded", "timed_out"]
+    await until(lambda: not pollers())
+
+
+@in_event_loop
+async def test_a_poller_without_waits_ends(simulator: ServiceSimulator, workflow_id: str) -> None:
+    ids = started(simulator, workflow_id, 10)
+    waits = waits_for(ids)
+    await until(lambda: requests_made(simulator)["list running"] >= 1)
+    assert pollers() == 1
+    await end(waits)
+
+    await until(lambda: not pollers())
+    simulator.clear_requests()
+    await asyncio.sleep(0.2)
+    assert not simulator.requests
+    # The next wait gets a poller that lives.
+    simulator.finish_execution(ids[0])
+    [wait] = waits_for(ids[:1])
+    assert (await asyncio.wait_for(wait, 3))["verdict"] == "succeeded"
+
+
+class BrokenWait(poller_module.Wait):
+    """A wait that cannot even fail properly."""
+
+    def look(self, client: ServiceClient) -> Outcome | None:
+        raise RuntimeError("nobody has thought of this")
+
+    def failed_to_look(self, error: Exception) -> Outcome | None:
+        raise RuntimeError("nor of this")
+
+
+async def broken_waits(count: int) -> list[asyncio.Future[Outcome | None]]:
+    poller = poller_module.poller_for(await config_for("service_default"), 0.05)
+    waits = [BrokenWait(str(number), "service_default") for number in range(900, 900 + count)]
+    for wait in waits:
+        poller.join(wait)
+        wait.future.add_done_callback(lambda _, wait=wait: poller.leave(wait))  # type: ignore[misc]
+    return [wait.future for wait in waits]
+
+
+@in_event_loop
+async def test_a_wait_that_breaks_when_it_looks_ends_no_other(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    [one] = started(simulator, workflow_id, 1)
+    broken, wait = await broken_waits(1), *waits_for([one])
+    await until(lambda: caplog.text.count("The wait for execution 900 could not look") >= 2)
+    assert not wait.done()
+    simulator.finish_execution(one)
+
+    assert (await wait)["verdict"] == "succeeded"
+    assert not broken[0].done()
+    await end(broken)
+
+
+@in_event_loop
+async def test_waits_that_break_when_lists_fail_starve_no_other(simulator: ServiceSimulator, workflow_id: str) -> None:
+    simulator.inject("status", times=None, path=LIST, status=503)
+    broken, waits = await broken_waits(6), waits_for(started(simulator, workflow_id, 12), fault_tolerance=0.3)
+
+    events = await asyncio.wait_for(asyncio.gather(*waits), 5)
+
+    assert {event["verdict"] for event in events} == {"unobservable"}
+    assert not any(one.done() for one in broken)
+    await end(broken)
+
+
+@pytest.mark.parametrize("waits", [1, 6], ids=["by id", "listed"])
+@in_event_loop
+async def test_an_unknown_status_keeps_waiting(
+    simulator: ServiceSimulator, workflow_id: str, waits: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = started(simulator, workflow_id, waits, "unknown")
+    tasks = waits_for(ids)
+    await until(lambda: all(looks_at(simulator, one) >= 3 for one in ids))
+
+    assert not any(task.done() for task in tasks)
+    assert "has the unknown status 'unknown'; waiting on" in caplog.text
+    for one in ids:
+        simulator.finish_execution(one, "error", message="m")
+    assert {event["verdict"] for event in await asyncio.gather(*tasks)} == {"failed"}
+
+
+@in_event_loop
+async def test_a_status_of_a_later_server_keeps_waiting(simulator: ServiceSimulator, workflow_id: str) -> None:
+    [one] = started(simulator, workflow_id, 1)
+    with requests_mock.Mocker() as mock:
+        statuses = ["paused", "paused", "success"]
+        answers = [{"json": {"id": one, "status": status, "workflowId": workflow_id}} for status in statuses]
+        mock.get(f"{simulator.api_url}/executions/{one}", answers)
+        [wait] = waits_for([one])
+
+        assert (await wait)["verdict"] == "succeeded"
+
+
+@in_event_loop
+async def test_the_event_loop_is_never_blocked(simulator: ServiceSimulator, workflow_id: str) -> None:
+    ids = started(simulator, workflow_id, 100)
+    simulator.inject("latency", times=None, seconds=0.3)
+    waits = waits_for(ids)
+
+    # While it is blocked by a request, the event loop does not see that the request is open.
+    for answered in (3, 6, 9):
+        await until(lambda: any(one.status is None for one in list(simulator.requests)))
+        await until(lambda count=answered: sum(one.status is not None for one in list(simulator.requests)) >= count)
+    simulator.clear_faults()
+    await end(waits)

@@ -1,0 +1,220 @@
+"""What the sensor does beside judging: its link, its arguments, its deadlines and its retries."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred, timezone
+
+from airflow_provider_service.client.errors import ServiceWaitError
+from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+from airflow_provider_service.simulator import ServiceSimulator
+
+from .driving import SENSOR_MODES, Meanwhile, Mode, TaskInstance, looks_at, run_to_end
+
+every_mode = pytest.mark.parametrize("mode", SENSOR_MODES, ids=[mode.name for mode in SENSOR_MODES])
+
+
+def sensor(execution_id: Any, **options: Any) -> ServiceExecutionSensor:
+    return ServiceExecutionSensor(task_id="wait", execution_id=execution_id, **options)
+
+
+@every_mode
+def test_the_links_are_there_while_it_waits(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    ending = run_to_end(lambda: mode.task(one, interval=0.05, timeout=0.2))
+
+    assert ending.kind == "AirflowSensorTimeout"
+    page = f"{simulator.base_url}/workflow/{workflow_id}"
+    assert ending.pushed == {
+        "_link_ServiceWorkflowLink": page,
+        "_link_ServiceExecutionLink": f"{page}/executions/{one}",
+    }
+
+
+@every_mode
+def test_the_link_is_there_although_the_first_look_failed(
+    mode: Mode, simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id, status="error")
+    simulator.inject("status", path=f"/executions/{one}$")
+    ending = run_to_end(lambda: mode.task(one, interval=0.05))
+
+    assert ending.kind == "AirflowFailException"
+    assert ending.pushed["_link_ServiceExecutionLink"].endswith(f"/executions/{one}")
+
+
+def test_a_deferrable_sensor_holds_no_worker_while_the_service_is_down(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.inject("status", times=None)
+    task = sensor(one, deferrable=True)
+
+    with pytest.raises(TaskDeferred):
+        task.execute({"ti": TaskInstance(), "task": task})
+    assert looks_at(simulator, one) == 1
+
+
+def test_it_defers_with_a_deadline_and_no_timeout_of_airflows(simulator: ServiceSimulator, workflow_id: str) -> None:
+    task = sensor(simulator.start_execution(workflow_id), deferrable=True, timeout=100, fault_tolerance=7)
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute({"ti": TaskInstance(), "task": task})
+
+    arguments = deferred.value.trigger.serialize()[1]
+    # Airflow's own timeout would end the task without a look at the execution.
+    assert deferred.value.timeout is None
+    assert abs(arguments["deadline"] - time.time() - 100) < 5
+    assert (arguments["fault_tolerance"], arguments["poll_interval"]) == (7, 10)
+    assert arguments["cancel_on_kill"] is False
+
+
+@every_mode
+@pytest.mark.parametrize("status", ["success", "error"])
+def test_an_execution_that_has_ended_already(
+    status: str, mode: Mode, simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id, status=status)
+    ending = run_to_end(lambda: mode.task(one, interval=60))
+
+    assert ending.kind == ("returned" if status == "success" else "AirflowFailException")
+
+
+@every_mode
+def test_no_time_left(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    ending = run_to_end(lambda: mode.task(one, interval=60, timeout=0))
+
+    assert (ending.kind, ending.message) == (
+        "AirflowSensorTimeout",
+        f"execution {one} had not ended 0 s after the wait began",
+    )
+
+
+@every_mode
+@pytest.mark.parametrize("execution_id", ["abc", "0", "-1", "1/2", "", "../1"])
+def test_what_is_no_execution_id(execution_id: str, mode: Mode, simulator: ServiceSimulator) -> None:
+    ending = run_to_end(lambda: mode.task(execution_id, interval=60))
+
+    assert ending.kind == "ServiceWaitError"
+    assert "nothing was sent" in ending.message
+    assert not simulator.requests
+
+
+@every_mode
+@pytest.mark.parametrize("execution_id", [1, " 1\n"])
+def test_an_id_may_be_a_number_or_have_blanks(
+    execution_id: Any, mode: Mode, simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    assert simulator.start_execution(workflow_id, status="success") == "1"
+
+    assert run_to_end(lambda: mode.task(execution_id, interval=60)).value["execution_id"] == "1"
+
+
+@every_mode
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("on_vanished", "suceed"), ("on_vanished", " "), ("fault_tolerance", "long"), ("fault_tolerance", -1)],
+)
+def test_what_can_not_be_meant_is_refused(option: str, value: Any, mode: Mode, simulator: ServiceSimulator) -> None:
+    ending = run_to_end(lambda: mode.task("1", interval=0.05, **{option: value}))
+
+    assert ending.kind == "AirflowFailException"
+    assert f"{option} must be " in ending.message
+    assert not simulator.requests
+
+
+def test_a_flag_that_is_text_is_refused(simulator: ServiceSimulator) -> None:
+    with pytest.raises(AirflowFailException, match="deferrable must be True or False"):
+        sensor("1", deferrable="false").execute({"ti": TaskInstance()})
+
+
+@every_mode
+def test_an_id_from_an_earlier_task(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+    simulator.start_execution(workflow_id, status="success")
+
+    ending = run_to_end(lambda: mode.task("{{ ti.map_index + 2 }}", interval=60))
+
+    assert ending.value["execution_id"] == "1"
+
+
+@every_mode
+@pytest.mark.parametrize("option", ["never_fail", "soft_fail", None])
+def test_a_connection_that_can_not_be_used(
+    option: str | None, mode: Mode, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({"conn_type": "service"}))
+    options = {option: True} if option else {}
+    ending = run_to_end(lambda: mode.task("7", interval=60, **options))
+
+    assert ending.kind == ("AirflowSkipException" if option == "never_fail" else "ServiceWaitError")
+    assert ending.message.startswith("the wait for execution 7 broke: connection 'service_default': host is empty")
+
+
+@every_mode
+def test_a_failed_execution_is_not_retried_but_a_failed_look_is(
+    mode: Mode, simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    key = simulator.create_key(["workflow:read"])
+    connection = json.loads(simulator.connection_json())
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**connection, "password": key}))
+    first = run_to_end(lambda: mode.task(one, interval=0.05))
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
+    simulator.finish_execution(one)
+    second = run_to_end(lambda: mode.task(one, interval=0.05))
+
+    assert (first.kind, second.kind) == ("ServiceWaitError", "returned")
+    # Airflow tries again after any exception but its own that says: do not.
+    assert not issubclass(ServiceWaitError, AirflowException)
+    assert not issubclass(ServiceWaitError, AirflowFailException)
+
+
+def test_a_reschedule_keeps_the_first_deadline(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    ti = TaskInstance()
+    ti.first_reschedule = timezone.utcnow() - timedelta(seconds=100)
+    task = sensor(one, mode="reschedule", timeout=90)
+
+    with pytest.raises(Exception, match=f"execution {one} had not ended 90 s after the wait began"):
+        task.execute({"ti": ti, "task": task})
+
+
+def test_a_rescheduled_sensor_keeps_its_worker_while_looking_fails(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id, status="success")
+    simulator.inject("status", times=3, path=f"/executions/{one}$")
+    task = sensor(one, mode="reschedule", poke_interval=0.05)
+
+    assert task.execute({"ti": TaskInstance(), "task": task})["status"] == "success"
+    assert looks_at(simulator, one) == 4
+
+
+@pytest.mark.parametrize("mode", ["poke", "reschedule"])
+def test_faults_do_not_outlast_the_deadline(mode: str, simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.inject("status", times=None)
+    task = sensor(one, mode=mode, poke_interval=0.05, timeout=0.3, fault_tolerance=60)
+
+    with pytest.raises(Exception, match=r"had not ended 0\.3 s after the wait began"):
+        task.execute({"ti": TaskInstance(), "task": task})
+
+
+def test_a_kill_of_a_sensor_stops_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    task = sensor(one, poke_interval=0.05)
+
+    def kill_then_finish(_: str) -> None:
+        task.on_kill()
+        simulator.finish_execution(one)
+
+    with Meanwhile(simulator, kill_then_finish):
+        result = task.execute({"ti": TaskInstance(), "task": task})
+
+    assert not [request for request in simulator.requests if request.method != "GET"]
+    assert result["status"] == "success"

@@ -1,0 +1,251 @@
+"""The trigger of a deferred wait: what it stores, what survives a restart, and what a user's kill does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.waits.outcome import Outcome
+from tests import airflow_features
+from tests.stored_triggers import first_event, revived
+
+from .driving import (
+    OPERATOR_MODES,
+    SENSOR_MODES,
+    Supervisor,
+    TaskInstance,
+    Triggerer,
+    execution_trigger,
+    in_event_loop,
+    looks_at,
+    until,
+)
+
+GOOD = Outcome("1", "succeeded", "it ended", "success").to_event()
+ODD_EVENTS = [
+    None,
+    "succeeded",
+    [],
+    {},
+    {"verdict": "succeeded"},
+    {**GOOD, "more": 1},
+    {**GOOD, "verdict": "fine"},
+    {**GOOD, "verdict": ["succeeded"]},
+    {"status": "success", "execution_id": "1"},
+]
+
+
+@in_event_loop
+async def test_arguments_and_events_hold_no_secret(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    trigger = execution_trigger(simulator.start_execution(workflow_id, status="error"))
+    event = await first_event(trigger)
+    simulator.revoke_key(simulator.api_key)
+    refused = await first_event(execution_trigger(simulator.start_execution(workflow_id)))
+
+    assert refused["verdict"] == "unobservable"
+    for text in (json.dumps(trigger.serialize()), repr(trigger), json.dumps([event, refused]), caplog.text):
+        assert text
+        assert simulator.api_key not in text
+
+
+@in_event_loop
+async def test_a_revived_trigger_is_the_same(simulator: ServiceSimulator, workflow_id: str) -> None:
+    trigger = execution_trigger("7", cancel_on_kill=True, on_vanished="succeed")
+
+    assert revived(trigger).serialize() == trigger.serialize()
+    assert trigger.serialize()[1]["cancel_on_kill"] is True
+
+
+def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    trigger = execution_trigger(one, deadline=time.time() + 1.5, timeout=1.5)
+
+    async def first_life() -> None:
+        triggerer = Triggerer()
+        triggerer.start(trigger)
+        await until(lambda: looks_at(simulator, one) >= 1)
+        await triggerer.shut_down()
+
+    asyncio.run(first_life())
+    time.sleep(max(0.0, trigger.deadline - time.time()))
+    seen = looks_at(simulator, one)
+    event = asyncio.run(first_event(revived(trigger)))
+
+    assert event["verdict"] == "timed_out"
+    assert event["message"] == f"execution {one} had not ended 1.5 s after the wait began"
+    assert looks_at(simulator, one) == seen + 1, "it had no time left but for a last look"
+
+
+@pytest.mark.parametrize("cancel_on_kill", [pytest.param(True, marks=airflow_features.kills_in_the_triggerer), False])
+@in_event_loop
+async def test_a_users_kill_stops_the_execution(
+    simulator: ServiceSimulator, workflow_id: str, cancel_on_kill: bool
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=cancel_on_kill))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.kill(number)
+
+    assert status_of(simulator, one) == ("canceled" if cancel_on_kill else "running")
+    assert triggerer.events(number) == []
+    await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_a_restart_of_the_triggerer_stops_nothing(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.shut_down()
+
+    assert status_of(simulator, one) == "running"
+    assert not [request for request in simulator.requests if request.method == "POST"]
+
+
+@pytest.mark.parametrize(
+    ("airflow", "reason"),
+    [
+        (Supervisor("deferred", "1"), "nobody has ended the task, which is 'deferred'"),
+        (Supervisor("deferred"), "nobody has ended the task, which is 'deferred'"),
+        (Supervisor("running", "1"), "nobody has ended the task, which is 'running'"),
+        (Supervisor("up_for_retry", "1"), "nobody has ended the task, which is 'up_for_retry'"),
+        (Supervisor("scheduled", "1"), "nobody has ended the task, which is 'scheduled'"),
+        (Supervisor("queued", "1"), "nobody has ended the task, which is 'queued'"),
+        (Supervisor("queued"), "nobody has ended the task, which is 'queued'"),
+        (Supervisor(None, "1"), "nobody has ended the task, which is 'None'"),
+        (Supervisor(RuntimeError("the database is away")), "Airflow did not say whether the task was ended"),
+    ],
+    ids=[
+        "deferred",
+        "deferred, nothing pushed",
+        "running",
+        "up_for_retry",
+        "fired by another triggerer",
+        "about to resume",
+        "about to try again",
+        "given back by its executor",
+        "no answer",
+    ],
+)
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_a_kill_that_nobody_asked_for_stops_nothing(
+    simulator: ServiceSimulator, workflow_id: str, airflow: Supervisor, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.kill(number, airflow)
+
+    assert status_of(simulator, one) == "running"
+    assert f"Execution {one} is not stopped" in caplog.text
+    assert reason in caplog.text
+    await triggerer.shut_down()
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.kill(number, Supervisor("deferred", "another"))
+
+    assert status_of(simulator, one) == "canceled"
+    await triggerer.shut_down()
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_a_kill_of_an_ended_execution_is_harmless(simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True, poll_interval=60.0))
+    await until(lambda: looks_at(simulator, one) >= 1)
+    simulator.finish_execution(one)
+
+    await triggerer.kill(number)
+
+    assert [request.status for request in simulator.requests if request.method == "POST"] == [409]
+
+
+@airflow_features.kills_in_the_triggerer
+@in_event_loop
+async def test_a_kill_that_cannot_be_carried_out_says_so(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.inject("status", path="/stop$", status=503)
+    triggerer = Triggerer()
+    number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
+    await until(lambda: looks_at(simulator, one) >= 1)
+
+    await triggerer.kill(number)
+
+    assert f"Execution {one} could not be stopped and may still be running" in caplog.text
+
+
+@in_event_loop
+async def test_a_wait_without_a_connection_ends_readably(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({"conn_type": "service", "host": "https://x"}))
+
+    event = await first_event(execution_trigger("7"))
+
+    assert event["verdict"] == "unobservable"
+    assert event["message"] == (
+        "the wait for execution 7 broke: connection 'service_default': field 'api_key' is missing"
+    )
+
+
+@in_event_loop
+async def test_a_wait_whose_certificate_is_gone_ends_readably(
+    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = json.loads(os.environ["AIRFLOW_CONN_SERVICE_DEFAULT"])
+    address = fields["host"].replace("http://", "https://")
+    connection = {**fields, "host": address, "extra": {"verify": "/not/there.pem"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
+
+    events = await asyncio.gather(*(first_event(execution_trigger(str(number))) for number in range(1, 6)))
+
+    assert {event["verdict"] for event in events} == {"unobservable"}
+    assert events[0]["message"].startswith("the wait for execution 1 broke: the extras 'verify' and 'cert' cannot")
+
+
+@pytest.mark.parametrize("event", ODD_EVENTS, ids=repr)
+@pytest.mark.parametrize("mode", [SENSOR_MODES[2], OPERATOR_MODES[1]], ids=["sensor", "operator"])
+def test_an_event_of_another_shape_is_no_success(mode: Any, event: Any, simulator: ServiceSimulator) -> None:
+    task = mode.task("1", interval=1)
+    context = {"ti": TaskInstance(), "task": task}
+
+    with pytest.raises(Exception, match="the trigger sent an event of an unknown shape"):
+        task.resume_execution("execute_complete", {"event": event}, context)
+
+
+def status_of(simulator: ServiceSimulator, execution_id: str) -> str:
+    execution = simulator.state.executions.get(int(execution_id))
+    assert execution is not None
+    return execution.status

@@ -1,0 +1,144 @@
+"""The one judgement: how often and how long a look may fail, and what an outcome carries."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.errors import ServiceTimeoutError
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.waits import stop
+from airflow_provider_service.waits import watch as watch_module
+from airflow_provider_service.waits.outcome import Outcome
+from airflow_provider_service.waits.stop import stop_execution
+from airflow_provider_service.waits.watch import MIN_FAILURES, Watch
+
+
+@pytest.fixture
+def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
+    config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key, retry_deadline=0)
+    with ServiceClient(config) as one:
+        yield one
+
+
+def test_a_short_outage_is_no_end_however_small_the_tolerance(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    simulator.inject("status", times=None)
+    watch = Watch(simulator.start_execution(workflow_id), fault_tolerance=0.0)
+
+    assert [watch.look(client) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
+    assert watch.in_trouble
+    outcome = watch.look(client)
+    assert outcome is not None
+    assert outcome.verdict == "unobservable"
+
+
+def test_many_quick_faults_are_no_end_within_the_tolerance(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulator.inject("status", times=None)
+    watch = Watch(simulator.start_execution(workflow_id), fault_tolerance=0.5)
+    seconds = count(step=0.03125)
+    monkeypatch.setattr(watch_module, "time", SimpleNamespace(monotonic=lambda: next(seconds), time=time.time))
+
+    assert [watch.look(client) for _ in range(16)] == [None] * 16
+    outcome = watch.look(client)
+    assert outcome is not None
+    assert outcome.verdict == "unobservable"
+
+
+def test_a_look_that_succeeds_forgets_the_faults(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    watch = Watch(simulator.start_execution(workflow_id), fault_tolerance=0.0)
+    for _ in range(5):
+        simulator.inject("status", times=MIN_FAILURES - 1)
+        assert [watch.look(client) for _ in range(MIN_FAILURES)] == [None] * MIN_FAILURES
+        assert not watch.in_trouble
+    assert watch.workflow_id == workflow_id
+
+
+def test_a_listed_execution_forgets_the_faults(workflow_id: str) -> None:
+    watch = Watch("1", fault_tolerance=0.0)
+    fault = ServiceTimeoutError("r", method="GET", path="/executions")
+    for _ in range(5):
+        assert [watch.failed_to_look(fault) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
+        watch.saw_active()
+
+
+@pytest.mark.parametrize(("status", "lasting"), [(400, True), (401, True), (403, True), (404, False), (500, False)])
+def test_what_will_not_pass_ends_the_wait_at_once(
+    status: int, lasting: bool, simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    simulator.inject("html" if status == 404 else "status", status=status)
+    outcome = Watch(simulator.start_execution(workflow_id)).look(client)
+
+    assert (outcome is not None) == lasting
+    assert outcome is None or (outcome.verdict, str(status) in outcome.message) == ("unobservable", True)
+
+
+def test_why_it_failed_may_stay_unknown(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:
+    one = simulator.start_execution(workflow_id, status="error")
+    watch = Watch(one)
+    execution = client.executions.get(one)
+    simulator.inject("status", status=500)
+    outcome = watch.saw(execution, client)
+
+    assert outcome is not None
+    assert outcome.message.startswith(
+        f"execution {one} ended with status 'error': its data could not be read (ServiceServerError) - http://"
+    )
+
+
+def test_a_long_message_is_cut(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:
+    one = simulator.start_execution(workflow_id)
+    simulator.finish_execution(one, "error", message="m" * 5000)
+    outcome = Watch(one).look(client)
+
+    assert outcome is not None
+    assert outcome.message.endswith(f"mmm - {outcome.url}")
+    assert len(outcome.message) < 1200
+
+
+def test_an_outcome_survives_as_an_event() -> None:
+    outcome = Outcome("1", "failed", "m", "error", "w", "2026-01-31T00:00:00.000Z", None, "http://x")
+
+    assert Outcome.from_event(json.loads(json.dumps(outcome.to_event()))) == outcome
+    assert outcome.to_xcom() == {
+        "execution_id": "1",
+        "status": "error",
+        "workflow_id": "w",
+        "started_at": "2026-01-31T00:00:00.000Z",
+        "stopped_at": None,
+        "url": "http://x",
+    }
+
+
+@pytest.mark.parametrize("status", ["running", "waiting", "new", "success", None])
+def test_stopping_ends_what_has_not_ended(
+    status: str | None, simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    one = simulator.start_execution(workflow_id, status=status) if status else "77"
+
+    assert stop_execution(client.transport.config, one) is True
+    if status in {"running", "waiting", "new"}:
+        assert client.executions.get(one).status == "canceled"
+
+
+def test_stopping_takes_one_short_request(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop, "STOP_TIMEOUT_SECONDS", 0.3)
+    simulator.inject("latency", times=None, seconds=60)
+    config = client.transport.config.model_copy(update={"timeout": 3600.0})
+
+    assert stop_execution(config, simulator.start_execution(workflow_id)) is False
+    [request] = simulator.requests
+    assert request.status is None, "it was answered before"
