@@ -26,7 +26,8 @@ TESTS = ("tests/client", "tests/hooks", "tests/operators", "tests/package", "tes
 def airflow(session: nox.Session, version: str) -> None:
     """Run the tests on one version; what follows ``--`` goes to pytest."""
     session.install("--constraint", CONSTRAINTS[version], "--editable", ".[simulator]", "--group", "test")
-    session.run("python", "-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", *(session.posargs or TESTS))
+    in_parallel = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
+    session.run("python", "-m", "pytest", *in_parallel, *(session.posargs or TESTS))
 
 
 @nox.session(venv_backend="none")
