@@ -1,4 +1,7 @@
-"""Checks of what operators and sensors are given: each says what was expected, and what came instead."""
+"""Checks of what operators and sensors are given: each says what was expected, and what came instead.
+
+They load nothing heavy, since what is no template is checked while Airflow reads the DAG file.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
+
+from airflow_provider_service.client.errors import ServiceInputError, shown
 
 T = TypeVar("T")
 
@@ -15,39 +20,27 @@ MAX_COUNT = 2**53
 MAX_SECONDS = 10**9
 
 
-def fail(message: str) -> NoReturn:
-    """Fail the task now: a retry would meet the same.
-
-    :raises AirflowFailException: always.
-    """
-    from airflow.providers.common.compat.sdk import AirflowFailException
-
-    raise AirflowFailException(message)
-
-
 def refuse(name: str, expected: str, value: object) -> NoReturn:
     """Refuse an argument's value.
 
-    :raises AirflowFailException: always.
+    :raises ServiceInputError: always.
     """
-    from airflow_provider_service.client.errors import shown
-
-    fail(f"{name} must be {expected}, not {shown(value)}")
+    raise ServiceInputError(f"{name} must be {expected}, not {shown(value)}")
 
 
 def require(condition: object, message: str) -> None:
-    """Refuse an argument; a retry would meet the same.
+    """Refuse an argument, or several that do not go together.
 
-    :raises AirflowFailException: the condition does not hold.
+    :raises ServiceInputError: the condition does not hold.
     """
     if not condition:
-        fail(message)
+        raise ServiceInputError(message)
 
 
 def require_one_of(**arguments: object) -> None:
     """Refuse none, or several, of arguments of which one must be given.
 
-    :raises AirflowFailException: not exactly one of them is there.
+    :raises ServiceInputError: not exactly one of them is there.
     """
     given = [name for name, value in arguments.items() if value is not None]
     require(len(given) == 1, f"give either {' or '.join(arguments)}, not {' and '.join(given) or 'none of them'}")
@@ -56,17 +49,17 @@ def require_one_of(**arguments: object) -> None:
 def required(name: str, value: T | None) -> T:
     """Return an argument that must be given.
 
-    :raises AirflowFailException: it is None or empty.
+    :raises ServiceInputError: it is None or empty.
     """
     if not value:
-        fail(f"{name} is required")
+        raise ServiceInputError(f"{name} is required")
     return value
 
 
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse an argument that is none of its documented words.
 
-    :raises AirflowFailException: an unknown word.
+    :raises ServiceInputError: an unknown word.
     """
     if value not in choices:
         refuse(name, f"one of {', '.join(choices)}", value)
@@ -76,7 +69,7 @@ def require_flag(name: str, value: object, *, optional: bool = False) -> None:
     """Refuse an argument that is neither True nor False: other values would silently count as one of them.
 
     :param optional: whether None will do.
-    :raises AirflowFailException: another value.
+    :raises ServiceInputError: another value.
     """
     if not (isinstance(value, bool) or (optional and value is None)):
         refuse(name, "True, False or None" if optional else "True or False", value)
@@ -85,7 +78,7 @@ def require_flag(name: str, value: object, *, optional: bool = False) -> None:
 def require_mapping(name: str, value: object) -> None:
     """Refuse an argument that does not map names to values.
 
-    :raises AirflowFailException: another value.
+    :raises ServiceInputError: another value.
     """
     require(isinstance(value, Mapping), f"{name} must be a mapping, not {type(value).__name__}")
 
@@ -94,7 +87,7 @@ def read_count(name: str, value: int | str, *, least: int = 1) -> int:
     """Read a whole number, which may be text, such as a rendered template.
 
     :param least: the smallest one allowed.
-    :raises AirflowFailException: another value.
+    :raises ServiceInputError: another value.
     """
     # Python refuses to read texts of thousands of digits.
     is_digits = isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdecimal()
@@ -108,7 +101,7 @@ def read_seconds(name: str, value: float | str, *, or_zero: bool = False) -> flo
     """Read a number of seconds, which may be text, such as one of the environment.
 
     :param or_zero: whether 0 will do.
-    :raises AirflowFailException: another value, or one that is not above 0.
+    :raises ServiceInputError: another value, or one that is not above 0.
     """
     try:
         seconds = math.nan if isinstance(value, bool) else float(value)
@@ -123,7 +116,7 @@ def check_wait(task: Any) -> None:
     """Refuse arguments of a wait that are out of their range.
 
     :param task: with ``deferrable``, ``on_vanished`` and ``fault_tolerance``.
-    :raises AirflowFailException: one of them can not be used.
+    :raises ServiceInputError: one of them can not be used.
     """
     require_flag("deferrable", task.deferrable)
     require_choice("on_vanished", task.on_vanished, ("fail", "succeed"))
@@ -133,7 +126,7 @@ def check_wait(task: Any) -> None:
 def as_list(name: str, value: object) -> list[Any]:
     """Read an argument that holds several values; one text is refused, since it would count as its letters.
 
-    :raises AirflowFailException: text, a mapping, or a single value.
+    :raises ServiceInputError: text, a mapping, or a single value.
     """
     # A mapped task's output arrives as a lazy sequence, not as a list.
     is_many = isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
@@ -144,7 +137,7 @@ def as_list(name: str, value: object) -> list[Any]:
 def as_texts(name: str, value: object) -> list[str]:
     """Read an argument that holds several texts.
 
-    :raises AirflowFailException: one text, or an item that is empty or no text.
+    :raises ServiceInputError: one text, or an item that is empty or no text.
     """
     items = as_list(name, value)
     for item in items:
@@ -156,7 +149,7 @@ def as_texts(name: str, value: object) -> list[str]:
 def read_moment(name: str, value: datetime | str | None) -> datetime | None:
     """Read a moment that may be text, such as a rendered template; without time zone it means UTC.
 
-    :raises AirflowFailException: another value, or text that is no moment.
+    :raises ServiceInputError: another value, or text that is no moment.
     """
     if value is None or isinstance(value, datetime):
         return value

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 _TEMPLATE = re.compile(r"\{[{%#]")
 
 
@@ -89,8 +91,6 @@ def _content_of_path(value: Any, task: Any) -> Any:
 
     :raises AirflowFailException: a file that only the DAG file may name, or that cannot be read as text.
     """
-    from airflow_provider_service.arguments import fail
-
     if not is_path(value, task.template_ext):
         return value
     folders = _template_folders(task)
@@ -100,12 +100,12 @@ def _content_of_path(value: Any, task: Any) -> Any:
             return value
         is_own = value in task._paths_of_dag_file or _is_below(found, folders)
         text = found.read_text(encoding="utf-8") if is_own else ""
-    except UnicodeDecodeError:
-        fail(f"the file {value!r} is not UTF-8 text")
+    except UnicodeDecodeError as error:
+        raise AirflowFailException(f"the file {value!r} is not UTF-8 text") from error
     except OSError as error:
-        fail(f"the file {value!r} cannot be read: {error.strerror}")
+        raise AirflowFailException(f"the file {value!r} cannot be read: {error.strerror}") from error
     if not is_own:
-        fail(
+        raise AirflowFailException(
             f"the file {value!r} is outside the DAG's folder and its template_searchpath; only a task of the DAG file "
             "that is not mapped can name it, not the output of another task"
         )

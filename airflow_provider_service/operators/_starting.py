@@ -7,7 +7,9 @@ import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_provider_service.arguments import fail, require_flag
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import require_flag
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.runs.attempt import Attempt
@@ -107,7 +109,9 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         except ServiceRunNotFoundError as error:
             if self.on_vanished == "succeed" and isinstance(error, ServiceRunNotSeenError):
                 raise
-            fail(f"{error}. Another attempt could double it, so there is none; clear the task to start anew")
+            raise AirflowFailException(
+                f"{error}. Another attempt could double it, so there is none; clear the task to start anew"
+            ) from error
         except InterruptedError:
             # The start may have slipped through while on_kill was looking.
             self.on_kill()

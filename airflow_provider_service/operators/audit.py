@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_list, fail, read_count, read_seconds, require, require_choice
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import as_list, read_count, read_seconds, require, require_choice
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -71,7 +73,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         }
         risky = [f"{category}: {', '.join(_titles(found[category]))}" for category in fail_on if category in found]
         if risky:
-            fail(f"the audit has findings in {'; '.join(risky)}")
+            raise AirflowFailException(f"the audit has findings in {'; '.join(risky)}")
         count = sum(map(len, found.values()))
         self.log.info("The audit has %d findings in %d categories: %s", count, len(found), url)
         return {

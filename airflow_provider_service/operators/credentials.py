@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.arguments import fail, require, require_choice, require_flag, require_mapping, required
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import require, require_choice, require_flag, require_mapping, required
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
@@ -133,13 +136,13 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         name, credential_type = required("name", self.name), required("credential_type", self.credential_type)
         data = self.secret_data()
         if data is None:
-            fail("give data, or data_conn_id with data_conn_fields")
+            raise ServiceInputError("give data, or data_conn_id with data_conn_fields")
         found = self.find(name)
         if found is None:
             created = self.hook.credentials.create(name, credential_type, data, project_id=self.project_id)
             return self.report(context, created, "created")
         if self.if_exists == "fail":
-            fail(f"credential {name!r} exists with id {found.id} (if_exists='fail')")
+            raise AirflowFailException(f"credential {name!r} exists with id {found.id} (if_exists='fail')")
         if self.if_exists == "update":
             return self.report(context, self.hook.credentials.update(found.id, data=data), "updated")
         return self.report(context, found, "skipped")

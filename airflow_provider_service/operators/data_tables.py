@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.arguments import as_list, fail, require, require_choice
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import as_list, require, require_choice
 from airflow_provider_service.operators._table import TableLinkedOperator
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
             f"{name!r} is {held[name]}, not {kind}" for name, kind in wanted.items() if held.get(name, kind) != kind
         ]
         if differing:
-            fail(
+            raise AirflowFailException(
                 f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
                 "the service cannot change the type of a column"
             )

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta, timezone
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_service.arguments import (
     as_list,
-    fail,
     read_count,
     read_moment,
     refuse,
@@ -18,6 +19,7 @@ from airflow_provider_service.arguments import (
     require_choice,
     require_flag,
 )
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.links import (
     EXECUTION_PAGE,
@@ -167,7 +169,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
         if outcome.verdict == "unobservable":
             raise ServiceWaitError(outcome.message)
-        require(outcome.verdict != "timed_out", f"{outcome.message}, although it was stopped")
+        if outcome.verdict == "timed_out":
+            raise AirflowFailException(f"{outcome.message}, although it was stopped")
         return self._report(outcome.execution_id, outcome.status, stopped, url)
 
     def _report(self, execution_id: str, status: str | None, stopped: bool, url: str | None) -> dict[str, Any]:
@@ -235,7 +238,7 @@ class _ExecutionsOperator(ServiceBaseOperator):
         try:
             return datetime.now(timezone.utc) - self.older_than
         except OverflowError:
-            fail(f"older_than={self.older_than} leads to no date")
+            raise ServiceInputError(f"older_than={self.older_than} leads to no date") from None
 
 
 class ServiceStopExecutionsOperator(_ExecutionsOperator):

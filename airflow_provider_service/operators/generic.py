@@ -9,7 +9,10 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import fail, read_count, require, require_mapping
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import read_count, require, require_mapping
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -73,7 +76,7 @@ class ServiceOperator(ServiceBaseOperator):
         method = methods[self.action]
         # Postponed annotations are texts.
         if re.search(r"\bbytes\b", str(inspect.signature(method))):
-            fail(
+            raise ServiceInputError(
                 f"{self.resource}.{self.action} sends or returns a file, which does not fit in XCom; "
                 f"call ServiceHook().{self.resource}.{self.action} in a @task function instead"
             )
@@ -86,13 +89,15 @@ class ServiceOperator(ServiceBaseOperator):
         try:
             signature.bind(**arguments)
         except TypeError as error:
-            fail(f"{self.resource}.{self.action}: {error}; its arguments are {_described(signature)}")
+            raise ServiceInputError(
+                f"{self.resource}.{self.action}: {error}; its arguments are {_described(signature)}"
+            ) from None
         return dict(arguments)
 
     def _consume(self, items: Iterator[Any]) -> list[Any]:
         found = [_to_json(item) for item in islice(items, self.limit + 1)]
         if len(found) > self.limit:
-            fail(
+            raise AirflowFailException(
                 f"{self.resource}.{self.action} has more than limit={self.limit} items; raise limit, narrow the "
                 "selection, or give the argument 'limit' to take the first ones only"
             )

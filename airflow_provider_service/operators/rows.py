@@ -7,10 +7,11 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_service.arguments import (
     as_list,
     as_texts,
-    fail,
     read_count,
     require,
     require_choice,
@@ -314,7 +315,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     def _return(self, table: DataTable) -> dict[str, Any]:
         rows = list(islice(self._read(table), self.max_rows + 1))
         if len(rows) > self.max_rows:
-            fail(
+            raise AirflowFailException(
                 f"there are more than max_rows={self.max_rows} rows in {table.name}; "
                 "narrow the filter, raise max_rows, or give a path to write them to a file"
             )

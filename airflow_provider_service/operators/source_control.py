@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.arguments import fail, read_seconds, require_choice, require_flag
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import read_seconds, require_choice, require_flag
 from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -55,8 +57,10 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
         url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
         try:
             files = self.hook.source_control.pull(force=self.force, auto_publish=self.auto_publish, timeout=timeout)
-        except ServiceConflictError:
-            fail(f"local changes are in the way of the pull: {self._conflicts()}; force=True discards them. See {url}")
+        except ServiceConflictError as error:
+            raise AirflowFailException(
+                f"local changes are in the way of the pull: {self._conflicts()}; force=True discards them. See {url}"
+            ) from error
         by_type, by_status = Counter(one.type for one in files), Counter(one.status for one in files)
         self.log.info("Pulled %d objects %s: %s", len(files), dict(by_type), url)
         self._warn_of_unpublished(files)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.arguments import fail, require_choice
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import require_choice
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceInputError
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -38,7 +41,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         tag, created = create_tag(self.hook, self.name)
         if not created and self.if_exists == "fail":
-            fail(f"tag {tag.name!r} exists with id {tag.id} (if_exists='fail')")
+            raise AirflowFailException(f"tag {tag.name!r} exists with id {tag.id} (if_exists='fail')")
         outcome = "created" if created else "skipped"
         self.log.info("Tag %r (%s) %s: %s", tag.name, tag.id, "was created" if created else "exists", url)
         return {"id": tag.id, "name": tag.name, "outcome": outcome, "url": url}
@@ -48,9 +51,8 @@ def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
     """Create a tag, or find the one of that name.
 
     :returns: the tag, and whether it was created.
-    :raises AirflowFailException: the name can not be that of a tag.
+    :raises ServiceInputError: the name can not be that of a tag.
     """
-    from airflow_provider_service.client.errors import ServiceConflictError
     from airflow_provider_service.client.lookup import find_tag
 
     try:
@@ -59,5 +61,5 @@ def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
         # The service trims names, and gives the same answer to one that is taken, empty or too long.
         found = find_tag(client, name.strip())
         if found is None:
-            fail(f"{name!r} can not be the name of a tag: it must have 1 to 24 characters")
+            raise ServiceInputError(f"{name!r} can not be the name of a tag: it must have 1 to 24 characters") from None
         return found, False

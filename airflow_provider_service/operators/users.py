@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_list, fail, require
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import as_list, require
 from airflow_provider_service.links import USERS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -66,4 +68,4 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
 def _refuse_failures(invitations: Sequence[Invitation]) -> None:
     failed = [f"{invitation.user.email}: {invitation.error}" for invitation in invitations if invitation.error]
     if failed:
-        fail(f"{len(failed)} of {len(invitations)} invitations failed: {'; '.join(failed)}")
+        raise AirflowFailException(f"{len(failed)} of {len(invitations)} invitations failed: {'; '.join(failed)}")

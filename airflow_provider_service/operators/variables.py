@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.arguments import fail, require_choice
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import require_choice
 from airflow_provider_service.links import VARIABLES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
@@ -77,7 +79,7 @@ class ServiceCreateVariableOperator(_VariableOperator):
             self.hook.variables.create(self.key, self.value, project_id=self.project_id)
             return self.report(context, self.find_existing().id, "created")
         if self.if_exists == "fail":
-            fail(f"variable {self.key!r} exists with id {found.id} (if_exists='fail')")
+            raise AirflowFailException(f"variable {self.key!r} exists with id {found.id} (if_exists='fail')")
         if self.if_exists == "skip":
             return self.report(context, found.id, "skipped")
         return self.report(context, found.id, self.write(found, self.value))

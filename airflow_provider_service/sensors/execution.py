@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseSensorOperator, conf
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseSensorOperator, conf
 
 from airflow_provider_service.arguments import check_wait
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
     ServiceExecutionLink,
@@ -71,7 +72,10 @@ class ServiceExecutionSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Wait in the mode that was asked for."""
-        check_wait(self)
+        try:
+            check_wait(self)
+        except ServiceInputError as error:
+            raise AirflowFailException(str(error)) from error
         self._seconds = self.timeout
         self._deadline = self._began(context) + self._seconds
         if not self.deferrable:
