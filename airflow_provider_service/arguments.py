@@ -6,9 +6,10 @@ They load nothing heavy, since what is no template is checked while Airflow read
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
 
@@ -97,18 +98,20 @@ def read_count(name: str, value: int | str, *, least: int = 1) -> int:
     return number
 
 
-def read_seconds(name: str, value: float | str, *, or_zero: bool = False) -> float:
-    """Read a number of seconds, which may be text, such as one of the environment.
+def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = False) -> float:
+    """Read a duration: a timedelta, or a number of seconds, which may be text, such as one of the environment.
 
     :param or_zero: whether 0 will do.
     :raises ServiceInputError: another value, or one that is not above 0.
     """
     try:
-        seconds = math.nan if isinstance(value, bool) else float(value)
+        given = value.total_seconds() if isinstance(value, timedelta) else value
+        seconds = math.nan if isinstance(given, bool) else float(given)
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
     if not (0 < seconds <= MAX_SECONDS or (or_zero and seconds == 0)):
-        refuse(name, f"a number of seconds above 0, up to {MAX_SECONDS}", value)
+        least = "from 0" if or_zero else "above 0"
+        refuse(name, f"a timedelta or a number of seconds {least}, up to {MAX_SECONDS}", value)
     return seconds
 
 
@@ -162,3 +165,42 @@ def read_moment(name: str, value: datetime | str | None) -> datetime | None:
         return parse_moment(value)
     except ValueError:
         refuse(name, expected, value)
+
+
+#: Refuses a value of an argument, whose name it is given.
+Check = Callable[[str, Any], object]
+
+OPTIONAL_FLAG: Check = partial(require_flag, optional=True)
+SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
+
+
+def one_of(*words: str) -> Check:
+    """A check that an argument is one of its documented words."""
+    return partial(require_choice, choices=words)
+
+
+class CheckedArguments:
+    """For operators and sensors: what is no template is checked when Airflow reads the DAG file, in mapped tasks too.
+
+    The outermost ``__init__`` of the package ends with :meth:`check_arguments`.
+    """
+
+    #: The check of each argument that is not a template field.
+    checks: ClassVar[Mapping[str, Check]] = {}
+    template_fields: Sequence[str]
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> Any:
+        """Check the arguments that all mapped tasks share; Airflow makes the tasks only when they run."""
+        for name in cls.checks.keys() & kwargs.keys() - set(cls.template_fields):
+            cls.checks[name](name, kwargs[name])
+        return super().partial(**kwargs)  # type: ignore[misc]
+
+    def check_arguments(self, *, are_rendered: bool = False) -> None:
+        """Refuse arguments that cannot be meant.
+
+        :param are_rendered: check also those that a subclass has made template fields.
+        """
+        for name, check in self.checks.items():
+            if are_rendered or name not in self.template_fields:
+                check(name, getattr(self, name))

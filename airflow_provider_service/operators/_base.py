@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_service.arguments import require
+from airflow_provider_service.arguments import CheckedArguments, require
 from airflow_provider_service.links import page_url
 from airflow_provider_service.operators._rendering import revealed
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.links import ServiceLink
 
 
-class ServiceBaseOperator(BaseOperator):
+class ServiceBaseOperator(CheckedArguments, BaseOperator):
     """Base of the operators.
 
     :param service_conn_id: Airflow connection of type ``service``.
@@ -40,6 +40,7 @@ class ServiceBaseOperator(BaseOperator):
         """Check what was rendered and do the task's work; what a retry would meet again fails the task now."""
         with _failing_at_once():
             self._refuse_blank_fields()
+            self.check_arguments(are_rendered=True)
             return self.perform(context)
 
     @abstractmethod

@@ -40,7 +40,7 @@ from airflow_provider_service.operators.workflows import (
 
 FILTER = {"filters": [{"columnName": "sku", "condition": "eq", "value": "a"}]}
 DATA_CONNECTION = {"name": "n", "credential_type": "httpBasicAuth", "data_conn_id": "tracker"}
-SECONDS = "must be a number of seconds above 0"
+SECONDS = "must be a timedelta or a number of seconds above 0"
 COUNT = "must be a whole number from"
 FLAG = "must be True or False, not 'no'"
 

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.get_provider_info import get_provider_info
 from airflow_provider_service.links import ServiceLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -32,8 +33,25 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 OPERATORS = public_operators()
 every_operator = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
 
-#: Arguments whose attribute has another name, since Airflow or the operator's own methods hold the argument's.
-RENAMED = {"dry_run": "only_preview", "output": "wanted_output"}
+#: Modules whose operators do not spell out all their arguments yet, nor check them when the DAG file is read.
+UNFINISHED = {
+    "audit",
+    "community_packages",
+    "credentials",
+    "data_tables",
+    "executions",
+    "generic",
+    "insights",
+    "rows",
+    "run_workflow",
+    "source_control",
+    "tags",
+    "users",
+    "variables",
+    "workflows",
+}
+FINISHED = [operator for operator in OPERATORS if operator.__module__.rpartition(".")[2] not in UNFINISHED]
+every_finished = pytest.mark.parametrize("operator", FINISHED, ids=lambda operator: operator.__name__)
 
 
 def rendered_fields(operator: type[ServiceBaseOperator]) -> list[str]:
@@ -42,24 +60,15 @@ def rendered_fields(operator: type[ServiceBaseOperator]) -> list[str]:
 
 
 def own_arguments(operator: type[ServiceBaseOperator]) -> list[str]:
-    """The arguments that the operator adds to Airflow's."""
-    return [
-        parameter.name
-        for kind in operator.__mro__
-        if kind.__module__.startswith("airflow_provider_service") and "__init__" in vars(kind)
-        for parameter in inspect.signature(vars(kind)["__init__"]).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
+    """The arguments that the operator adds to Airflow's, as ``help()`` shows them."""
+    parameters = inspect.signature(operator.__init__).parameters.values()
+    return [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
-class Anything:
-    """A value that no check can make sense of, as what a mapped task holds before it is expanded."""
-
-    def __repr__(self) -> str:
-        raise AssertionError("looked at before the task runs")
-
-    __bool__ = __eq__ = __len__ = __iter__ = __repr__  # type: ignore[assignment]
-    __hash__ = object.__hash__
+def arguments_of_bases(operator: type[ServiceBaseOperator]) -> set[str]:
+    """The arguments of the operator and of the bases that the provider gives it."""
+    ours = [kind for kind in operator.__mro__ if kind.__module__.startswith("airflow_provider_service")]
+    return {name for kind in ours for name in own_arguments(kind) if issubclass(kind, ServiceBaseOperator)}
 
 
 def test_the_readme_names_every_operator_once():
@@ -74,8 +83,8 @@ def test_the_readme_names_every_operator_once():
 @every_operator
 def test_every_template_field_is_an_argument_that_renders(operator):
     assert len(set(operator.template_fields)) == len(operator.template_fields)
-    assert set(operator.template_fields) <= set(own_arguments(operator))
-    task = operator(task_id="task", **dict.fromkeys(own_arguments(operator), "{{ value }}"))
+    assert set(operator.template_fields) <= arguments_of_bases(operator)
+    task = operator(task_id="task", **dict.fromkeys(operator.template_fields, "{{ value }}"))
     task.render_template_fields({"task": task, "value": "rendered"})
     assert {revealed(getattr(task, name)) for name in rendered_fields(operator)} == {"rendered"}
 
@@ -83,24 +92,51 @@ def test_every_template_field_is_an_argument_that_renders(operator):
 @every_operator
 def test_templates_in_lists_and_mappings_render(operator):
     nested = {"list": ["{{ value }}"], "mapping": {"key": "{{ value }}"}}
-    task = operator(task_id="task", **dict.fromkeys(own_arguments(operator), nested))
+    task = operator(task_id="task", **dict.fromkeys(operator.template_fields, nested))
     task.render_template_fields({"task": task, "value": "rendered"})
     for name in rendered_fields(operator):
         assert revealed(getattr(task, name)) == {"list": ["rendered"], "mapping": {"key": "rendered"}}
 
 
 @every_operator
-def test_the_constructor_only_assigns(operator):
-    values = {name: Anything() for name in own_arguments(operator) if name not in operator.template_fields}
+def test_the_constructor_only_assigns_what_templates_change(operator):
     fields = {name: f"{{{{ {name} }}}}" for name in operator.template_fields}
-    task = operator(task_id="task", **values, **fields)
-    for name, value in {**values, **fields}.items():
-        assert getattr(task, RENAMED.get(name, name)) is value
+    task = operator(task_id="task", **fields)
+    assert {name: getattr(task, name) for name in fields} == fields
+
+
+@every_finished
+def test_its_signature_names_every_argument(operator):
+    assert set(own_arguments(operator)) == arguments_of_bases(operator)
+
+
+@every_finished
+def test_what_is_no_template_field_is_checked_when_the_dag_file_is_read(operator):
+    fields = dict.fromkeys(operator.template_fields, "{{ value }}")
+    assert operator.checks.keys() == set(own_arguments(operator)) - fields.keys()
+    for name in operator.checks:
+        wrong: Any = {name: "nonsense"}
+        with pytest.raises(ServiceInputError, match=f"^{name} must be .*, not 'nonsense'$"):
+            operator(task_id="task", **fields, **wrong)
+        with pytest.raises(ServiceInputError, match=f"^{name} must be .*, not 'nonsense'$"):
+            operator.partial(task_id="task", **wrong)
+
+
+@every_finished
+def test_a_subclass_may_make_a_template_field_of_anything(operator):
+    templates = dict.fromkeys(own_arguments(operator), "{{ value }}")
+    subclass = type("Own", (operator,), {"template_fields": (*operator.template_fields, *operator.checks)})
+    task = subclass(task_id="task", **templates)
+    subclass.partial(task_id="mapped", **templates)
+    task.render_template_fields({"task": task, "value": "rendered"})
+    if operator.checks:
+        with pytest.raises(AirflowFailException, match=r"must be .*, not 'rendered'$"):
+            task.execute({"ti": Mock(), "task": task})
 
 
 @every_operator
 def test_it_can_be_mapped_over_each_template_field(operator):
-    others: dict[str, Any] = dict.fromkeys(own_arguments(operator), "same")
+    others: dict[str, Any] = dict.fromkeys(operator.template_fields, "same")
     for name in operator.template_fields:
         same = {key: value for key, value in others.items() if key != name}
         with DAG("dag", schedule=None):
@@ -121,23 +157,23 @@ def test_its_buttons_are_registered(operator):
 
 
 @every_operator
-def test_its_documentation_names_every_argument_and_the_result(operator):
-    ours = [kind for kind in operator.__mro__ if kind.__module__.startswith("airflow_provider_service")]
-    text = "\n".join(inspect.cleandoc(kind.__doc__ or "") for kind in ours)
-    inherited = set(own_arguments(ServiceBaseOperator))
-    missing = [name for name in own_arguments(operator) if name not in inherited and f":param {name}:" not in text]
-    assert not missing
-    unknown = [line for line in text.splitlines() if line.startswith(":param ")]
-    assert {line.split()[1].rstrip(":") for line in unknown} <= set(own_arguments(operator))
+def test_its_documentation_tells_the_result(operator):
+    text = inspect.cleandoc(operator.__doc__)
     assert ":returns:" in text
     assert "epeat" in text, "whether it is safe to repeat"
+
+
+@every_finished
+def test_its_documentation_names_every_argument(operator):
+    described = re.findall(r"^:param (\w+):", inspect.cleandoc(operator.__doc__), re.MULTILINE)
+    assert sorted(described) == sorted(own_arguments(operator))
 
 
 @every_operator
 def test_a_template_that_renders_to_nothing_is_refused(operator):
     for name in operator.template_fields:
         if name not in operator.blank_fields:
-            others = dict.fromkeys(own_arguments(operator), "given")
+            others = dict.fromkeys(operator.template_fields, "given")
             task = operator(task_id="task", **{**others, name: " {{ nothing }} " if name != "definition" else " "})
             context: Any = {"ti": Mock(), "task": task}
             task.render_template_fields(context)
