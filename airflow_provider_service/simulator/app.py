@@ -6,15 +6,16 @@ import json
 from collections.abc import Awaitable, Callable
 from urllib.parse import unquote
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_service.simulator import routes as _routes  # noqa: F401 - registers the operations
 from airflow_provider_service.simulator.gateway import OPERATIONS, Operation, handle, html_response, json_response
-from airflow_provider_service.simulator.pages import add_pages
+from airflow_provider_service.simulator.pages import page_routes
 from airflow_provider_service.simulator.routes.webhooks import answer_test_webhook, answer_webhook
 from airflow_provider_service.simulator.state import State
 
@@ -24,16 +25,17 @@ _ANY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
 
 def build_app(state: State) -> ASGIApp:
     """Make the application of one service."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     # Fixed segments go before parameters: /workflows/{id}/tags is not a version of a workflow.
-    for op in sorted(OPERATIONS.values(), key=lambda op: [part.startswith("{") for part in op.path.split("/")]):
-        app.add_route(API_ROOT + op.path, _endpoint(op, state), methods=[op.method])
-    app.add_route(f"{API_ROOT}/openapi.yml", _contract, methods=["GET"])
-    app.add_route("/webhook/{path:path}", _webhook(state), methods=_ANY_METHOD)
-    app.add_route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD)
-    add_pages(app, state)
-    app.add_exception_handler(HTTPException, _unroutable)
-    app.add_exception_handler(Exception, _fault)
+    ordered = sorted(OPERATIONS.values(), key=lambda op: [part.startswith("{") for part in op.path.split("/")])
+    routes = [
+        *(Route(API_ROOT + op.path, _endpoint(op, state), methods=[op.method]) for op in ordered),
+        Route(f"{API_ROOT}/openapi.yml", _contract, methods=["GET"]),
+        Route("/webhook/{path:path}", _webhook(state), methods=_ANY_METHOD),
+        Route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD),
+        *page_routes(state),
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _unroutable, Exception: _fault})
+    app.router.redirect_slashes = False
     return EdgeLayer(app, state)
 
 

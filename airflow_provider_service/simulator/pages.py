@@ -5,19 +5,21 @@ from __future__ import annotations
 import html
 from collections.abc import Awaitable, Callable
 
-from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from airflow_provider_service.simulator.state import State
 
 _PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>"
 
 
-def add_pages(app: FastAPI, state: State) -> None:
-    """Serve the pages of workflows and executions. Unlike the service's own they ask for no login and show no data."""
-    app.add_route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"])
-    app.add_route("/workflow/{workflow_id}/executions/{execution_id}", _execution_page(state), methods=["GET"])
+def page_routes(state: State) -> list[Route]:
+    """The pages of workflows and executions. Unlike the service's own they ask for no login and show no data."""
+    return [
+        Route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"]),
+        Route("/workflow/{workflow_id}/executions/{execution_id}", _execution_page(state), methods=["GET"]),
+    ]
 
 
 def _workflow_page(state: State) -> Callable[[Request], Awaitable[Response]]:

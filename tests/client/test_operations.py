@@ -303,7 +303,7 @@ def test_only_what_does_no_harm_twice_is_repeated(server: requests_mock.Mocker, 
 
 
 def test_each_operation_has_one_route_in_the_simulator() -> None:
-    pytest.importorskip("fastapi")
+    pytest.importorskip("starlette")
     import airflow_provider_service.simulator.routes  # noqa: F401
     from airflow_provider_service.simulator.gateway import OPERATIONS
 

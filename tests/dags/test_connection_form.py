@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from fastapi.testclient import TestClient
+from starlette.testclient import TestClient
 
 from airflow_provider_service.simulator import ServiceSimulator
 
