@@ -21,13 +21,13 @@ from starlette.types import ASGIApp, Scope
 
 from airflow_provider_service.simulator.app import API_ROOT, build_app
 from airflow_provider_service.simulator.clock import Clock, DateLayer
+from airflow_provider_service.simulator.engine.executions import STATUSES, TERMINAL, Execution
 from airflow_provider_service.simulator.faults import Fault, FaultBoard, FaultKind, FaultLayer
 from airflow_provider_service.simulator.listening import listen
 from airflow_provider_service.simulator.recording import RecordedRequest, RecordingLayer
 from airflow_provider_service.simulator.routes.workflow_json import workflow_json
 from airflow_provider_service.simulator.samples import Behaviour, ResponseMode, webhook_workflow
 from airflow_provider_service.simulator.state import State
-from airflow_provider_service.simulator.stores.executions import STATUSES, TERMINAL, Execution
 
 Result = TypeVar("Result")
 

@@ -6,23 +6,24 @@ import asyncio
 import secrets
 import string
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from airflow_provider_service.simulator.clock import Clock, stamp
 from airflow_provider_service.simulator.engine.engine import Engine
-from airflow_provider_service.simulator.engine.schedule import Schedule
+from airflow_provider_service.simulator.engine.executions import ExecutionStore
+from airflow_provider_service.simulator.schedule import Schedule
 from airflow_provider_service.simulator.stores.audit import AuditStore
 from airflow_provider_service.simulator.stores.community_packages import CommunityPackageStore
 from airflow_provider_service.simulator.stores.credentials import CredentialStore
-from airflow_provider_service.simulator.stores.executions import ExecutionStore
 from airflow_provider_service.simulator.stores.folders import FolderStore
 from airflow_provider_service.simulator.stores.projects import ProjectStore
 from airflow_provider_service.simulator.stores.source_control import SourceControlStore
 from airflow_provider_service.simulator.stores.tags import TagStore
 from airflow_provider_service.simulator.stores.test_runs import TestRunStore
-from airflow_provider_service.simulator.stores.users import UserStore
+from airflow_provider_service.simulator.stores.users import MEMBER_ROLE, UserStore
 from airflow_provider_service.simulator.stores.variables import VariableStore
 from airflow_provider_service.simulator.stores.workflows import WorkflowStore
 from airflow_provider_service.simulator.tables import TableStore
@@ -43,7 +44,7 @@ class ApiKey:
 
 
 class State:
-    """Everything the service knows. Stores get this object and find each other through it."""
+    """Everything the service knows. A store gets this object as its :class:`Host`, and the stores that it uses."""
 
     def __init__(
         self,
@@ -67,38 +68,73 @@ class State:
         self.schedule = Schedule()
         self.executions = ExecutionStore()
         self.engine = Engine(self.clock, self.schedule, self.executions, concurrency_limit, has_workers=queue_mode)
-        self.workflows = WorkflowStore(self)
         self.tags = TagStore(self)
-        self.credentials = CredentialStore(self)
-        self.projects = ProjectStore(self)
-        self.users = UserStore(self)
-        self.users.add_owner()
-        self.folders = FolderStore(self)
-        self.variables = VariableStore(self)
         self.data_tables = TableStore(self)
         self.community_packages = CommunityPackageStore(self)
-        self.test_runs = TestRunStore(self)
-        self.audit = AuditStore(self)
-        self.source_control = SourceControlStore(self)
-
-    @property
-    def owner_name(self) -> str:
-        """The owner's full name, as authors of versions are written."""
-        owner = self.users.get(self.owner_id)
-        return f"{owner['firstName']} {owner['lastName']}"
+        self.users = UserStore(self)
+        self.projects = ProjectStore(self, self.users)
+        self.credentials = CredentialStore(self, self.projects)
+        self.variables = VariableStore(self, self.projects)
+        self.workflows = WorkflowStore(self, self.engine, self.users, self.projects, self.tags)
+        self.folders = FolderStore(self, self.projects, self.workflows)
+        self.test_runs = TestRunStore(self, self.workflows)
+        self.audit = AuditStore(self, self.executions, self.workflows, self.credentials)
+        self.source_control = SourceControlStore(
+            self, self.tags, self.variables, self.credentials, self.projects, self.workflows
+        )
+        self.projects.add_personal(self.users.add_owner())
 
     @property
     def booting(self) -> bool:
         """Whether the service accepts connections but serves nothing yet."""
         return self.booting_until is not None and self.clock.now() < self.booting_until
 
-    def delete_project_content(self, project_id: str) -> None:
-        """Delete whatever a deleted project held."""
+    # ------------------------------------------------------------ what concerns several stores
+
+    def add_user(
+        self, email: str, role: str = MEMBER_ROLE, *, first_name: str = "", last_name: str = ""
+    ) -> dict[str, Any]:
+        """Add an active user with a personal project, as if invited and signed up."""
+        return self._add_user(email, role, (first_name, last_name))
+
+    def invite_users(self, invitations: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+        """Invite (e-mail, role) pairs, all or none; answers an invitation for each that is not an active user yet.
+
+        :raises ApiError: 400 or 403 a role that cannot be given, 500 addresses that differ only in case
+        """
+        self.users.check_invitations(invitations)
+        users = [self.users.find(email) or self._add_user(email, role, None) for email, role in invitations]
+        return [self.users.invitation(user) for user in users if user["isPending"]]
+
+    def _add_user(self, email: str, role: str, names: tuple[str, str] | None) -> dict[str, Any]:
+        user = self.users.add(email, role, names)
+        self.projects.add_personal(user)
+        return user
+
+    def delete_user(self, user_id: str, *, by: str) -> None:
+        """Delete a user with the personal project and all in it.
+
+        :raises ApiError: 400 for oneself, 404
+        """
+        self.users.delete(user_id, by=by)
+        self._delete_content(self.projects.delete_user(user_id))
+
+    def delete_project(self, project_id: str) -> None:
+        """Delete a team project and everything in it.
+
+        :raises ApiError: 404, 403 a personal one
+        """
+        self.projects.delete(project_id)
+        self._delete_content(project_id)
+
+    def _delete_content(self, project_id: str) -> None:
         self.workflows.delete_project(project_id)
         self.credentials.delete_project(project_id)
         self.data_tables.delete_project(project_id)
         self.variables.delete_project(project_id)
         self.folders.delete_project(project_id)
+
+    # ------------------------------------------------------------ ids, keys and time
 
     def new_id(self) -> str:
         """A fresh id as the service makes them: 16 alphanumerics."""

@@ -18,7 +18,7 @@ from airflow_provider_service.operators.users import ServiceInviteUsersOperator
 
 
 def test_users_are_invited_and_active_ones_left_alone(execute, client, simulator, link):
-    simulator.state.users.add("active@example.com")
+    simulator.state.add_user("active@example.com")
     users = ["new@example.com", {"email": "admin@example.com", "role": "global:admin"}, "Active@example.com"]
     users[2] = "active@example.com"
     done = execute(ServiceInviteUsersOperator, users=users)

@@ -18,7 +18,7 @@ from airflow_provider_service.operators.executions import ServiceRetryExecutionO
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.stores.executions import Execution
+from airflow_provider_service.simulator.engine.executions import Execution
 from tests.waits.driving import looks_at
 
 from . import victims

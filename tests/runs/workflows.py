@@ -7,10 +7,10 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from airflow_provider_service.simulator import ServiceSimulator, samples
+from airflow_provider_service.simulator.engine.executions import Execution
 from airflow_provider_service.simulator.samples import WITH_ID as WITH_ID
 from airflow_provider_service.simulator.samples import chain, node
 from airflow_provider_service.simulator.samples import wait as wait
-from airflow_provider_service.simulator.stores.executions import Execution
 
 
 def webhook(path: str = "w", *, name: str = "Webhook", mode: str = "onReceived", **parameters: Any) -> dict[str, Any]:

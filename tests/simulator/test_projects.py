@@ -69,7 +69,7 @@ def test_bodies_that_do_not_fit(api: Api, project: dict[str, Any], body: object,
 
 def test_personal_projects_stay(api: Api) -> None:
     path = f"/projects/{api.simulator.state.personal_project_id}"
-    relation = {"userId": api.simulator.state.users.add("a@example.com")["id"], "role": "project:viewer"}
+    relation = {"userId": api.simulator.state.add_user("a@example.com")["id"], "role": "project:viewer"}
     answers = [
         api.put(path, {"name": "x"}),
         api.delete(path),
@@ -80,7 +80,7 @@ def test_personal_projects_stay(api: Api) -> None:
 
 
 def test_members_come_change_and_go(api: Api, project: dict[str, Any]) -> None:
-    user = api.simulator.state.users.add("member@example.com", first_name="Mia", last_name="Member")
+    user = api.simulator.state.add_user("member@example.com", first_name="Mia", last_name="Member")
     path = f"/projects/{project['id']}/users"
     added = api.post(path, {"relations": [{"userId": user["id"], "role": "project:viewer"}]})
     assert (added.status_code, added.content) == (201, b"")
@@ -105,7 +105,7 @@ def test_relations_that_are_refused(api: Api, project: dict[str, Any], relations
 
 
 def test_relations_are_added_all_or_none(api: Api, project: dict[str, Any]) -> None:
-    user = api.simulator.state.users.add("member@example.com")
+    user = api.simulator.state.add_user("member@example.com")
     relations = [{"userId": user["id"], "role": "project:viewer"}, {"userId": user["id"], "role": "nope"}]
     answer = api.post(f"/projects/{project['id']}/users", {"relations": relations})
     assert (answer.status_code, answer.json()) == (400, {"message": "Role nope does not exist"})

@@ -30,7 +30,7 @@ def test_an_invitation_answers_an_array(api: Api) -> None:
 
 def test_pending_users_are_invited_again_and_active_ones_omitted(api: Api) -> None:
     pending = invite(api, {"email": "pending@example.com"})
-    api.simulator.state.users.add("active@example.com")
+    api.simulator.state.add_user("active@example.com")
     again = invite(api, {"email": "pending@example.com"}, {"email": "active@example.com"})
     assert again == pending
     assert invite(api, {"email": "active@example.com"}) == []
@@ -80,7 +80,7 @@ def test_a_user_is_found_by_id_or_address(api: Api) -> None:
 
 
 def test_the_list_can_be_limited_to_a_project(api: Api) -> None:
-    user = api.simulator.state.users.add("member@example.com")
+    user = api.simulator.state.add_user("member@example.com")
     project = api.post("/projects", {"name": "team"}).json()
     assert len(api.get("/users", params={"projectId": project["id"]}).json()["data"]) == 1
     api.post(f"/projects/{project['id']}/users", {"relations": [{"userId": user["id"], "role": "project:viewer"}]})
@@ -98,7 +98,7 @@ def test_pages_by_offset_and_limit(api: Api) -> None:
 
 
 def test_a_deleted_user_takes_the_personal_project_along(api: Api) -> None:
-    user = api.simulator.state.users.add("gone@example.com")
+    user = api.simulator.state.add_user("gone@example.com")
     assert len(api.get("/projects").json()["data"]) == 2
     missing = {"message": "Request to delete a user failed because the user to delete was not found in DB"}
     by_address = api.delete("/users/gone@example.com")
@@ -116,7 +116,7 @@ def test_nobody_deletes_themselves(api: Api) -> None:
 
 
 def test_the_global_role_changes(api: Api, build: Callable[..., Api]) -> None:
-    user = api.simulator.state.users.add("member@example.com")
+    user = api.simulator.state.add_user("member@example.com")
     answer = api.patch(f"/users/{user['id']}/role", {"newRoleName": "global:admin"})
     assert (answer.status_code, answer.content) == (204, b"")
     assert api.get(f"/users/{user['id']}?includeRole=true").json()["role"] == "global:admin"

@@ -8,7 +8,7 @@ from airflow_provider_service.simulator.clock import epoch_milliseconds
 from airflow_provider_service.simulator.engine.run import Pending
 
 if TYPE_CHECKING:
-    from airflow_provider_service.simulator.stores.executions import Execution
+    from airflow_provider_service.simulator.engine.executions import Execution
 
 
 def execution_data(execution: Execution) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_service.simulator.clock import Clock
+from airflow_provider_service.simulator.engine.executions import ACTIVE, TERMINAL, Execution, ExecutionStore
 from airflow_provider_service.simulator.engine.nodes import FOREVER, Items, Node, operation_error
 from airflow_provider_service.simulator.engine.run import Pending, Run, Snapshot
-from airflow_provider_service.simulator.engine.schedule import Schedule
-from airflow_provider_service.simulator.stores.executions import ACTIVE, TERMINAL, Execution, ExecutionStore
+from airflow_provider_service.simulator.schedule import Schedule
 
 # Waits shorter than this stay in memory as "running".
 LONG_WAIT = timedelta(seconds=65)

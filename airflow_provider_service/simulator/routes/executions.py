@@ -9,9 +9,9 @@ from typing import Any
 
 from airflow_provider_service.simulator.clock import stamp
 from airflow_provider_service.simulator.engine.data import execution_data
+from airflow_provider_service.simulator.engine.executions import STATUSES, Execution
 from airflow_provider_service.simulator.gateway import Call, operation
 from airflow_provider_service.simulator.paging import keyset_page
-from airflow_provider_service.simulator.stores.executions import STATUSES, Execution
 from airflow_provider_service.simulator.validation import (
     PAGING,
     ApiError,

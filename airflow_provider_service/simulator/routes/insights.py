@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from airflow_provider_service.simulator.engine.executions import Execution
 from airflow_provider_service.simulator.gateway import Call, operation
-from airflow_provider_service.simulator.stores.executions import Execution
 from airflow_provider_service.simulator.validation import ApiError, Param
 
 _QUERY = (Param("startDate", "datetime"), Param("endDate", "datetime"), Param("projectId"))

@@ -37,7 +37,7 @@ def update_project(call: Call) -> None:
 
 @_operation("delete_project", "DELETE", "/projects/{projectId}", scope="project:delete", status=204)
 def delete_project(call: Call) -> None:
-    call.state.projects.delete(call.path["projectId"])
+    call.state.delete_project(call.path["projectId"])
 
 
 @_operation("list_project_users", "GET", _USERS, scope="user:list", query=PAGING)

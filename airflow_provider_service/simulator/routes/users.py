@@ -36,7 +36,7 @@ def create_users(call: Call) -> Any:
     for index, invitation in enumerate(call.body):
         if not _EMAIL.fullmatch(invitation["email"]):
             raise ApiError(400, f'request/body/{index}/email must match format "email"')
-    return call.state.users.invite([(given["email"], given.get("role", MEMBER_ROLE)) for given in call.body])
+    return call.state.invite_users([(given["email"], given.get("role", MEMBER_ROLE)) for given in call.body])
 
 
 @operation("get_user", "GET", "/users/{id}", scope="user:read", family="strict", params=_PARAMS, query=(_INCLUDE_ROLE,))
@@ -46,7 +46,7 @@ def get_user(call: Call) -> Any:
 
 @operation("delete_user", "DELETE", "/users/{id}", scope="user:delete", family="strict", status=204, params=_PARAMS)
 def delete_user(call: Call) -> None:
-    call.state.users.delete(call.path["id"], by=call.key.owner_id)
+    call.state.delete_user(call.path["id"], by=call.key.owner_id)
 
 
 @operation(

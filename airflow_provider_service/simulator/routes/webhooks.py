@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, parse_qsl, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from airflow_provider_service.simulator.engine.executions import Execution
 from airflow_provider_service.simulator.engine.expressions import ExpressionError, evaluate
 from airflow_provider_service.simulator.engine.nodes import RESPOND, WebhookAnswer
 from airflow_provider_service.simulator.engine.run import Snapshot
@@ -21,7 +22,6 @@ from airflow_provider_service.simulator.gateway import (
     read_form,
 )
 from airflow_provider_service.simulator.state import State
-from airflow_provider_service.simulator.stores.executions import Execution
 from airflow_provider_service.simulator.stores.webhooks import LiveWebhook
 from airflow_provider_service.simulator.webhook_access import refusal
 
@@ -95,7 +95,7 @@ def _find(state: State, method: str, path: str) -> LiveWebhook:
 async def _trigger_item(request: Request, state: State, path: str, content: bytes) -> dict[str, Any]:
     query = {
         name: values[0] if len(values) == 1 else values
-        for name, values in parse_qs(request.url.query, keep_blank_values=True).items()
+        for name, values in parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True).items()
     }
     return {
         "headers": dict(request.headers),

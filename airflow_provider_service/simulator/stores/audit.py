@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
-    from airflow_provider_service.simulator.stores.workflows import Workflow
+from airflow_provider_service.simulator.engine.executions import ExecutionStore
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.credentials import CredentialStore
+from airflow_provider_service.simulator.stores.workflows import Workflow, WorkflowStore
 
 CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
 DAYS_ABANDONED = 90
@@ -24,8 +25,13 @@ class AuditStore:
     ``reports`` overrides them: whatever is set there is answered as it is (``[]`` is "nothing found").
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(
+        self, host: Host, executions: ExecutionStore, workflows: WorkflowStore, credentials: CredentialStore
+    ) -> None:
+        self._host = host
+        self._executions = executions
+        self._workflows = workflows
+        self._credentials = credentials
         self.reports: dict[str, Any] | list[Any] | None = None
 
     def generate(self, categories: Sequence[str] = (), days_abandoned: int | None = None) -> Any:
@@ -34,7 +40,7 @@ class AuditStore:
             return self.reports
         days = DAYS_ABANDONED if days_abandoned is None else days_abandoned
         found = {
-            "credentials": lambda: self._credentials(days),
+            "credentials": lambda: self._needless_credentials(days),
             "database": lambda: self._expressions_in_queries(),
             "nodes": lambda: self._node_section("Official risky nodes", _RISKY_NODES),
             "filesystem": lambda: self._node_section("Nodes that interact with the filesystem", _FILE_NODES),
@@ -49,10 +55,10 @@ class AuditStore:
 
     # ------------------------------------------------------------ credentials
 
-    def _credentials(self, days: int) -> list[dict[str, Any]]:
-        workflows = self._state.workflows.all()
-        since = self._state.clock.now() - timedelta(days=days)
-        recent = {run.workflow_id for run in self._state.executions if run.created_at >= since}
+    def _needless_credentials(self, days: int) -> list[dict[str, Any]]:
+        workflows = self._workflows.all()
+        since = self._host.clock.now() - timedelta(days=days)
+        recent = {run.workflow_id for run in self._executions if run.created_at >= since}
         uses = {
             "Credentials not used in any workflow": workflows,
             "Credentials not used in any active workflow": [known for known in workflows if known.active],
@@ -75,7 +81,7 @@ class AuditStore:
         }
         return [
             {"kind": "credential", "id": credential["id"], "name": credential["name"]}
-            for credential in self._state.credentials.all()
+            for credential in self._credentials.all()
             if credential["id"] not in used
         ]
 
@@ -84,7 +90,7 @@ class AuditStore:
     def _node_section(self, title: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
         found = [
             _place(workflow, node)
-            for workflow in self._state.workflows.all()
+            for workflow in self._workflows.all()
             for node in workflow.nodes
             if _kind(node) in kinds
         ]
@@ -93,7 +99,7 @@ class AuditStore:
     def _expressions_in_queries(self) -> list[dict[str, Any]]:
         found = [
             _place(workflow, node)
-            for workflow in self._state.workflows.all()
+            for workflow in self._workflows.all()
             for node in workflow.nodes
             if _kind(node) in _DATABASE_NODES and str(node.get("parameters", {}).get("query", "")).startswith("=")
         ]
@@ -105,7 +111,7 @@ class AuditStore:
     def _instance(self) -> list[dict[str, Any]]:
         unprotected = [
             _place(workflow, node)
-            for workflow in self._state.workflows.all()
+            for workflow in self._workflows.all()
             if workflow.active_version is not None
             for node in workflow.active_version.nodes
             if _kind(node) == "webhook" and node.get("parameters", {}).get("authentication", "none") == "none"

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 _NAME = re.compile(r"(@[^/@\s]+/)?n8n-nodes-\S+")
 
@@ -28,8 +26,8 @@ class VettedPackage:
 class CommunityPackageStore:
     """Installed packages; ``vetted`` (name to package) is what may be installed, and tests may change it."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._installed: dict[str, dict[str, Any]] = {}
         self.vetted = {
             "n8n-nodes-example": VettedPackage(versions=("0.9.0", "1.0.0")),
@@ -56,7 +54,7 @@ class CommunityPackageStore:
         vetted = self._find(name, version, verify=verify)
         if name in self._installed:
             raise ApiError(400, f'Package "{name}" is already installed')
-        now = self._state.stamp()
+        now = self._host.stamp()
         self._installed[name] = package = {
             "packageName": name,
             "installedVersion": version or vetted.versions[-1],
@@ -78,7 +76,7 @@ class CommunityPackageStore:
         """
         vetted = self._find(name, version, verify=verify)
         package = self._package(name)
-        package.update(installedVersion=version or vetted.versions[-1], updatedAt=self._state.stamp())
+        package.update(installedVersion=version or vetted.versions[-1], updatedAt=self._host.stamp())
         return self._describe(package)
 
     def uninstall(self, name: str) -> None:

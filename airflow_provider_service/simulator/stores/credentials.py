@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.projects import ProjectStore
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "number"}
@@ -77,8 +76,9 @@ class CredentialStore:
     test answers; without an entry a testable type answers ``("OK", "Connection successful!")``.
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host, projects: ProjectStore) -> None:
+        self._host = host
+        self._projects = projects
         self._credentials: dict[str, dict[str, Any]] = {}
         self._data: dict[str, dict[str, Any]] = {}
         self._owners: dict[str, tuple[str, str]] = {}
@@ -109,7 +109,7 @@ class CredentialStore:
     def shared(self, credential_id: str) -> list[dict[str, Any]]:
         """The owning project as list items show it."""
         project_id, since = self._owners[credential_id]
-        project = self._state.projects.get(project_id)
+        project = self._projects.get(project_id)
         owner = {"id": project_id, "name": project["name"], "role": "credential:owner"}
         return [{**owner, "createdAt": since, "updatedAt": since}]
 
@@ -136,7 +136,7 @@ class CredentialStore:
         :raises ApiError: 400 unknown type or data that does not fit it, 404 project, 403 a resolvable personal one
         """
         self._check_data(type_name, data)
-        project = self._state.projects.get(project_id or self._state.personal_project_id)
+        project = self._projects.get(project_id or self._host.personal_project_id)
         self._check_resolvable(project["id"], resolvable)
         credential = self.add(name, type_name, data, project["id"])
         credential["isResolvable"] = resolvable
@@ -146,9 +146,9 @@ class CredentialStore:
         self, name: str, type_name: str, data: Mapping[str, Any], project_id: str, *, credential_id: str | None = None
     ) -> dict[str, Any]:
         """Store a credential unchecked, as an import does with a stub that has no data yet."""
-        now = self._state.stamp()
+        now = self._host.stamp()
         credential: dict[str, Any] = {
-            "id": credential_id or self._state.new_id(),
+            "id": credential_id or self._host.new_id(),
             "name": name,
             "type": type_name,
             "isManaged": False,
@@ -172,7 +172,7 @@ class CredentialStore:
         credential = self.get(credential_id)
         type_name = change.get("type", credential["type"])
         data = change.get("data")
-        if change.get("isGlobal") and not self._state.licensed:
+        if change.get("isGlobal") and not self._host.licensed:
             raise ApiError(403, "You are not licensed for sharing credentials")
         self._check_resolvable(self._owners[credential_id][0], change.get("isResolvable", False))
         if type_name not in self.types:
@@ -192,7 +192,7 @@ class CredentialStore:
                 raise ApiError(400, "Credential name must be 3 to 128 characters long.")
             self._data[credential_id] = data
         changed = {key: change[key] for key in ("name", "type", "isGlobal", "isResolvable") if key in change}
-        credential.update(changed, updatedAt=self._state.stamp())
+        credential.update(changed, updatedAt=self._host.stamp())
         return credential
 
     def delete(self, credential_id: str) -> dict[str, Any]:
@@ -228,12 +228,12 @@ class CredentialStore:
         if credential_id not in self._credentials:
             text = f'Could not find the credential with the id "{credential_id}". '
             raise ApiError(404, text + "Make sure you have the permission to move it.")
-        if self._state.projects.find(project_id) is None:
+        if self._projects.find(project_id) is None:
             text = f'Could not find project with the id "{project_id}". '
             raise ApiError(404, text + "Make sure you have the permission to create credentials in it.")
         if self._owners[credential_id][0] == project_id:
             raise ApiError(400, "You can't transfer a credential into the project that's already owning it.")
-        self._owners[credential_id] = (project_id, self._state.stamp())
+        self._owners[credential_id] = (project_id, self._host.stamp())
 
     def delete_project(self, project_id: str) -> None:
         """Delete every credential of a project."""
@@ -241,7 +241,7 @@ class CredentialStore:
             self.delete(credential_id)
 
     def _check_resolvable(self, project_id: str, wanted: bool) -> None:
-        if wanted and self._state.projects.get(project_id)["type"] == "personal":
+        if wanted and self._projects.get(project_id)["type"] == "personal":
             raise ApiError(403, "End-user credentials are not available in personal projects")
 
     def _check_data(self, type_name: str, data: Mapping[str, Any]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.projects import ProjectStore
+from airflow_provider_service.simulator.stores.workflows import Workflow, WorkflowStore
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
-    from airflow_provider_service.simulator.stores.workflows import Workflow
 
 ROOT = "0"
 FIELDS = ("id", "name", "parentFolderId", "createdAt", "updatedAt")
@@ -18,8 +17,10 @@ FIELDS = ("id", "name", "parentFolderId", "createdAt", "updatedAt")
 class FolderStore:
     """Folders in creation order. ``"0"`` names a project's root wherever a folder is asked for."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host, projects: ProjectStore, workflows: WorkflowStore) -> None:
+        self._host = host
+        self._projects = projects
+        self._workflows = workflows
         self._folders: dict[str, dict[str, Any]] = {}
 
     def of_project(self, project_id: str) -> Sequence[dict[str, Any]]:
@@ -34,7 +35,7 @@ class FolderStore:
 
         :raises ApiError: 404 project or folder
         """
-        self._state.projects.get(project_id)
+        self._projects.get(project_id)
         folder = self._folders.get(folder_id)
         if folder is None or folder["projectId"] != project_id:
             raise ApiError(404, f"Could not find the folder: {folder_id}")
@@ -47,7 +48,7 @@ class FolderStore:
     def totals(self, folder_id: str) -> tuple[int, int]:
         """How many sub-folders and workflows lie below, at any depth."""
         below = self.descendants(folder_id)
-        workflows = [w for w in self._state.workflows.all() if w.parent_folder_id in {folder_id, *below}]
+        workflows = [w for w in self._workflows.all() if w.parent_folder_id in {folder_id, *below}]
         return len(below), len(workflows)
 
     def descendants(self, folder_id: str) -> list[str]:
@@ -68,10 +69,10 @@ class FolderStore:
 
         :raises ApiError: 404 project or parent, 400 bad name
         """
-        self._state.projects.get(project_id)
-        now = self._state.stamp()
+        self._projects.get(project_id)
+        now = self._host.stamp()
         folder: dict[str, Any] = {
-            "id": folder_id or self._state.new_id(),
+            "id": folder_id or self._host.new_id(),
             "name": _check_name(name),
             "parentFolderId": self._parent(project_id, parent_id),
             "projectId": project_id,
@@ -93,7 +94,7 @@ class FolderStore:
             if parent_id in (folder_id, *self.descendants(folder_id)):
                 raise ApiError(400, "Cannot set a folder's parent to itself or to a folder below it")
         name = _check_name(change.get("name", folder["name"]))
-        folder.update(name=name, parentFolderId=parent_id, updatedAt=self._state.stamp())
+        folder.update(name=name, parentFolderId=parent_id, updatedAt=self._host.stamp())
         return folder
 
     def delete(self, project_id: str, folder_id: str, transfer_to: str | None = None) -> None:
@@ -105,7 +106,7 @@ class FolderStore:
         below = [folder_id, *self.descendants(folder_id)]
         if transfer_to is None:
             for workflow in self._workflows_in(below):
-                self._state.workflows.archive(workflow)
+                self._workflows.archive(workflow)
                 workflow.parent_folder_id = None
         else:
             target = self._parent(project_id, transfer_to)
@@ -125,7 +126,7 @@ class FolderStore:
         self._folders = {key: folder for key, folder in self._folders.items() if folder["projectId"] != project_id}
 
     def _workflows_in(self, folder_ids: Sequence[str]) -> list[Workflow]:
-        return [workflow for workflow in self._state.workflows.all() if workflow.parent_folder_id in folder_ids]
+        return [workflow for workflow in self._workflows.all() if workflow.parent_folder_id in folder_ids]
 
     def _parent(self, project_id: str, parent_id: str | None) -> str | None:
         if parent_id is None or parent_id == ROOT:

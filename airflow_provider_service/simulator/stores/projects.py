@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.users import UserStore
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 ADMIN_ROLE = "project:admin"
 PERSONAL_ROLE = "project:personalOwner"
@@ -52,8 +51,9 @@ ADMIN_SCOPES = (
 class ProjectStore:
     """Projects in creation order, with the roles of their members."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host, users: UserStore) -> None:
+        self._host = host
+        self._users = users
         self._projects: dict[str, dict[str, Any]] = {}
         self._members: dict[str, dict[str, str]] = {}
 
@@ -75,21 +75,21 @@ class ProjectStore:
 
     def add_personal(self, user: dict[str, Any]) -> dict[str, Any]:
         """Make a user's personal project."""
-        owner = user["id"] == self._state.owner_id
+        owner = user["id"] == self._host.owner_id
         names = [name for name in (user["firstName"], user["lastName"]) if name]
-        project_id = self._state.personal_project_id if owner else self._state.new_id()
+        project_id = self._host.personal_project_id if owner else self._host.new_id()
         project = self._add(project_id, " ".join([*names, f"<{user['email']}>"]), "personal", user["id"])
         self._members[project_id][user["id"]] = PERSONAL_ROLE
         return project
 
     def create(self, name: str, creator_id: str, *, project_id: str | None = None) -> dict[str, Any]:
         """Make a team project whose creator administers it."""
-        project = self._add(project_id or self._state.new_id(), name, "team", creator_id)
+        project = self._add(project_id or self._host.new_id(), name, "team", creator_id)
         self._members[project["id"]][creator_id] = ADMIN_ROLE
         return project
 
     def _add(self, project_id: str, name: str, kind: str, creator_id: str) -> dict[str, Any]:
-        now = self._state.stamp()
+        now = self._host.stamp()
         project: dict[str, Any] = {
             "id": project_id,
             "name": name,
@@ -110,10 +110,10 @@ class ProjectStore:
 
         :raises ApiError: 404, 403 a personal one
         """
-        self._team(project_id).update(name=name, updatedAt=self._state.stamp())
+        self._team(project_id).update(name=name, updatedAt=self._host.stamp())
 
     def delete(self, project_id: str) -> None:
-        """Delete a team project and everything in it.
+        """Delete a team project; what it held is deleted by its own stores.
 
         :raises ApiError: 404, 403 a personal one
         """
@@ -127,7 +127,6 @@ class ProjectStore:
 
     def _drop(self, project_id: str) -> None:
         del self._projects[project_id], self._members[project_id]
-        self._state.delete_project_content(project_id)
 
     # ------------------------------------------------------------ members
 
@@ -138,7 +137,7 @@ class ProjectStore:
         """
         self.get(project_id)
         names = ("id", "email", "firstName", "lastName", "createdAt", "updatedAt")
-        users = ((self._state.users.get(user_id), role) for user_id, role in self._members[project_id].items())
+        users = ((self._users.get(user_id), role) for user_id, role in self._members[project_id].items())
         return [{**{name: user[name] for name in names}, "role": role} for user, role in users]
 
     def is_member(self, project_id: str, user_id: str) -> bool:
@@ -151,7 +150,7 @@ class ProjectStore:
         """
         self._team(project_id)
         for user_id, role in relations:
-            self._state.users.get(user_id)
+            self._users.get(user_id)
             _check_role(role)
         self._members[project_id].update(relations)
 
@@ -177,13 +176,14 @@ class ProjectStore:
         if user_id not in self._members[project_id]:
             raise ApiError(404, f"Could not find user with id: {user_id}")
 
-    def forget_user(self, user_id: str) -> None:
-        """Drop a deleted user's personal project and memberships."""
-        for project in self.all():
-            if project["type"] == "personal" and project["creatorId"] == user_id:
-                self._drop(project["id"])
-            else:
-                self._members[project["id"]].pop(user_id, None)
+    def delete_user(self, user_id: str) -> str:
+        """Drop a deleted user's memberships and personal project, and answer the id of this project."""
+        for members in self._members.values():
+            members.pop(user_id, None)
+        personal = (p["id"] for p in self.all() if p["type"] == "personal" and p["creatorId"] == user_id)
+        project_id: str = next(personal)
+        self._drop(project_id)
+        return project_id
 
 
 def _check_role(role: str) -> None:

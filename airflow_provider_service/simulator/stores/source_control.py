@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.credentials import CredentialStore
+from airflow_provider_service.simulator.stores.projects import ProjectStore
+from airflow_provider_service.simulator.stores.tags import TagStore
+from airflow_provider_service.simulator.stores.variables import VariableStore
+from airflow_provider_service.simulator.stores.workflows import Workflow, WorkflowStore
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
-    from airflow_provider_service.simulator.stores.workflows import Workflow
 
 FILE_TYPES = ("credential", "workflow", "tags", "variables", "file", "folders", "project", "datatable")
 AUTO_PUBLISH = ("none", "all", "published")
@@ -64,8 +66,21 @@ class SourceControlStore:
     ``failure`` is a text that the next pulls fail with (400, plain text), as when the repository cannot be reached.
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(
+        self,
+        host: Host,
+        tags: TagStore,
+        variables: VariableStore,
+        credentials: CredentialStore,
+        projects: ProjectStore,
+        workflows: WorkflowStore,
+    ) -> None:
+        self._host = host
+        self._tags = tags
+        self._variables = variables
+        self._credentials = credentials
+        self._projects = projects
+        self._workflows = workflows
         self._remote: dict[tuple[str, str], dict[str, Any]] = {}
         self._local: dict[tuple[str, str], dict[str, Any]] = {}
         self._synced: dict[str, str] = {}
@@ -100,7 +115,7 @@ class SourceControlStore:
                 "status": "new",
                 "location": location,
                 "conflict": False,
-                "updatedAt": self._state.stamp(),
+                "updatedAt": self._host.stamp(),
                 "content": None,
                 **given,
             }
@@ -129,7 +144,7 @@ class SourceControlStore:
 
     def _pending_locally(self) -> dict[tuple[str, str], dict[str, Any]]:
         pending = dict(self._local)
-        known = {workflow.id: workflow for workflow in self._state.workflows.all()}
+        known = {workflow.id: workflow for workflow in self._workflows.all()}
         for workflow in known.values():
             if self._synced.get(workflow.id) != _fingerprint(workflow):
                 status = "modified" if workflow.id in self._synced else "created"
@@ -145,7 +160,7 @@ class SourceControlStore:
         return pending
 
     def _workflow_file(self, workflow: Workflow, status: str) -> dict[str, Any]:
-        project = self._state.projects.get(workflow.project_id)
+        project = self._projects.get(workflow.project_id)
         owner = {"type": project["type"], "projectId": project["id"], "projectName": project["name"]}
         return {
             "id": workflow.id,
@@ -209,22 +224,22 @@ class SourceControlStore:
                 self._put_variable(given["key"], given["value"])
         elif kind == "tags":
             for given in content or ():
-                if self._state.tags.find(given["id"]) is None and self._state.tags.named(given["name"]) is None:
-                    self._state.tags.create(given["name"], tag_id=given["id"])
-        elif kind == "credential" and self._state.credentials.find(waiting["id"]) is None:
+                if self._tags.find(given["id"]) is None and self._tags.named(given["name"]) is None:
+                    self._tags.create(given["name"], tag_id=given["id"])
+        elif kind == "credential" and self._credentials.find(waiting["id"]) is None:
             # A repository never holds secrets: what comes in is a stub.
-            type_name, project_id = (content or {}).get("type", "httpHeaderAuth"), self._state.personal_project_id
-            self._state.credentials.add(waiting["name"], type_name, {}, project_id, credential_id=waiting["id"])
+            type_name, project_id = (content or {}).get("type", "httpHeaderAuth"), self._host.personal_project_id
+            self._credentials.add(waiting["name"], type_name, {}, project_id, credential_id=waiting["id"])
 
     def _put_variable(self, key: str, value: str) -> None:
-        variable = self._state.variables.named(key)
+        variable = self._variables.named(key)
         if variable is None:
-            self._state.variables.create(key, value)
+            self._variables.create(key, value)
         else:
             variable["value"] = value
 
     def _apply_workflow(self, waiting: dict[str, Any], auto_publish: str) -> None:
-        store = self._state.workflows
+        store = self._workflows
         workflow = store.find(waiting["id"])
         if waiting["status"] == "deleted":
             if workflow is not None:
@@ -243,12 +258,12 @@ class SourceControlStore:
 
     def _publish(self, workflow: Workflow, waiting: dict[str, Any]) -> None:
         try:
-            self._state.workflows.publish(workflow)
+            self._workflows.publish(workflow)
         except ApiError as error:
             waiting["publishingError"] = error.message
 
     def _mark_synced(self, workflow_id: str) -> None:
-        workflow = self._state.workflows.find(workflow_id)
+        workflow = self._workflows.find(workflow_id)
         if workflow is None:
             self._synced.pop(workflow_id, None)
         else:

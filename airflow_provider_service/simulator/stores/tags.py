@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 _MAX_NAME = 24
 
@@ -16,8 +14,8 @@ _MAX_NAME = 24
 class TagStore:
     """Tags in creation order; names are unique and case-sensitive."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._tags: dict[str, dict[str, Any]] = {}
 
     def all(self) -> Sequence[dict[str, Any]]:
@@ -45,8 +43,8 @@ class TagStore:
         :raises ApiError: 409 for a taken name, and for an empty or too long one: the service tells no difference
         """
         name = self._check_name(name)
-        now = self._state.stamp()
-        tag = {"id": tag_id or self._state.new_id(), "name": name, "createdAt": now, "updatedAt": now}
+        now = self._host.stamp()
+        tag = {"id": tag_id or self._host.new_id(), "name": name, "createdAt": now, "updatedAt": now}
         self._tags[tag["id"]] = tag
         return tag
 
@@ -59,7 +57,7 @@ class TagStore:
         name = self._check_name(name, besides=tag_id)
         if name == tag["name"]:
             return False
-        tag.update(name=name, updatedAt=self._state.stamp())
+        tag.update(name=name, updatedAt=self._host.stamp())
         return True
 
     def delete(self, tag_id: str) -> dict[str, Any]:

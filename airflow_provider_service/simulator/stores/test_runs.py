@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_service.simulator.clock import stamp
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.workflows import WorkflowStore
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 STATUSES = ("new", "running", "completed", "error", "cancelled")
 
@@ -95,8 +94,9 @@ class TestRunStore:
 
     __test__ = False
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host, workflows: WorkflowStore) -> None:
+        self._host = host
+        self._workflows = workflows
         self._runs: dict[str, TestRun] = {}
         self.outcome = Outcome()
 
@@ -105,12 +105,12 @@ class TestRunStore:
 
         :raises ApiError: 403
         """
-        if not self._state.licensed:
+        if not self._host.licensed:
             raise ApiError(403, "Evaluations are not available on your plan")
 
     def of_workflow(self, workflow_id: str, status: str | None = None) -> Sequence[TestRun]:
         """The runs of a workflow (none for an unknown one)."""
-        now = self._state.clock.now()
+        now = self._host.clock.now()
         runs = (run for run in reversed(self._runs.values()) if run.workflow_id == workflow_id)
         return [run for run in runs if status is None or run.status(now) == status]
 
@@ -130,11 +130,11 @@ class TestRunStore:
         :raises ApiError: 403 no license, 404 workflow, 409 one is running
         """
         self.check_license()
-        if self._state.workflows.find(workflow_id) is None:
+        if self._workflows.find(workflow_id) is None:
             raise ApiError(404, "Workflow not found")
         if self.of_workflow(workflow_id, "running"):
             raise ApiError(409, "A test run is already running for this workflow")
-        run = TestRun(self._state.new_id(), workflow_id, self._state.clock.now(), self.outcome)
+        run = TestRun(self._host.new_id(), workflow_id, self._host.clock.now(), self.outcome)
         self._runs[run.id] = run
         return run
 
@@ -145,7 +145,7 @@ class TestRunStore:
         """
         self.check_license()
         run = self.get(workflow_id, run_id)
-        now = self._state.clock.now()
+        now = self._host.clock.now()
         if run.status(now) != "running":
             raise ApiError(409, "The test run cannot be cancelled")
         run.cancelled = now

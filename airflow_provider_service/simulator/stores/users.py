@@ -5,12 +5,10 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 OWNER_ROLE = "global:owner"
 MEMBER_ROLE = "global:member"
@@ -19,23 +17,32 @@ OWNER_EMAIL = "owner@example.com"
 
 
 class UserStore:
-    """Users by id; every one has a personal project."""
+    """Users by id. The personal project that each of them has is made by the state."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._users: dict[str, dict[str, Any]] = {}
         self._tokens: dict[str, str] = {}
 
-    def add_owner(self) -> None:
-        """Make the owner, under the id that the state's keys act as."""
-        self._add(self._state.owner_id, OWNER_EMAIL, OWNER_ROLE, names=("Olivia", "Owner"))
+    @property
+    def owner_name(self) -> str:
+        """The owner's full name, as authors of versions are written."""
+        owner = self.get(self._host.owner_id)
+        return f"{owner['firstName']} {owner['lastName']}"
 
-    def add(self, email: str, role: str = MEMBER_ROLE, *, first_name: str = "", last_name: str = "") -> dict[str, Any]:
-        """Add an active user, as if invited and signed up."""
-        return self._add(str(uuid.uuid4()), email, role, names=(first_name, last_name))
+    def add_owner(self) -> dict[str, Any]:
+        """Make the owner, under the id that keys act as."""
+        return self._add(self._host.owner_id, OWNER_EMAIL, OWNER_ROLE, ("Olivia", "Owner"))
+
+    def add(self, email: str, role: str, names: tuple[str, str] | None) -> dict[str, Any]:
+        """Make a user.
+
+        :param names: first and last name; None: the user was invited and has not signed up
+        """
+        return self._add(str(uuid.uuid4()), email, role, names)
 
     def _add(self, user_id: str, email: str, role: str, names: tuple[str, str] | None) -> dict[str, Any]:
-        now = self._state.stamp()
+        now = self._host.stamp()
         first_name, last_name = names or (None, None)
         user = {
             "id": user_id,
@@ -49,7 +56,6 @@ class UserStore:
             "role": role,
         }
         self._users[user_id] = user
-        self._state.projects.add_personal(user)
         return user
 
     def all(self) -> Sequence[dict[str, Any]]:
@@ -72,8 +78,8 @@ class UserStore:
             raise ApiError(404, f"Could not find user with id: {id_or_email}")
         return user
 
-    def invite(self, invitations: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-        """Invite (e-mail, role) pairs, all or none; answers an invitation for each that is not an active user yet.
+    def check_invitations(self, invitations: Sequence[tuple[str, str]]) -> None:
+        """Refuse (e-mail, role) pairs that cannot all be invited.
 
         :raises ApiError: 400 or 403 a role that cannot be given, 500 addresses that differ only in case
         """
@@ -83,22 +89,21 @@ class UserStore:
         for email, _ in invitations:
             if seen.setdefault(email.lower(), email) != email:
                 raise ApiError(500, "An error occurred during user creation")
-        users = [self.find(email) or self._add(str(uuid.uuid4()), email, role, None) for email, role in invitations]
-        return [self._invitation(user) for user in users if user["isPending"]]
 
     def _check_invited_role(self, role: str) -> None:
         if role == OWNER_ROLE:
             raise ApiError(400, "This global role value is not assignable")
         if role not in ASSIGNABLE_ROLES:
             raise ApiError(400, f"Role {role} does not exist")
-        if role == "global:admin" and not self._state.licensed:
+        if role == "global:admin" and not self._host.licensed:
             text = "Cannot invite admin user without advanced permissions. "
             raise ApiError(403, text + "Please upgrade to a license that includes this feature.")
 
-    def _invitation(self, user: dict[str, Any]) -> dict[str, Any]:
+    def invitation(self, user: dict[str, Any]) -> dict[str, Any]:
+        """What a user who has not signed up is sent; the same whenever it is asked for."""
         token = self._tokens.setdefault(user["id"], secrets.token_urlsafe(32))
         shown = {name: user[name] for name in ("id", "email", "role")}
-        accept_url = f"{self._state.base_url}/signup?token={token}"
+        accept_url = f"{self._host.base_url}/signup?token={token}"
         return {"user": {**shown, "emailSent": False, "inviteAcceptUrl": accept_url}, "error": ""}
 
     def change_role(self, user_id: str, role: str) -> None:
@@ -111,10 +116,10 @@ class UserStore:
             raise ApiError(400, f"Role {role} does not exist")
         if user["role"] == OWNER_ROLE:
             raise ApiError(403, "Owner cannot change role on global owner")
-        user.update(role=role, updatedAt=self._state.stamp())
+        user.update(role=role, updatedAt=self._host.stamp())
 
     def delete(self, user_id: str, *, by: str) -> None:
-        """Delete a user with the personal project and all in it; only an id finds it, an e-mail address does not.
+        """Delete a user; only an id finds it, an e-mail address does not.
 
         :raises ApiError: 400 for oneself, 404
         """
@@ -123,4 +128,3 @@ class UserStore:
         if user_id not in self._users:
             raise ApiError(404, "Request to delete a user failed because the user to delete was not found in DB")
         del self._users[user_id]
-        self._state.projects.forget_user(user_id)

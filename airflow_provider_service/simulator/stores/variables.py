@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.projects import ProjectStore
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 
 class VariableStore:
     """Variables in creation order; a key is unique within the instance, and within each project."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host, projects: ProjectStore) -> None:
+        self._host = host
+        self._projects = projects
         self._variables: dict[str, dict[str, Any]] = {}
 
     def all(self, *, project_id: str | None = None, empty: bool = False) -> Sequence[dict[str, Any]]:
@@ -34,7 +34,7 @@ class VariableStore:
             "key": variable["key"],
             "value": variable["value"],
             "type": "string",
-            "project": None if project_id is None else self._state.projects.get(project_id),
+            "project": None if project_id is None else self._projects.get(project_id),
         }
 
     def get(self, variable_id: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class VariableStore:
         :raises ApiError: 400 taken key, 404 project
         """
         self._check(key, project_id)
-        variable: dict[str, Any] = {"id": self._state.new_id(), "key": key, "value": value, "projectId": project_id}
+        variable: dict[str, Any] = {"id": self._host.new_id(), "key": key, "value": value, "projectId": project_id}
         self._variables[variable["id"]] = variable
         return variable
 
@@ -84,7 +84,7 @@ class VariableStore:
 
     def _check(self, key: str, project_id: str | None, *, besides: str | None = None) -> None:
         if project_id is not None:
-            self._state.projects.get(project_id)
+            self._projects.get(project_id)
         holder = self.named(key, project_id)
         if holder is not None and holder["id"] != besides:
             place = "global" if project_id is None else "project"

@@ -6,15 +6,17 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_service.simulator.engine.engine import Engine
 from airflow_provider_service.simulator.engine.nodes import activates
 from airflow_provider_service.simulator.engine.run import Snapshot
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.stores.projects import ProjectStore
+from airflow_provider_service.simulator.stores.tags import TagStore
+from airflow_provider_service.simulator.stores.users import UserStore
 from airflow_provider_service.simulator.stores.webhooks import WebhookRegistry
 from airflow_provider_service.simulator.validation import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_service.simulator.state import State
 
 # Attributes of a workflow that a request's body sets, by the body's key.
 _WRITABLE = {
@@ -92,8 +94,12 @@ class Workflow:
 class WorkflowStore:
     """Workflows by id, and the webhooks of those that are live."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, host: Host, engine: Engine, users: UserStore, projects: ProjectStore, tags: TagStore) -> None:
+        self._host = host
+        self._engine = engine
+        self._users = users
+        self._projects = projects
+        self._tags = tags
         self._workflows: dict[str, Workflow] = {}
         self.webhooks = WebhookRegistry()
 
@@ -123,14 +129,14 @@ class WorkflowStore:
 
         :param project_id: default: the owner's personal project
         """
-        now = self._state.stamp()
+        now = self._host.stamp()
         workflow = Workflow(
-            id=workflow_id or self._state.new_id(),
+            id=workflow_id or self._host.new_id(),
             name=body["name"],
             nodes=_with_ids(body["nodes"]),
             connections=body["connections"],
             settings=_stored_settings(body.get("settings") or {}),
-            project_id=project_id or self._state.personal_project_id,
+            project_id=project_id or self._host.personal_project_id,
             created_at=now,
             updated_at=now,
             shared_at=now,
@@ -158,17 +164,17 @@ class WorkflowStore:
 
     def _touch(self, workflow: Workflow) -> None:
         workflow.version_counter += 1
-        workflow.updated_at = self._state.stamp()
+        workflow.updated_at = self._host.stamp()
 
     def _new_version(self, workflow: Workflow) -> None:
-        now = self._state.stamp()
+        now = self._host.stamp()
         version = Version(
             version_id=str(uuid.uuid4()),
             workflow_id=workflow.id,
             nodes=workflow.nodes,
             connections=workflow.connections,
             node_groups=workflow.node_groups,
-            authors=self._state.owner_name,
+            authors=self._users.owner_name,
             created_at=now,
             updated_at=now,
         )
@@ -180,13 +186,13 @@ class WorkflowStore:
 
         :raises ApiError: 404
         """
-        if any(self._state.tags.find(tag_id) is None for tag_id in tag_ids):
+        if any(self._tags.find(tag_id) is None for tag_id in tag_ids):
             raise ApiError(404, "Some tags not found")
         workflow.tag_ids = list(dict.fromkeys(tag_ids))
 
     def tags_of(self, workflow: Workflow) -> list[dict[str, Any]]:
         """The tags of a workflow that still exist."""
-        found = (self._state.tags.find(tag_id) for tag_id in workflow.tag_ids)
+        found = (self._tags.find(tag_id) for tag_id in workflow.tag_ids)
         return [tag for tag in found if tag is not None]
 
     def transfer(self, workflow: Workflow, project_id: str) -> None:
@@ -194,14 +200,14 @@ class WorkflowStore:
 
         :raises ApiError: 404, 400 when it is there already
         """
-        if self._state.projects.find(project_id) is None:
+        if self._projects.find(project_id) is None:
             text = f'Could not find project with the id "{project_id}". '
             raise ApiError(404, text + "Make sure you have the permission to create workflows in it.")
         if workflow.project_id == project_id:
             raise ApiError(400, "You can't transfer a workflow into the same destination it already belongs to.")
         workflow.project_id = project_id
         workflow.parent_folder_id = None
-        workflow.shared_at = self._state.stamp()
+        workflow.shared_at = self._host.stamp()
 
     def archive(self, workflow: Workflow) -> None:
         """Put a workflow away; a published one is unpublished."""
@@ -230,14 +236,14 @@ class WorkflowStore:
         """
         if workflow.active:
             raise ApiError(409, "Cannot delete a published workflow. Unpublish it before deleting.")
-        if workflow.unpublished_by is not None and self._state.clock.now() < workflow.unpublished_by:
+        if workflow.unpublished_by is not None and self._host.clock.now() < workflow.unpublished_by:
             raise ApiError(409, "Workflow is still being unpublished. Please try again in a few moments.")
         self._drop(workflow)
 
     def _drop(self, workflow: Workflow) -> None:
         self.webhooks.remove(workflow.id)
         del self._workflows[workflow.id]
-        self._state.engine.remove_workflow(workflow.id)
+        self._engine.remove_workflow(workflow.id)
 
     def delete_project(self, project_id: str) -> None:
         """Delete every workflow of a project, published ones too."""
@@ -268,7 +274,7 @@ class WorkflowStore:
         if not any(map(activates, version.nodes)):
             text = "Workflow cannot be activated because it has no trigger node. "
             raise ApiError(400, text + "At least one trigger, webhook, or polling node is required.")
-        self._state.settle()
+        self._host.settle()
         if self.webhooks.conflicts(workflow.id, version.nodes):
             raise ApiError(409, "There is a conflict with one of the webhooks.")
         version.name = version.name if name is None else name
@@ -287,14 +293,14 @@ class WorkflowStore:
         if version is None:
             return
         workflow.active_version = None
-        workflow.unpublished_by = self._state.clock.now() + timedelta(seconds=self._state.publish_delay)
+        workflow.unpublished_by = self._host.clock.now() + timedelta(seconds=self._host.publish_delay)
         self._record_publishing(version, "deactivated")
         self._touch(workflow)
         self._later(None, lambda: self._go_down(workflow))
 
     def _later(self, delay: float | None, action: Callable[[], None]) -> None:
-        seconds = self._state.publish_delay if delay is None else delay
-        self._state.schedule.at(self._state.clock.now() + timedelta(seconds=seconds), lambda _moment: action())
+        seconds = self._host.publish_delay if delay is None else delay
+        self._host.schedule.at(self._host.clock.now() + timedelta(seconds=seconds), lambda _moment: action())
 
     def _go_live(self, workflow: Workflow, version: Version) -> None:
         # It may have been unpublished or published again meanwhile.
@@ -315,8 +321,8 @@ class WorkflowStore:
                 "workflowId": version.workflow_id,
                 "versionId": version.version_id,
                 "event": event,
-                "userId": self._state.owner_id,
-                "createdAt": self._state.stamp(),
+                "userId": self._host.owner_id,
+                "createdAt": self._host.stamp(),
             }
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from airflow_provider_service.simulator.tables.table import Host, Table, check_column_name
+from airflow_provider_service.simulator.host import Host
+from airflow_provider_service.simulator.tables.table import Table, check_column_name
 from airflow_provider_service.simulator.tables.types import COLUMN_TYPES
 from airflow_provider_service.simulator.validation import ApiError
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from airflow_provider_service.simulator.host import Host
 from airflow_provider_service.simulator.tables.filters import Predicate, Row, compile_filter, pattern
 from airflow_provider_service.simulator.tables.types import (
     SYSTEM_COLUMNS,
@@ -18,14 +19,6 @@ from airflow_provider_service.simulator.validation import ApiError
 
 _EMPTY_SIZE = 4096
 _RESERVED = {**dict.fromkeys((name.lower() for name in SYSTEM_COLUMNS), "system"), "dryrunstate": "testing"}
-
-
-class Host(Protocol):
-    """What a table needs of the service's state."""
-
-    def new_id(self) -> str: ...
-
-    def stamp(self) -> str: ...
 
 
 class Table:
