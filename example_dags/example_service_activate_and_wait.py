@@ -41,12 +41,12 @@ with DAG("example_service_activate_and_wait", schedule=None, catchup=False, tags
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
 
     activate = ServiceActivateWorkflowOperator(
-        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['id'] }}"
+        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}"
     )
 
     start = ServiceRunWorkflowOperator(
         task_id="start",
-        workflow_id="{{ ti.xcom_pull(task_ids='activate')['id'] }}",
+        workflow_id="{{ ti.xcom_pull(task_ids='activate')['workflow_id'] }}",
         payload={"requested_by": "{{ run_id }}"},
         wait_for_completion=False,
     )

@@ -29,7 +29,7 @@ WORKFLOW = {
 }
 
 alert = ServiceNotifier(
-    workflow_id="{{ ti.xcom_pull(task_ids='activate')['id'] }}",
+    workflow_id="{{ ti.xcom_pull(task_ids='activate')['workflow_id'] }}",
     message="{{ ti.task_id }} of {{ ti.dag_id }} has failed",
     # A run that was started by hand or by an asset may have no logical date, and then knows no {{ ds }}.
     details={"logical_date": "{{ dag_run.logical_date or '' }}"},
@@ -39,7 +39,7 @@ with DAG("example_service_alert", schedule=None, catchup=False, tags=["service",
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
 
     activate = ServiceActivateWorkflowOperator(
-        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['id'] }}"
+        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}"
     )
 
     @task(on_failure_callback=alert)

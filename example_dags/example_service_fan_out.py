@@ -46,7 +46,7 @@ with DAG(
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
     # Once, before 100 tasks would each do so.
     activate = ServiceActivateWorkflowOperator(
-        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['id'] }}"
+        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}"
     )
 
     @task
@@ -57,7 +57,7 @@ with DAG(
     # All waits of a triggerer share their requests.
     run = ServiceRunWorkflowOperator.partial(
         task_id="run",
-        workflow_id="{{ ti.xcom_pull(task_ids='activate')['id'] }}",
+        workflow_id="{{ ti.xcom_pull(task_ids='activate')['workflow_id'] }}",
         deferrable=True,
         poll_interval=2,
         timeout=600,

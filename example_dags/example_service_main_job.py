@@ -51,7 +51,7 @@ with DAG(
 ) as dag:
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_workflow_in_place", definition=WORKFLOW)
     activate = ServiceActivateWorkflowOperator(
-        task_id="activate_workflow", workflow_id="{{ ti.xcom_pull(task_ids='put_workflow_in_place')['id'] }}"
+        task_id="activate_workflow", workflow_id="{{ ti.xcom_pull(task_ids='put_workflow_in_place')['workflow_id'] }}"
     )
 
     create_table = ServiceCreateDataTableOperator(
@@ -74,7 +74,7 @@ with DAG(
 
     start = ServiceRunWorkflowOperator(
         task_id="start_workflow",
-        workflow_id="{{ ti.xcom_pull(task_ids='activate_workflow')['id'] }}",
+        workflow_id="{{ ti.xcom_pull(task_ids='activate_workflow')['workflow_id'] }}",
         payload={"requested_by": "{{ run_id }}"},
         wait_for_completion=False,
     )

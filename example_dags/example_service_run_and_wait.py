@@ -50,7 +50,7 @@ with DAG("example_service_run_and_wait", schedule=None, catchup=False, tags=["se
     # Activates the workflow when it is not. A retry goes on with a run that was started, and repeats one that failed.
     run = ServiceRunWorkflowOperator(
         task_id="run",
-        workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['id'] }}",
+        workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}",
         payload={"day": "2026-01-31", "requested_by": "{{ run_id }}"},
         output="last_node",
         deferrable=True,

@@ -99,7 +99,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
             "Credential %s (%r of type %s) was %s: %s", credential.id, credential.name, credential.type, outcome, url
         )
         return {
-            "id": credential.id,
+            "credential_id": credential.id,
             "name": credential.name,
             "type": credential.type,
             "outcome": outcome,
@@ -122,7 +122,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :param project_id: project to look in and to create in; None for any, and for the key user's own.
     :param if_exists: what to do when one of that name and type exists: ``"skip"``, ``"update"`` its data, or
         ``"fail"``.
-    :returns: ``{"id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
+    :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
         ``"skipped"``.
     """
 
@@ -159,7 +159,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
     :param data_conn_id: an Airflow connection to take further fields from.
     :param data_conn_fields: which field of the connection fills which field of the credential.
     :param project_id: project to find it in.
-    :returns: ``{"id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
+    :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
     """
 
     template_fields: Sequence[str] = (*_CredentialOperator.template_fields, "credential_id")

@@ -24,7 +24,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
 
     :param name: 1 to 24 characters.
     :param if_exists: what to do when the tag exists: ``"skip"`` or ``"fail"``.
-    :returns: ``{"id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
+    :returns: ``{"tag_id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name")
@@ -44,7 +44,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
             raise AirflowFailException(f"tag {tag.name!r} exists with id {tag.id} (if_exists='fail')")
         outcome = "created" if created else "skipped"
         self.log.info("Tag %r (%s) %s: %s", tag.name, tag.id, "was created" if created else "exists", url)
-        return {"id": tag.id, "name": tag.name, "outcome": outcome, "url": url}
+        return {"tag_id": tag.id, "name": tag.name, "outcome": outcome, "url": url}
 
 
 def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:

@@ -24,7 +24,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
 
     :param users: e-mail addresses, or ``{"email", "role"}`` each.
     :param role: role of those that are given by address alone.
-    :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"id", "email", "email_sent"}``,
+    :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"user_id", "email", "email_sent"}``,
         ``already_active`` the addresses.
     """
 
@@ -50,7 +50,8 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         self.log.info("%d users invited, %d are active already: %s", len(invitations), len(active), url)
         return {
             "invited": [
-                {"id": one.user.id, "email": one.user.email, "email_sent": one.user.email_sent} for one in invitations
+                {"user_id": one.user.id, "email": one.user.email, "email_sent": one.user.email_sent}
+                for one in invitations
             ],
             "already_active": active,
             "url": url,

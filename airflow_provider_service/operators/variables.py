@@ -49,7 +49,7 @@ class _VariableOperator(ServiceBaseOperator):
     def report(self, context: Context, variable_id: str | None, outcome: str) -> dict[str, Any]:
         url = self.link_to(context, ServicePageLink(), VARIABLES_PAGE)
         self.log.info("Variable %s (%s) is %s: %s", self.key, variable_id, outcome, url)
-        return {"id": variable_id, "key": self.key, "outcome": outcome, "url": url}
+        return {"variable_id": variable_id, "key": self.key, "outcome": outcome, "url": url}
 
 
 class ServiceCreateVariableOperator(_VariableOperator):
@@ -59,8 +59,8 @@ class ServiceCreateVariableOperator(_VariableOperator):
     :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
     :param project_id: project it belongs to; None for the whole instance.
     :param if_exists: what to do when the key exists: ``"update"`` its value, ``"skip"`` or ``"fail"``.
-    :returns: ``{"id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"`` or
-        ``"skipped"``.
+    :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"``
+        or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
@@ -91,7 +91,7 @@ class ServiceUpdateVariableOperator(_VariableOperator):
     :param key: key of the variable.
     :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
     :param project_id: project it belongs to; None for the whole instance.
-    :returns: ``{"id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
+    :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
@@ -113,7 +113,7 @@ class ServiceDeleteVariableOperator(_VariableOperator):
     :param key: key of the variable.
     :param project_id: project it belongs to; None for the whole instance.
     :param if_missing: what to do when it does not exist: ``"ignore"`` or ``"fail"``.
-    :returns: ``{"id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
+    :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
     """
 
     def __init__(self, *, if_missing: Literal["ignore", "fail"] = "ignore", **kwargs: Any) -> None:

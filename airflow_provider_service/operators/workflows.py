@@ -53,7 +53,7 @@ class ServiceActivateWorkflowOperator(_WorkflowOperator):
 
     :param workflow_id: the workflow.
     :param version_id: version to activate; None for the current draft.
-    :returns: ``{"id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
+    :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
     """
 
     template_fields: Sequence[str] = (*_WorkflowOperator.template_fields, "version_id")
@@ -124,7 +124,7 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
     :param workflow_id: the workflow.
     :param destination_project_id: the project; or give its name.
     :param destination_project_name: exact name of the project.
-    :returns: ``{"id", "project_id", "moved", "url"}``.
+    :returns: ``{"workflow_id", "project_id", "moved", "url"}``.
     """
 
     template_fields: Sequence[str] = (
@@ -161,7 +161,7 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
         self.log.info(
             "Workflow %s %s project %s: %s", self.workflow_id, "was moved to" if moved else "is in", project_id, url
         )
-        return {"id": self.workflow_id, "project_id": project_id, "moved": moved, "url": url}
+        return {"workflow_id": self.workflow_id, "project_id": project_id, "moved": moved, "url": url}
 
     def _destination(self) -> str:
         from airflow_provider_service.client.lookup import existing, find_project
@@ -200,9 +200,9 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     :param activate: True to activate it, False to deactivate it, None to leave that as it is.
     :param project_id: project to look in and to create in; None for any, and for the key user's own.
     :param parent_folder_id: folder to create it in.
-    :returns: ``{"id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the active
-        one. The outcome is ``"created"``; ``"updated"`` when the definition was written, or a draft that holds it was
-        published; ``"activated"`` or ``"deactivated"`` when only that changed; or ``"unchanged"``.
+    :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the
+        active one. The outcome is ``"created"``; ``"updated"`` when the definition was written, or a draft that holds
+        it was published; ``"activated"`` or ``"deactivated"`` when only that changed; or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (
@@ -330,7 +330,7 @@ class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
     :param workflow_id: the workflow.
     :param tags: names of the tags; an empty list removes all.
     :param create_missing: whether tags that do not exist yet are created; else they fail the task.
-    :returns: ``{"id", "tags", "changed", "url"}``; ``tags`` are the names.
+    :returns: ``{"workflow_id", "tags", "changed", "url"}``; ``tags`` are the names.
     """
 
     template_fields: Sequence[str] = (*_WorkflowOperator.template_fields, "tags")
@@ -352,7 +352,7 @@ class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
         self.log.info(
             "Workflow %s %s the tags %s: %s", self.workflow_id, "now has" if changed else "has", names or "(none)", url
         )
-        return {"id": self.workflow_id, "tags": names, "changed": changed, "url": url}
+        return {"workflow_id": self.workflow_id, "tags": names, "changed": changed, "url": url}
 
     def _tag_ids(self, names: Sequence[str], carried: Mapping[str, str]) -> list[str]:
         known = dict(carried)
@@ -385,7 +385,7 @@ def _outcome(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
 
 def _summary(workflow: Workflow, url: str) -> dict[str, Any]:
     return {
-        "id": workflow.id,
+        "workflow_id": workflow.id,
         "name": workflow.name,
         "active": workflow.active,
         "archived": bool(workflow.is_archived),

@@ -27,9 +27,10 @@ def data_of(simulator):
 def test_creating_twice_keeps_the_first(execute, client, data_of, link):
     first = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     second = execute(ServiceCreateCredentialOperator, **HEADER, data={**DATA, "value": "other"})
-    assert (first["outcome"], second["outcome"], first["id"]) == ("created", "skipped", second["id"])
-    assert [one.id for one in client.credentials.list()] == [first["id"]]
-    assert data_of(first["id"]) == DATA
+    assert (first["outcome"], second["outcome"]) == ("created", "skipped")
+    assert first["credential_id"] == second["credential_id"]
+    assert [one.id for one in client.credentials.list()] == [first["credential_id"]]
+    assert data_of(first["credential_id"]) == DATA
     assert link() == "/home/credentials"
     assert SECRET not in json.dumps([first, second])
 
@@ -38,8 +39,8 @@ def test_an_existing_one_can_be_updated_or_fail(execute, data_of):
     first = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     new = {**DATA, "value": "another secret"}
     updated = execute(ServiceCreateCredentialOperator, **HEADER, data=new, if_exists="update")
-    assert (updated["outcome"], data_of(first["id"])) == ("updated", new)
-    with pytest.raises(AirflowFailException, match=f"credential 'tracker' exists with id {first['id']}"):
+    assert (updated["outcome"], data_of(first["credential_id"])) == ("updated", new)
+    with pytest.raises(AirflowFailException, match=f"credential 'tracker' exists with id {first['credential_id']}"):
         execute(ServiceCreateCredentialOperator, **HEADER, data=DATA, if_exists="fail")
 
 
@@ -64,7 +65,7 @@ def test_data_comes_from_an_airflow_connection(execute, data_of, monkeypatch):
     arguments = {"name": "tracker", "credential_type": "httpBasicAuth", "data_conn_id": "tracker"}
     fields = {"user": "login", "password": "password"}
     done = execute(ServiceCreateCredentialOperator, **arguments, data_conn_fields=fields)
-    assert data_of(done["id"]) == {"user": "tracker", "password": SECRET}
+    assert data_of(done["credential_id"]) == {"user": "tracker", "password": SECRET}
     for wrong, message in (
         ({"user": "extra.nope"}, "connection 'tracker' has no value in extra.nope"),
         ({"user": "uri"}, "a field in data_conn_fields must be one of host, port, login, password, schema, extra"),
@@ -74,13 +75,16 @@ def test_data_comes_from_an_airflow_connection(execute, data_of, monkeypatch):
             execute(ServiceCreateCredentialOperator, **arguments, data_conn_fields=wrong)
     extra = {"user": "extra.domains", "password": "password"}
     updated = execute(
-        ServiceUpdateCredentialOperator, credential_id=done["id"], data_conn_id="tracker", data_conn_fields=extra
+        ServiceUpdateCredentialOperator,
+        credential_id=done["credential_id"],
+        data_conn_id="tracker",
+        data_conn_fields=extra,
     )
-    assert data_of(updated["id"])["user"] == "example.com"
+    assert data_of(updated["credential_id"])["user"] == "example.com"
 
 
 def test_updating_replaces_or_merges(execute, client, data_of):
-    credential_id = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)["id"]
+    credential_id = execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)["credential_id"]
     execute(ServiceUpdateCredentialOperator, name="tracker", data={"value": "second"}, merge_data=True)
     assert data_of(credential_id) == {"name": "X-Token", "value": "second"}
     execute(ServiceUpdateCredentialOperator, name="tracker", data={"name": "X-Key", "value": "third"})

@@ -28,7 +28,7 @@ def test_users_are_invited_and_active_ones_left_alone(execute, client, simulator
     assert (roles["new@example.com"], roles["admin@example.com"]) == ("global:member", "global:admin")
     assert "token=" not in json.dumps(done)
     again = execute(ServiceInviteUsersOperator, users=users)
-    assert [one["id"] for one in again["invited"]] == [one["id"] for one in done["invited"]]
+    assert [one["user_id"] for one in again["invited"]] == [one["user_id"] for one in done["invited"]]
     assert link() == "/settings/users"
 
 

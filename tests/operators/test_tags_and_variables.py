@@ -16,7 +16,7 @@ from airflow_provider_service.operators.variables import (
 def test_creating_a_tag_twice(execute, client, link):
     first = execute(ServiceCreateTagOperator, name="billing")
     second = execute(ServiceCreateTagOperator, name=" billing ")
-    assert (first["outcome"], second["outcome"], first["id"]) == ("created", "skipped", second["id"])
+    assert (first["outcome"], second["outcome"], first["tag_id"]) == ("created", "skipped", second["tag_id"])
     assert [tag.name for tag in client.tags.list()] == ["billing"]
     assert link() == "/home/workflows"
 
@@ -47,7 +47,7 @@ def test_creating_a_variable_updates_the_one_that_exists(execute, client, writes
     assert execute(ServiceCreateVariableOperator, key="STAGE", value="test")["outcome"] == "unchanged"
     assert writes() == []
     updated = execute(ServiceCreateVariableOperator, key="STAGE", value="live")
-    assert (updated["outcome"], updated["id"]) == ("updated", first["id"])
+    assert (updated["outcome"], updated["variable_id"]) == ("updated", first["variable_id"])
     assert held(client) == [("STAGE", "live", None)]
     assert link() == "/home/variables"
 
@@ -56,7 +56,7 @@ def test_an_existing_variable_can_be_left_or_fail(execute, client):
     execute(ServiceCreateVariableOperator, key="STAGE", value="test")
     skipped = execute(ServiceCreateVariableOperator, key="STAGE", value="live", if_exists="skip")
     assert skipped["outcome"] == "skipped"
-    with pytest.raises(AirflowFailException, match=f"variable 'STAGE' exists with id {skipped['id']}"):
+    with pytest.raises(AirflowFailException, match=f"variable 'STAGE' exists with id {skipped['variable_id']}"):
         execute(ServiceCreateVariableOperator, key="STAGE", value="live", if_exists="fail")
     assert held(client) == [("STAGE", "test", None)]
 

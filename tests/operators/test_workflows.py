@@ -98,12 +98,12 @@ def test_create_update_and_leave_alone(execute, client, writes, link, definition
     created = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert (created["outcome"], created["active"], writes()) == ("created", False, ["POST /workflows"])
     unchanged = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
-    assert (unchanged["outcome"], unchanged["id"], writes()) == ("unchanged", created["id"], [])
+    assert (unchanged["outcome"], unchanged["workflow_id"], writes()) == ("unchanged", created["workflow_id"], [])
     definition["nodes"][0]["parameters"]["path"] = "elsewhere"
     updated = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
-    assert (updated["outcome"], writes()) == ("updated", [f"PUT /workflows/{created['id']}"])
-    assert client.workflows.get(created["id"]).nodes[0]["parameters"]["path"] == "elsewhere"
-    assert link() == f"/workflow/{created['id']}"
+    assert (updated["outcome"], writes()) == ("updated", [f"PUT /workflows/{created['workflow_id']}"])
+    assert client.workflows.get(created["workflow_id"]).nodes[0]["parameters"]["path"] == "elsewhere"
+    assert link() == f"/workflow/{created['workflow_id']}"
 
 
 def test_an_export_of_the_service_is_accepted_as_it_is(execute, client, writes, simulator):
@@ -155,7 +155,7 @@ def test_other_static_data_is_no_change(execute, writes, definition):
 def test_a_description_is_set_on_creation_too(execute, client, definition):
     created = execute(ServiceCreateOrUpdateWorkflowOperator, definition={**definition, "description": "why"})
     assert created["outcome"] == "created"
-    assert client.workflows.get(created["id"]).description == "why"
+    assert client.workflows.get(created["workflow_id"]).description == "why"
 
 
 def test_other_settings_and_static_data_stay(execute, client, definition):
@@ -192,7 +192,7 @@ def test_only_an_unarchived_workflow_of_the_exact_name_counts(execute, client, d
     client.workflows.archive(others[-1])
     created = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert created["outcome"] == "created"
-    assert created["id"] not in others
+    assert created["workflow_id"] not in others
 
 
 def test_two_workflows_of_the_name_are_ambiguous(execute, client, definition):
@@ -223,7 +223,7 @@ def test_expressions_of_the_service_are_left_as_they_are(execute, client, writes
         outcomes.append(done["outcome"])
     assert outcomes == ["created", "unchanged", "unchanged"]
     assert writes() == ["POST /workflows"]
-    assert client.workflows.get(done["id"]).nodes[0].items() >= definition["nodes"][0].items()
+    assert client.workflows.get(done["workflow_id"]).nodes[0].items() >= definition["nodes"][0].items()
 
 
 # ---------------------------------------------------------------- deployment to production
@@ -253,8 +253,8 @@ def test_a_deployment_that_is_refused_fails_in_every_attempt(
         caplog.clear()
         with pytest.raises(AirflowFailException, match="it has no trigger node"):
             execute(ServiceCreateOrUpdateWorkflowOperator, definition=without_trigger, activate=activate)
-        assert f"Workflow {deployed['id']} still runs version {deployed['version_id']}" in caplog.text
-        assert live_nodes(client, deployed["id"]) == [node["name"] for node in definition["nodes"]]
+        assert f"Workflow {deployed['workflow_id']} still runs version {deployed['version_id']}" in caplog.text
+        assert live_nodes(client, deployed["workflow_id"]) == [node["name"] for node in definition["nodes"]]
 
 
 def test_a_deployment_whose_webhook_is_taken_fails_in_every_attempt(execute, client, simulator, definition, deployed):
@@ -263,7 +263,7 @@ def test_a_deployment_whose_webhook_is_taken_fails_in_every_attempt(execute, cli
     for _ in range(2):
         with pytest.raises(errors.ServiceConflictError, match="There is a conflict with one of the webhooks"):
             execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
-    assert client.workflows.get(deployed["id"]).active_version_id == deployed["version_id"]
+    assert client.workflows.get(deployed["workflow_id"]).active_version_id == deployed["version_id"]
 
 
 def test_a_deployment_without_the_scope_to_publish_fails_in_every_attempt(
@@ -277,7 +277,7 @@ def test_a_deployment_without_the_scope_to_publish_fails_in_every_attempt(
     for _ in range(2):
         with pytest.raises(AirflowFailException, match="lacks the scope 'workflow:activate'"):
             execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
-    assert client.workflows.get(deployed["id"]).active_version_id == deployed["version_id"]
+    assert client.workflows.get(deployed["workflow_id"]).active_version_id == deployed["version_id"]
 
 
 def test_what_was_refused_is_published_as_soon_as_it_can_be(execute, client, simulator, definition, deployed, writes):
@@ -289,27 +289,28 @@ def test_what_was_refused_is_published_as_soon_as_it_can_be(execute, client, sim
     simulator.clock.advance(1)
     writes()
     done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
-    assert (done["outcome"], writes()) == ("updated", [f"POST /workflows/{deployed['id']}/activate"])
-    assert client.workflows.get(deployed["id"]).active_version_id == done["version_id"] != deployed["version_id"]
+    assert (done["outcome"], writes()) == ("updated", [f"POST /workflows/{deployed['workflow_id']}/activate"])
+    held = client.workflows.get(deployed["workflow_id"])
+    assert held.active_version_id == done["version_id"] != deployed["version_id"]
 
 
 @pytest.mark.parametrize("activate", [None, True])
 def test_after_a_rollback_a_deployment_publishes_again(execute, client, writes, definition, deployed, activate):
     definition["nodes"][0]["parameters"]["path"] = "elsewhere"
     newer = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
-    client.workflows.activate(deployed["id"], version_id=deployed["version_id"])
+    client.workflows.activate(deployed["workflow_id"], version_id=deployed["version_id"])
     writes()
     again = [execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=activate) for _ in range(2)]
     assert [one["outcome"] for one in again] == ["updated", "unchanged"]
     assert {one["version_id"] for one in again} == {newer["version_id"]}
-    assert writes() == [f"POST /workflows/{deployed['id']}/activate"]
+    assert writes() == [f"POST /workflows/{deployed['workflow_id']}/activate"]
 
 
 @pytest.mark.parametrize("activate", [None, True])
 def test_a_draft_that_waits_is_left_alone_when_the_definition_runs(
     execute, client, writes, definition, deployed, activate
 ):
-    held = client.workflows.get(deployed["id"])
+    held = client.workflows.get(deployed["workflow_id"])
     client.workflows.update(held.id, held.name, held.nodes[:1], {}, {}, publish_if_active=False)
     writes()
     done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=activate)
@@ -318,7 +319,7 @@ def test_a_draft_that_waits_is_left_alone_when_the_definition_runs(
 
 
 def test_a_setting_is_changed_although_another_draft_waits(execute, client, definition, deployed):
-    held = client.workflows.get(deployed["id"])
+    held = client.workflows.get(deployed["workflow_id"])
     client.workflows.update(held.id, held.name, held.nodes[:1], {}, {}, publish_if_active=False)
     wanted = {**definition, "settings": {"executionTimeout": 60}}
     assert execute(ServiceCreateOrUpdateWorkflowOperator, definition=wanted)["outcome"] == "updated"
@@ -332,7 +333,10 @@ def test_what_is_to_be_inactive_is_so_before_it_changes(execute, client, writes,
     writes()
     done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=False)
     assert (done["outcome"], done["active"], done["version_id"]) == ("updated", False, None)
-    assert writes() == [f"POST /workflows/{deployed['id']}/deactivate", f"PUT /workflows/{deployed['id']}"]
+    assert writes() == [
+        f"POST /workflows/{deployed['workflow_id']}/deactivate",
+        f"PUT /workflows/{deployed['workflow_id']}",
+    ]
 
 
 def test_the_outcome_says_what_changed(execute, definition):
@@ -345,7 +349,7 @@ def test_the_outcome_says_what_changed(execute, definition):
 
 def test_tags_of_a_definition_are_said_to_be_left_out(execute, client, caplog, definition):
     tagged = {**definition, "tags": [{"id": "1", "name": "prod"}, {"id": "2", "name": "billing"}]}
-    workflow_id = execute(ServiceCreateOrUpdateWorkflowOperator, definition=tagged)["id"]
+    workflow_id = execute(ServiceCreateOrUpdateWorkflowOperator, definition=tagged)["workflow_id"]
     assert "The definition's tags 'billing', 'prod' were not set" in caplog.text
     assert "set them with ServiceSetWorkflowTagsOperator" in caplog.text
     assert client.workflows.list_tags(workflow_id) == []

@@ -42,7 +42,7 @@ def test_the_example_tells_its_workflow(api: AirflowApi, client: ServiceClient, 
 
     assert api.wait_for_run("example_service_alert", run_id, seconds=240) == "failed"
 
-    workflow_id = api.xcom("example_service_alert", run_id, "activate")["id"]
+    workflow_id = api.xcom("example_service_alert", run_id, "activate")["workflow_id"]
 
     def notices() -> list[str]:
         found = map(workflows.payload, workflows.executions(client, workflow_id))
