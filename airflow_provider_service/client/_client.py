@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.resources.test_runs import TestRuns
     from airflow_provider_service.client.resources.users import Users
     from airflow_provider_service.client.resources.variables import Variables
+    from airflow_provider_service.client.resources.webhooks import Webhooks
     from airflow_provider_service.client.resources.workflows import Workflows
 
 
@@ -168,6 +169,13 @@ class Resources:
         from airflow_provider_service.client.resources.packages import Packages
 
         return Packages(self.transport)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """Production webhooks of workflows, which are outside the API."""
+        from airflow_provider_service.client.resources.webhooks import Webhooks
+
+        return Webhooks(self.transport)
 
     def request(
         self,

@@ -48,6 +48,7 @@ class ServiceConfig(BaseModel):
     :param max_answer_mib: largest answer to read, in MiB, unpacked; 1 to 4096.
     :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024: the server's
         ``N8N_PAYLOAD_SIZE_MAX``.
+    :param application: what uses the client, as ``name/version``; every call names it in its ``User-Agent``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
@@ -67,6 +68,7 @@ class ServiceConfig(BaseModel):
     # The service shows up to 100 MiB of an execution's data unasked.
     max_answer_mib: int = Field(256, ge=1, le=4096)
     max_payload_mib: float = Field(16.0, gt=0, le=1024)
+    application: str | None = Field(None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~/ -]+$")
 
     @classmethod
     def parse(cls, source: str, values: dict[str, Any]) -> ServiceConfig:
@@ -189,8 +191,9 @@ class ServiceConfig(BaseModel):
         return {name: address.get_secret_value() for name, address in (self.proxies or {}).items()}
 
 
-#: Settings beside the address and the key.
-EXTRAS = ServiceConfig.model_fields.keys() - {"base_url", "api_key"}
+#: Settings that no connection holds among its extras.
+NO_EXTRAS = frozenset({"api_key", "application", "base_url"})
+EXTRAS = ServiceConfig.model_fields.keys() - NO_EXTRAS
 
 
 def _is_blank(value: Any) -> bool:

@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.connection import get_async_connection
 
-from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client.config import NO_EXTRAS, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ def config_of(connection: Connection) -> ServiceConfig:
     """
     source = f"connection '{connection.conn_id}'"
     extra = _extra(source, connection.extra)
-    taken = {"base_url", "api_key"} & extra.keys()
-    if taken:
-        raise ServiceConfigError(f"{source}: {', '.join(sorted(taken))} belong in host and password, not in extra")
-    return ServiceConfig.parse(
-        source, {"base_url": _base_url(source, connection), "api_key": connection.password, **extra}
-    )
+    if misplaced := NO_EXTRAS & extra.keys():
+        names = ", ".join(sorted(misplaced))
+        raise ServiceConfigError(
+            f"{source}: {names} cannot be in extra; the address belongs in host, the key in password"
+        )
+    own = {"base_url": _base_url(source, connection), "api_key": connection.password}
+    return ServiceConfig.parse(source, {**own, "application": f"apache-airflow/{airflow_version}", **extra})
 
 
 async def config_for(service_conn_id: str) -> ServiceConfig:

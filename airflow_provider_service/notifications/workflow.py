@@ -102,21 +102,17 @@ class ServiceNotifier(BaseNotifier):
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
         from airflow_provider_service.client.http.transport import to_json
-        from airflow_provider_service.client.http.webhook_answers import checked_headers
-        from airflow_provider_service.client.resources.webhooks import authentication_headers, webhook_of
+        from airflow_provider_service.client.resources.webhooks import authentication_headers
 
         with ServiceClient(config) as client:
-            trigger = webhook_of(client.workflows.get(self.workflow_id), self.webhook_node)
+            trigger = client.webhooks.find(client.workflows.get(self.workflow_id), self.webhook_node)
             headers: dict[str, str] = {}
             if webhook is not None:
-                own = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
-                headers = checked_headers(own)
+                headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
             # A query holds no nested values.
             payload = notice if trigger.has_body else {**notice, "details": to_json(self.details)}
             try:
-                answer = client.transport.call_webhook(
-                    trigger.method, trigger.path, headers=headers, payload=payload, timeout=config.timeout
-                )
+                answer = client.webhooks.call(trigger, payload, headers=headers)
             except ServiceTimeoutError:
                 self.log.info("Workflow %s has not answered within %g s; it runs on", self.workflow_id, config.timeout)
             else:

@@ -107,7 +107,9 @@ class ServiceOperator(ServiceBaseOperator):
 def _resources() -> list[str]:
     from airflow_provider_service.client._client import Resources
 
-    return sorted(name for name, value in vars(Resources).items() if isinstance(value, cached_property))
+    names = {name for name, value in vars(Resources).items() if isinstance(value, cached_property)}
+    # A webhook is called with what was found of it, which no task can give.
+    return sorted(names - {"webhooks"})
 
 
 def _actions(resource: object) -> dict[str, Callable[..., Any]]:

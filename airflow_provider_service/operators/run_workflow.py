@@ -157,10 +157,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def _run(self, attempt: Attempt, workflow: Workflow) -> str:
         from airflow_provider_service.client.http.webhook_answers import checked_headers
-        from airflow_provider_service.client.resources.webhooks import checked_payload, webhook_of
+        from airflow_provider_service.client.resources.webhooks import checked_payload
         from airflow_provider_service.runs.start import RunCall, RunStarter
 
-        trigger = webhook_of(workflow, self.webhook_node)
+        trigger = self.hook.webhooks.find(workflow, self.webhook_node)
         call = RunCall(
             workflow_id=workflow.id,
             trigger=trigger,

@@ -22,8 +22,8 @@ from airflow_provider_service.client.errors import (
     ServiceRunNotSeenError,
     ServiceRunNotStartedError,
 )
-from airflow_provider_service.client.http.webhook_answers import WebhookAnswer, is_refusal
-from airflow_provider_service.client.resources.webhooks import WebhookTrigger
+from airflow_provider_service.client.http.webhook_answers import is_refusal
+from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
@@ -124,11 +124,10 @@ class RunStarter:
 
     def _send(self) -> WebhookAnswer:
         call = self._call
-        return self._client.transport.call_webhook(
-            call.trigger.method,
-            call.trigger.path,
+        return self._client.webhooks.call(
+            call.trigger,
+            call.payload,
             headers={**call.headers, RUN_KEY_HEADER: call.key.header},
-            payload=call.payload,
             timeout=call.timeout,
             stopped=self._stopped,
         )

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from urllib3.exceptions import ClosedPoolError, MaxRetryError, NewConnectionError, ProtocolError, ProxyError, SSLError
 
+from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.http.transport import MAX_RETRY_AFTER, Transport, encode_query, fill_path
 
@@ -117,6 +118,22 @@ def test_the_key_travels_in_the_header_of_the_connection(server: requests_mock.M
     assert "X-SERVICE-API-KEY" not in server.last_request.headers
     assert "Authorization" not in server.last_request.headers
     assert server.last_request.headers["Accept"] == "application/json"
+
+
+@pytest.mark.parametrize("application", [None, "apache-airflow/3.3.2"])
+def test_who_calls_is_named(server: requests_mock.Mocker, application: str | None) -> None:
+    server.get(f"{ROOT}/tags/t", content=TAG)
+
+    Client(application=application).tags.get("t")
+
+    named = [f"airflow-provider-service/{__version__}", application, f"python-requests/{requests.__version__}"]
+    assert server.last_request.headers["User-Agent"] == " ".join(filter(None, named))
+
+
+@pytest.mark.parametrize("application", ["", "a\r\nX-Other: b", "caf\u00e9/1"])
+def test_an_application_that_no_header_can_name_is_refused(application: str) -> None:
+    with pytest.raises(ValueError, match="application"):
+        Client(application=application)
 
 
 # Retries

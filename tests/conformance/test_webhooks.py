@@ -18,7 +18,6 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.client.resources.webhooks import webhook_of
 from airflow_provider_service.runs.data import starting_items
 from airflow_provider_service.runs.search import RunKey
 from airflow_provider_service.runs.start import RunCall, RunStarter
@@ -291,7 +290,7 @@ def test_test_addresses_answer_only_while_an_editor_listens(bench: Workbench, se
 
 def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> RunStarter:
     key = RunKey(unique("key"), attempt)
-    call = RunCall(flow.id, webhook_of(flow), key, {"a": 1}, {}, timeout)
+    call = RunCall(flow.id, service.client.webhooks.find(flow), key, {"a": 1}, {}, timeout)
     return RunStarter(service.client, call, threading.Event())
 
 

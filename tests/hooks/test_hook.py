@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
+import requests
 import requests_mock
 from airflow.providers.common.compat.sdk import Connection
 
+from airflow_provider_service import __version__
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError
+from airflow_provider_service.client.models.webhooks import WebhookTrigger
 from airflow_provider_service.hooks.connection import config_of
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
@@ -90,7 +94,8 @@ def test_uris(connect: Connect, uri: str, api_root: str) -> None:
             {"host": "https://s.example.com", "extra": {"key_heder": "x"}},
             "unknown field 'key_heder'; known are",
         ),
-        ({"host": "https://s.example.com", "extra": {"base_url": "x"}}, "base_url belong in host and password"),
+        ({"host": "https://s.example.com", "extra": {"base_url": "x"}}, "base_url cannot be in extra; the address"),
+        ({"host": "https://s.example.com", "extra": {"application": "x"}}, "application cannot be in extra"),
         ({"host": "https://s.example.com", "extra": {"page_size": 251}}, "'page_size'"),
         ({"host": "https://s.example.com", "extra": {"timeout": "soon"}}, "'timeout'"),
         *(
@@ -142,6 +147,21 @@ def test_the_hook_is_its_client(connect: Connect) -> None:
             assert [one.name for one in hook.get_conn().tags.list()] == ["prod"]
             assert hook.request("GET", "/tags/{}", tag.id)["name"] == "prod"
         assert hook.tags.get(tag.id).name == "prod"
+
+
+def test_every_call_names_the_provider_and_airflow(connect: Connect, requests_mock: requests_mock.Mocker) -> None:
+    anything = re.compile("")
+    requests_mock.register_uri("GET", anything, json={})
+    requests_mock.register_uri("POST", anything, json={})
+    hook = connect(host="https://s.example.com")
+
+    hook.request("GET", "/tags")
+    hook.webhooks.call(WebhookTrigger("Webhook", "POST", "w", "none"))
+    hook.transport.probe("/healthz")
+
+    sent = {request.headers["User-Agent"] for request in requests_mock.request_history}
+    own = f"airflow-provider-service/{__version__} apache-airflow/{airflow_features.AIRFLOW}"
+    assert sent == {f"{own} python-requests/{requests.__version__}"}
 
 
 def test_a_hook_that_was_not_used_opens_nothing_to_close(connect: Connect) -> None:

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from airflow_provider_service import __version__
-from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client.config import EXTRAS, ServiceConfig
 from airflow_provider_service.get_provider_info import CONNECTION_FIELDS, get_provider_info
 from airflow_provider_service.hooks.service import ServiceHook
 
@@ -81,9 +81,7 @@ def test_every_link_is_listed() -> None:
 
 
 def test_the_form_has_every_setting_and_its_default() -> None:
-    settings = {
-        name: field for name, field in ServiceConfig.model_fields.items() if name not in ("base_url", "api_key")
-    }
+    settings = {name: field for name, field in ServiceConfig.model_fields.items() if name in EXTRAS}
 
     assert CONNECTION_FIELDS.keys() == settings.keys()
     # A default of the form is always saved, and would win over the version that the base URL names.

@@ -19,7 +19,8 @@ from airflow_provider_service.client.errors import (
     ServiceWebhookRefusedError,
 )
 from airflow_provider_service.client.http.webhook_answers import checked_headers
-from airflow_provider_service.client.resources.webhooks import WebhookTrigger, checked_payload
+from airflow_provider_service.client.models.webhooks import WebhookTrigger
+from airflow_provider_service.client.resources.webhooks import checked_payload
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.samples import node
 

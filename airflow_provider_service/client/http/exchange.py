@@ -14,9 +14,10 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from pydantic_core import from_json
-from requests.utils import requote_uri, select_proxy
+from requests.utils import default_user_agent, requote_uri, select_proxy
 from urllib3.exceptions import HTTPError
 
+from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.http import failures
@@ -123,6 +124,7 @@ class Session(requests.Session):
         self._key = HiddenText(config.api_key.get_secret_value())
         self.auth = _as_it_is  # else requests looks for the host in ~/.netrc
         self.headers["Accept"] = "application/json"
+        self.headers["User-Agent"] = user_agent(config.application)
         adapter = TimedAdapter(pool_connections=4, pool_maxsize=32)
         self.mount("http://", adapter)
         self.mount("https://", adapter)
@@ -214,6 +216,12 @@ class Session(requests.Session):
         followed.headers.pop("Cookie", None)
         followed.prepare_cookies(self.cookies)
         return followed
+
+
+def user_agent(application: str | None) -> str:
+    """The header that names who calls: this package, what uses it, and the HTTP library, each with its version."""
+    products = (f"airflow-provider-service/{__version__}", application, default_user_agent())
+    return " ".join(filter(None, products))
 
 
 def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:

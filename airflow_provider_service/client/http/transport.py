@@ -39,7 +39,7 @@ from airflow_provider_service.client.http import answers, webhook_answers
 from airflow_provider_service.client.http.exchange import Answer, Session
 from airflow_provider_service.client.http.redaction import HiddenText
 from airflow_provider_service.client.http.server_clock import ServerClock
-from airflow_provider_service.client.http.webhook_answers import WebhookAnswer
+from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY, WebhookAnswer
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class Transport:
         :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
         """
         _check_timeout(timeout)
-        has_body = method not in webhook_answers.METHODS_WITHOUT_BODY
+        has_body = method not in METHODS_WITHOUT_BODY
         target = "/webhook/" + "/".join(map(_segment, path.split("/")))
         query = "" if has_body else encode_query(payload)
         data = self._webhook_body(payload) if has_body else None

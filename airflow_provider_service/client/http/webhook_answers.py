@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.http import answers
 from airflow_provider_service.client.http.redaction import HiddenText
+from airflow_provider_service.client.models.webhooks import WebhookAnswer
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.http.exchange import Answer
 
-METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
 _NOT_REGISTERED = re.compile(r'The requested webhook ".*" is not registered\.')
 _DENIED_STATUSES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR})
 _NO_CREDENTIAL = "No authentication data defined on node!"
@@ -44,13 +44,6 @@ _UNAVAILABLE_STATUSES = frozenset(
 )
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa1-\xff])?)?")
-
-
-class WebhookAnswer(NamedTuple):
-    """What a webhook answered: the status, and the JSON value or text. Any status here means that a run may exist."""
-
-    status: int
-    body: Any
 
 
 def checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:

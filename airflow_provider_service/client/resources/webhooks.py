@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.http.redaction import HiddenText
-from airflow_provider_service.client.http.webhook_answers import METHODS_WITHOUT_BODY
+from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
+from airflow_provider_service.client.resources._base import Resource
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.workflows import Workflow
@@ -17,41 +19,68 @@ WEBHOOK_NODE = "n8n-nodes-base.webhook"
 METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 
 
-class WebhookTrigger(NamedTuple):
-    """A webhook node of a workflow."""
+class Webhooks(Resource):
+    """Production webhooks. They are no part of the API: the key opens none, and none answers as the API does."""
 
-    node: str
-    method: str
-    path: str
-    authentication: str
+    def find(self, workflow: Workflow, node: str | None = None) -> WebhookTrigger:
+        """Find the webhook that starts a workflow: in what runs when it is active, else in its draft. Sends nothing.
 
-    @property
-    def has_body(self) -> bool:
-        """Whether the payload travels as a body, and not in the query."""
-        return self.method not in METHODS_WITHOUT_BODY
-
-
-def webhook_of(workflow: Workflow, node: str | None = None) -> WebhookTrigger:
-    """Find the webhook that starts a workflow: in what runs when it is active, else in its draft.
-
-    :param node: name of the webhook node, needed when there are several.
-    :raises ServiceInputError: there is none, several and no name, or one that cannot be called as it stands.
-    """
-    nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
-    found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
-    about = f"workflow {workflow.id} ({workflow.name})"
-    names = ", ".join(repr(one.get("name")) for one in found)
-    if node is not None:
-        found = [one for one in found if one.get("name") == node]
+        :param workflow: the whole workflow, as ``workflows.get`` returns it.
+        :param node: name of the webhook node, needed when there are several.
+        :raises ServiceInputError: there is none, several and no name, or one that cannot be called as it stands.
+        """
+        nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
+        found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
+        about = f"workflow {workflow.id} ({workflow.name})"
+        names = ", ".join(repr(one.get("name")) for one in found)
+        if node is not None:
+            found = [one for one in found if one.get("name") == node]
+            if not found:
+                raise ServiceInputError(
+                    f"{about} has no webhook node {node!r}; it has {names or 'none'}; nothing was started"
+                )
         if not found:
             raise ServiceInputError(
-                f"{about} has no webhook node {node!r}; it has {names or 'none'}; nothing was started"
+                f"{about} has no webhook trigger, so nothing outside can start it; nothing was started"
             )
-    if not found:
-        raise ServiceInputError(f"{about} has no webhook trigger, so nothing outside can start it; nothing was started")
-    if len(found) > 1:
-        raise ServiceInputError(f"{about} has several webhooks, choose one by its node: {names}; nothing was started")
-    return _trigger(found[0], about)
+        if len(found) > 1:
+            raise ServiceInputError(
+                f"{about} has several webhooks, choose one by its node: {names}; nothing was started"
+            )
+        return _trigger(found[0], about)
+
+    def call(
+        self,
+        trigger: WebhookTrigger,
+        payload: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        stopped: threading.Event | None = None,
+    ) -> WebhookAnswer:
+        """Call a webhook, without the key. Not safe to repeat: each call runs the workflow.
+
+        A try that provably ran nothing is repeated by itself. The answer tells neither the execution nor how it ends.
+
+        :param trigger: the webhook, as :meth:`find` returns it.
+        :param payload: JSON body; where the method has no body a mapping of plain values, which becomes the query.
+        :param headers: further headers, such as those of :func:`authentication_headers`.
+        :param timeout: seconds until the whole answer must be there, instead of the connection's setting.
+        :param stopped: set from outside to call no more.
+        :returns: what the workflow, or the service for it, answered.
+        :raises ServiceInputError: a payload or header that cannot be sent, or a payload that is too large.
+        :raises ServiceWebhookNotLiveError: the webhook is not there; nothing ran.
+        :raises ServiceWebhookRefusedError: wrong authentication, method or body; nothing ran.
+        :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
+        """
+        return self._transport.call_webhook(
+            trigger.method,
+            trigger.path,
+            headers=headers or {},
+            payload=checked_payload(trigger, payload),
+            timeout=self._transport.config.timeout if timeout is None else timeout,
+            stopped=stopped,
+        )
 
 
 def _trigger(node: Mapping[str, Any], about: str) -> WebhookTrigger:
