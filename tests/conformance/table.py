@@ -1,8 +1,8 @@
 """The table of ``docs/conformance.md``, made of what the latest runs of this suite recorded.
 
 ``python -m tests.conformance.table`` renews the columns that were recorded in this checkout and keeps the others. With
-``--check COLUMN...`` it only compares these columns (``simulator``, a server such as ``2.41``, ``contract``) with what
-was recorded, and fails where the table says something else.
+``--check COLUMN...`` it compares these columns (``simulator``, a server such as ``2.41``, ``contract``) with what was
+recorded, writes the first results of new operations into them, and fails where the table says something else.
 """
 
 from __future__ import annotations
@@ -94,10 +94,16 @@ def cell(row: dict[str, Any] | None) -> str:
     return WORDS[row["outcome"]] + reasons
 
 
-def cells(columns: Iterable[str]) -> Cells:
-    """The cells of these columns, as recorded."""
+def cells(columns: Iterable[str], judged: Iterable[str]) -> Cells:
+    """The cells of these columns, as recorded.
+
+    :param judged: columns in which every operation must have been tested; a record of another may be older than some.
+    """
     found = {column: recorded(column) for column in columns}
-    return {name: {column: cell(rows.get(name)) for column, rows in found.items()} for name in sorted(CONTRACT)}
+    return {
+        name: {column: cell(rows.get(name)) for column, rows in found.items() if name in rows or column in judged}
+        for name in sorted(CONTRACT)
+    }
 
 
 def renewed(table: Cells, document: str) -> Cells:
@@ -105,6 +111,19 @@ def renewed(table: Cells, document: str) -> Cells:
     kept = written(document)
     unknown = dict.fromkeys(COLUMNS, NOT_TESTED_YET)
     return {name: {**unknown, **kept.get(name, {}), **row} for name, row in table.items()}
+
+
+def first_results(document: str, table: Cells) -> Cells:
+    """The cells of ``table`` that show that all is well where a document shows nothing yet."""
+    shown = written(document)
+    return {
+        name: {
+            column: text
+            for column, text in row.items()
+            if shown.get(name, {}).get(column, NOT_TESTED_YET) == NOT_TESTED_YET and not text.startswith("**")
+        }
+        for name, row in table.items()
+    }
 
 
 def unexplained(table: Cells) -> int:
@@ -166,11 +185,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", nargs="+", choices=COLUMNS, metavar="COLUMN", help="compare these columns only")
     chosen = parser.parse_args().check
-    table = cells(chosen or [column for column in COLUMNS if record(column).exists()])
+    columns = chosen or [column for column in COLUMNS if record(column).exists()]
+    table = cells(columns, judged=chosen or ["simulator"])
     document = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
-    if not chosen:
-        print("Renewing the columns", ", ".join(next(iter(table.values()))))
-        document = render(renewed(table, document))
+    new = first_results(document, table) if chosen else table
+    if any(new.values()):
+        print("Renewing", ", ".join(name for name, row in new.items() if row) if chosen else ", ".join(columns))
+        document = render(renewed(new, document))
         DOCUMENT.write_text(document, encoding="utf-8")
     problems = stale(document, table)
     problems += [f"unexplained differences: {count}"] if (count := unexplained(table)) else []
