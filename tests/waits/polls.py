@@ -19,6 +19,9 @@ from .driving import until
 # Three lists beside the reads by id.
 MAX_REQUESTS_AT_ONCE = MAX_READS_AT_ONCE + len(ACTIVE_STATUSES)
 
+# Long enough to tell one round from the next on a busy machine.
+ROUND_SECONDS = 2.0
+
 LIST = "/executions$"
 CONNECTION = "AIRFLOW_CONN_SERVICE_DEFAULT"
 
@@ -45,11 +48,11 @@ def requests_made(simulator: ServiceSimulator) -> Counter[str]:
     return found
 
 
-async def one_round(simulator: ServiceSimulator) -> Counter[str]:
-    """The requests of the next round, for waits with an interval of 0.4 s."""
+async def round_of(simulator: ServiceSimulator, count: int) -> Counter[str]:
+    """The requests of the next round, which are so many, for waits with an interval of ``ROUND_SECONDS``."""
     simulator.clear_requests()
-    await until(lambda: len(simulator.requests) > 0)
-    await asyncio.sleep(0.2)
+    await until(lambda: requests_made(simulator).total() >= count)
+    await asyncio.sleep(0.1)  # one too many would follow at once
     return requests_made(simulator)
 
 

@@ -13,7 +13,7 @@ import requests_mock
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .driving import in_event_loop, looks_at, until, waits_for
-from .polls import ACTIVE_LISTS, CONNECTION, LIST, end, one_round, requests_made, small_pages, started
+from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_made, round_of, small_pages, started
 
 # JSON that Python's decoder gives up on.
 NOBODY_CAN_READ = "[" * 200_000
@@ -21,29 +21,29 @@ NOBODY_CAN_READ = "[" * 200_000
 
 @in_event_loop
 async def test_few_waits_are_read_by_id(simulator: ServiceSimulator, workflow_id: str) -> None:
-    waits = waits_for(started(simulator, workflow_id, 3), poll_interval=0.4)
+    waits = waits_for(started(simulator, workflow_id, 3), poll_interval=ROUND_SECONDS)
 
-    assert await one_round(simulator) == {"read": 3}
-    assert await one_round(simulator) == {"read": 3}
+    assert await round_of(simulator, 3) == {"read": 3}
+    assert await round_of(simulator, 3) == {"read": 3}
     await end(waits)
 
 
 @in_event_loop
 async def test_many_waits_are_listed(simulator: ServiceSimulator, workflow_id: str) -> None:
     ids = [*started(simulator, workflow_id, 20), *started(simulator, workflow_id, 20, "waiting")]
-    waits = waits_for(ids, poll_interval=0.4)
+    waits = waits_for(ids, poll_interval=ROUND_SECONDS)
 
-    assert await one_round(simulator) == ACTIVE_LISTS
+    assert await round_of(simulator, 3) == ACTIVE_LISTS
 
     for one in ids[:2]:
         simulator.finish_execution(one)
-    assert await one_round(simulator) == {**ACTIVE_LISTS, "read": 2}
+    assert await round_of(simulator, 5) == {**ACTIVE_LISTS, "read": 2}
     assert [wait.result()["verdict"] for wait in waits if wait.done()] == ["succeeded"] * 2
 
     for one in ids[2:30]:
         simulator.finish_execution(one, "error" if one == ids[2] else "success")
     # Those that succeeded are seen in one list; why one has failed takes a read of its own.
-    assert await one_round(simulator) == {**ACTIVE_LISTS, "list success": 1, "read": 2}
+    assert await round_of(simulator, 6) == {**ACTIVE_LISTS, "list success": 1, "read": 2}
     assert Counter(wait.result()["verdict"] for wait in waits if wait.done()) == {"succeeded": 29, "failed": 1}
     await end(waits)
 
@@ -78,9 +78,9 @@ async def test_old_executions_below_the_watched_ones_are_not_listed(
 ) -> None:
     monkeypatch.setenv(CONNECTION, small_pages(simulator, 5))
     started(simulator, workflow_id, 50)
-    waits = waits_for(started(simulator, workflow_id, 8), poll_interval=0.4)
+    waits = waits_for(started(simulator, workflow_id, 8), poll_interval=ROUND_SECONDS)
 
-    assert await one_round(simulator) == {**ACTIVE_LISTS, "list running": 2}
+    assert await round_of(simulator, 4) == {**ACTIVE_LISTS, "list running": 2}
     await end(waits)
 
 
@@ -139,11 +139,11 @@ async def test_a_list_that_can_not_be_understood_is_replaced_by_reads(
 ) -> None:
     simulator.inject("html", times=3, path=LIST, status=200)
     ids = started(simulator, workflow_id, 6)
-    waits = waits_for(ids, poll_interval=0.4)
+    waits = waits_for(ids, poll_interval=ROUND_SECONDS)
 
     await until(lambda: requests_made(simulator)["read"] == 6)
 
-    assert await one_round(simulator) == ACTIVE_LISTS
+    assert await round_of(simulator, 3) == ACTIVE_LISTS
     await end(waits)
 
 
