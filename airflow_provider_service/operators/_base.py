@@ -13,12 +13,15 @@ from airflow.providers.common.compat.sdk import BaseOperator
 from airflow_provider_service.arguments import CheckedArguments, require
 from airflow_provider_service.links import page_url
 from airflow_provider_service.operators._rendering import revealed
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.hooks.service import ServiceHook
     from airflow_provider_service.links import ServiceLink
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceBaseOperator(CheckedArguments, BaseOperator):
@@ -32,9 +35,9 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     blank_fields: Sequence[str] = ()
     ui_color = "#ede9fe"
 
-    def __init__(self, *, service_conn_id: str = "service_default", **kwargs: Any) -> None:
+    def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
         super().__init__(**kwargs)
-        self.service_conn_id = service_conn_id
+        self.service_conn_id = rendered(service_conn_id)
 
     def execute(self, context: Context) -> Any:
         """Check what was rendered and do the task's work; what a retry would meet again fails the task now."""

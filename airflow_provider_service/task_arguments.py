@@ -1,0 +1,85 @@
+"""Types of the arguments of tasks, so that a type checker finds one that is misspelt or of the wrong type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
+
+from typing_extensions import Required
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import DAG, TaskGroup, XComArg
+
+T = TypeVar("T")
+
+#: What a template field takes: a value, which may hold templates, or the output of another task.
+Templated = Union[T, "XComArg"]
+#: A duration: a timedelta, or a number of seconds.
+Duration = timedelta | float
+
+_Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
+
+
+def rendered(value: Templated[T]) -> T:
+    """Return the argument of a template field as it is, under the type that it has once it is rendered."""
+    return value  # type: ignore[return-value]
+
+
+class TaskArguments(TypedDict, total=False):
+    """What Airflow's own ``BaseOperator`` takes; some versions of Airflow do not know all of it."""
+
+    task_id: Required[str]
+    allow_nested_operators: bool
+    dag: DAG | None
+    default_args: dict[str, Any] | None
+    depends_on_past: bool
+    do_xcom_push: bool
+    doc: str | None
+    doc_json: str | None
+    doc_md: str | None
+    doc_rst: str | None
+    doc_yaml: str | None
+    email: str | Sequence[str] | None
+    email_on_failure: bool
+    email_on_retry: bool
+    end_date: datetime | None
+    execution_timeout: timedelta | None
+    executor: str | None
+    executor_config: dict[str, Any] | None
+    ignore_first_depends_on_past: bool
+    inlets: Any
+    logger_name: str | None
+    map_index_template: str | None
+    max_active_tis_per_dag: int | None
+    max_active_tis_per_dagrun: int | None
+    max_retry_delay: timedelta | float | None
+    multiple_outputs: bool
+    on_execute_callback: _Callbacks
+    on_failure_callback: _Callbacks
+    on_retry_callback: _Callbacks
+    on_skipped_callback: _Callbacks
+    on_success_callback: _Callbacks
+    outlets: Any
+    owner: str
+    params: MutableMapping[str, Any] | None
+    pool: str | None
+    pool_slots: int
+    post_execute: Callable[..., None] | None
+    pre_execute: Callable[..., None] | None
+    priority_weight: int
+    queue: str
+    render_template_as_native_obj: bool | None
+    resources: dict[str, Any] | None
+    retries: int | None
+    retry_delay: timedelta | float
+    retry_exponential_backoff: float
+    retry_policy: Any
+    run_as_user: str | None
+    start_date: datetime | None
+    task_display_name: str | None
+    task_group: TaskGroup | None
+    trigger_rule: str
+    wait_for_downstream: bool
+    wait_for_past_depends_before_skipping: bool
+    weight_rule: Any
