@@ -1,4 +1,8 @@
-"""One exception per meaning of a failed call."""
+"""Every exception of the package: one per meaning, and on each what may follow it.
+
+Who repeats calls, waits for executions or ends tasks asks the attributes of :class:`ServiceError`, never for a list of
+classes.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +28,54 @@ def one_line(text: str) -> str:
     return re.sub(r"\s+", " ", printable).strip()[:MAX_MESSAGE_CHARS]
 
 
-class ServiceConfigError(ValueError):
+class ServiceError(Exception):
+    """Root of all exceptions of this package."""
+
+    #: Whether the same call may succeed later without any change.
+    repeat_may_help = False
+    #: Whether the server provably did not act on the request.
+    not_processed = True
+    #: Whether the next look would meet it again, so that a wait or a search ends at once instead of looking on.
+    ends_wait = False
+    #: Whether a person must change something first, so that trying the task again is pointless.
+    final = False
+
+    @property
+    def explanation(self) -> str:
+        """What went wrong and what to do about it."""
+        return str(self)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions cross process borders in Airflow; keyword-only arguments need help there.
+        return (_rebuild, (type(self), self.__dict__, str(self)))
+
+
+def _rebuild(kind: type[ServiceError], state: dict[str, object], text: str) -> ServiceError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, text)
+    error.__dict__.update(state)
+    return error
+
+
+class ServiceConfigError(ServiceError, ValueError):
     """The connection's fields do not describe a reachable API root; nothing was sent."""
 
-
-class ServiceInputError(ValueError):
-    """An argument can not be part of a request; nothing was sent."""
+    ends_wait = final = True
 
 
-class ServiceApiError(Exception):
+class ServiceInputError(ServiceError, ValueError):
+    """An argument cannot be part of a request; nothing was sent."""
+
+    ends_wait = final = True
+
+
+class ServiceLookupError(ServiceError, LookupError):
+    """A name that stands for no object, or for several of them."""
+
+    ends_wait = final = True
+
+
+class ServiceApiError(ServiceError):
     """A call that did not succeed.
 
     :param reason: what went wrong, in words.
@@ -43,11 +86,6 @@ class ServiceApiError(Exception):
     :param hint: what the caller can do about it.
     :param retry_after: seconds the server asked to wait, or None.
     """
-
-    #: Whether the same call may succeed later without any change.
-    repeat_may_help = False
-    #: Whether the server provably did not act on the request.
-    not_processed = True
 
     def __init__(
         self,
@@ -75,17 +113,6 @@ class ServiceApiError(Exception):
             parts.append(f"- the service says: {self.server_message!r}")
         text = " ".join(parts)
         return f"{text}. {self.hint}" if self.hint else text
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions cross process borders in Airflow; keyword-only arguments need help there.
-        return (_rebuild, (type(self), self.__dict__, str(self)))
-
-
-def _rebuild(kind: type[ServiceApiError], state: dict[str, object], text: str) -> ServiceApiError:
-    error = kind.__new__(kind)
-    Exception.__init__(error, text)
-    error.__dict__.update(state)
-    return error
 
 
 class ServiceUnreachableError(ServiceApiError):
@@ -131,17 +158,25 @@ class ServiceStartingError(ServiceApiError):
 class ServiceUnauthorizedError(ServiceApiError):
     """401: the key is missing, wrong, expired or revoked."""
 
+    ends_wait = True
+
 
 class ServiceForbiddenError(ServiceApiError):
     """403 for a reason other than a missing scope or a license."""
+
+    ends_wait = True
 
 
 class ServiceMissingScopeError(ServiceForbiddenError):
     """403: the key, or the role of its user, does not hold the scope that the operation needs."""
 
+    final = True
+
 
 class ServiceNotLicensedError(ServiceForbiddenError):
     """403, or 401 of an older server: the plan of the server does not include the feature."""
+
+    final = True
 
 
 class ServiceNotFoundError(ServiceApiError):
@@ -151,6 +186,8 @@ class ServiceNotFoundError(ServiceApiError):
 class ServiceNotOfferedError(ServiceApiError):
     """404 or 405 on the route itself, or 400 for a parameter: this server's generation does not offer it."""
 
+    ends_wait = final = True
+
 
 class ServiceConflictError(ServiceApiError):
     """409: the state of the object does not allow the operation."""
@@ -158,6 +195,8 @@ class ServiceConflictError(ServiceApiError):
 
 class ServiceInvalidRequestError(ServiceApiError):
     """400, 415, 422 or 431: the server refused the request as it stands."""
+
+    ends_wait = final = True
 
 
 class ServiceRateLimitedError(ServiceApiError):
@@ -168,6 +207,8 @@ class ServiceRateLimitedError(ServiceApiError):
 
 class ServicePayloadTooLargeError(ServiceApiError):
     """413: the body is larger than the server accepts (16 MiB by default)."""
+
+    ends_wait = final = True
 
 
 class ServiceServerError(ServiceApiError):
@@ -189,6 +230,8 @@ class ServiceUnavailableError(ServiceServerError):
 
 class ServiceRedirectError(ServiceApiError):
     """A redirect that was not followed, since it leads elsewhere and the key must not."""
+
+    ends_wait = True
 
 
 class ServiceUnexpectedResponseError(ServiceApiError):
@@ -220,12 +263,11 @@ class ServiceWebhookUncertainError(ServiceApiError):
     not_processed = False
 
 
-class ServiceLookupError(LookupError):
-    """A name that stands for no object, or for several of them."""
-
-
-class ServiceRunNotFoundError(Exception):
+class ServiceRunNotFoundError(ServiceError):
     """A start was asked for, but no execution of it can be found. It may have run, so that another could double it."""
+
+    not_processed = False
+    ends_wait = final = True
 
 
 class ServiceRunNotSeenError(ServiceRunNotFoundError):
@@ -239,13 +281,23 @@ class ServiceRunNotSeenError(ServiceRunNotFoundError):
         self.workflow_id = workflow_id
 
 
-class ServiceRunNotStartedError(Exception):
+class ServiceRunNotStartedError(ServiceError):
     """A start was asked for, and provably no execution was made."""
 
 
-class ServiceWaitError(Exception):
+class ServiceTaskKilledError(ServiceError):
+    """The task was killed while it started an execution or waited for it."""
+
+    not_processed = False
+
+
+class ServiceWaitError(ServiceError):
     """The execution could not be observed. That says nothing of how it ended, so trying the task again may help."""
 
+    not_processed = False
 
-class ServiceExecutionFailedError(Exception):
+
+class ServiceExecutionFailedError(ServiceError):
     """The execution a task started has failed, or did not end in time. Trying the task again starts a new one."""
+
+    not_processed = False

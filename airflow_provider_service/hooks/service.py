@@ -10,8 +10,8 @@ from airflow.providers.common.compat.sdk import BaseHook
 from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.client._client import Resources, ServiceClient
 from airflow_provider_service.client.errors import (
-    ServiceApiError,
     ServiceConfigError,
+    ServiceError,
     ServiceNotOfferedError,
     ServiceStartingError,
 )
@@ -101,7 +101,7 @@ class ServiceHook(Resources, BaseHook):
                 return True, f"Connected to {config.base_url}; {_what_the_key_may(client)}"
             except ServiceStartingError as error:
                 return False, _starting_or_elsewhere(client, error)
-            except (ServiceApiError, ServiceConfigError) as error:
+            except ServiceError as error:
                 return False, str(error)
 
 

@@ -41,7 +41,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Check what was rendered and do the task's work; what a retry would meet again fails the task now."""
-        with _failing_at_once():
+        with failing_at_once():
             self._refuse_blank_fields()
             self.check_arguments(are_rendered=True)
             return self.perform(context)
@@ -72,24 +72,11 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
 
 
 @contextmanager
-def _failing_at_once() -> Iterator[None]:
+def failing_at_once() -> Iterator[None]:
     """Turn the errors that a retry would meet again into failures that are not retried."""
-    from airflow.providers.common.compat.sdk import AirflowFailException
-
-    from airflow_provider_service.client import errors
-    from airflow_provider_service.client.errors import ServiceLookupError
-
-    final = (
-        errors.ServiceConfigError,
-        errors.ServiceInputError,
-        errors.ServiceInvalidRequestError,
-        errors.ServiceMissingScopeError,
-        errors.ServiceNotLicensedError,
-        errors.ServiceNotOfferedError,
-        errors.ServicePayloadTooLargeError,
-        ServiceLookupError,
-    )
     try:
         yield
-    except final as error:
-        raise AirflowFailException(str(error)) from error
+    except ServiceError as error:
+        if error.final:
+            raise AirflowFailException(str(error)) from error
+        raise

@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import require_flag
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
+from airflow_provider_service.operators._base import failing_at_once
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.runs.attempt import Attempt
 
@@ -87,7 +88,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """End the task as the trigger's event says."""
         from airflow_provider_service.waits.outcome import Outcome
 
-        return self._finish(Outcome.from_event(event))
+        with failing_at_once():
+            return self._finish(Outcome.from_event(event))
 
     def on_kill(self) -> None:
         """Stop the execution, also one that was just being started, when that was asked for; and end the wait."""
@@ -101,18 +103,18 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             super().on_kill()
 
     def _begin(self, context: Context) -> tuple[str, str]:
-        from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
+        from airflow_provider_service.client import errors
 
         attempt = Attempt(context)
         try:
             execution_id, workflow_id = self._kept(context, attempt) or self.begin(context, attempt)
-        except ServiceRunNotFoundError as error:
-            if self.on_vanished == "succeed" and isinstance(error, ServiceRunNotSeenError):
+        except errors.ServiceRunNotFoundError as error:
+            if self.on_vanished == "succeed" and isinstance(error, errors.ServiceRunNotSeenError):
                 raise
             raise AirflowFailException(
                 f"{error}. Another attempt could double it, so there is none; clear the task to start anew"
             ) from error
-        except InterruptedError:
+        except errors.ServiceTaskKilledError:
             # The start may have slipped through while on_kill was looking.
             self.on_kill()
             raise
@@ -120,7 +122,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         if self._killed.is_set():
             # It could not be stopped before it was known.
             self.on_kill()
-            raise InterruptedError(f"the task was killed while it started execution {execution_id}")
+            raise errors.ServiceTaskKilledError(f"the task was killed while it started execution {execution_id}")
         attempt.remember(execution_id, workflow_id)
         return execution_id, workflow_id
 
@@ -186,7 +188,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _just_started(self) -> str | None:
         from airflow_provider_service.client import ServiceClient
-        from airflow_provider_service.client.errors import ServiceApiError
+        from airflow_provider_service.client.errors import ServiceError
         from airflow_provider_service.runs.call_and_search import search_for
 
         starter = self._starter
@@ -196,7 +198,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         with ServiceClient(brief) as client:
             try:
                 return search_for(lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event())
-            except ServiceApiError as error:
+            except ServiceError as error:
                 self.log.error("An execution that was being started cannot be looked for, it may run: %s", error)
                 return None
 

@@ -79,11 +79,13 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         :param deadline: moment that ends the wait, in seconds since the epoch.
         :param told: what ``execute_complete`` is told again.
         :raises TaskDeferred: the triggerer waits.
-        :raises InterruptedError: the task was killed.
+        :raises ServiceTaskKilledError: the task was killed.
         """
+        from airflow_provider_service.client.errors import ServiceTaskKilledError
+
         outcome = self._look(execution_id, deadline)
         if self._killed.is_set():
-            raise InterruptedError(f"the task was killed while execution {execution_id} had not ended")
+            raise ServiceTaskKilledError(f"the task was killed while execution {execution_id} had not ended")
         return outcome or self._defer(execution_id, deadline, told)
 
     def _look(self, execution_id: str, deadline: float) -> Outcome | None:

@@ -165,10 +165,10 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
 
     def _ended(self, outcome: Outcome, stopped: bool, url: str | None) -> dict[str, Any]:
-        from airflow_provider_service.client.errors import ServiceWaitError
+        from airflow_provider_service.waits.outcome import settle
 
         if outcome.verdict == "unobservable":
-            raise ServiceWaitError(outcome.message)
+            return settle(outcome)
         if outcome.verdict == "timed_out":
             raise AirflowFailException(f"{outcome.message}, although it was stopped")
         return self._report(outcome.execution_id, outcome.status, stopped, url)

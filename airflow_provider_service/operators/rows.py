@@ -62,7 +62,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Insert the rows batch by batch."""
-        from airflow_provider_service.client.errors import ServiceApiError, ServiceInputError
+        from airflow_provider_service.client.errors import ServiceError
         from airflow_provider_service.rows.batches import insert_in_batches
         from airflow_provider_service.rows.values import check_columns, column_types
 
@@ -76,7 +76,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         try:
             for inserted in insert_in_batches(self.hook, table.id, rows, max_rows=batch_rows, max_bytes=batch_bytes):
                 self.log.info("Inserted %d of %d rows into %s", inserted, len(rows), table.name)
-        except (ServiceApiError, ServiceInputError):
+        except ServiceError:
             self.log.error("%d of %d rows had been inserted before this batch failed", inserted, len(rows))
             raise
         self.log.info("%d rows are inserted into %s: %s", inserted, table.name, url)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TypeVar
 
-from airflow_provider_service.client.errors import ServiceApiError, ServiceRunNotFoundError
+from airflow_provider_service.client.errors import ServiceError, ServiceRunNotFoundError, ServiceTaskKilledError
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +36,10 @@ def answer_or_found(
     :param stopped: set from outside to give up.
     :returns: the answer and None, or None and the id that was found.
     :raises ServiceRunNotFoundError: the search is refused.
-    :raises InterruptedError: given up; when that was before the call, nothing was sent.
+    :raises ServiceTaskKilledError: given up; when that was before the call, nothing was sent.
     """
     if stopped.is_set():
-        raise InterruptedError("the task was killed before it started anything")
+        raise ServiceTaskKilledError("the task was killed before it started anything")
     call = _in_background(send)
     pause = PATIENCE_SECONDS
     while not stopped.is_set():
@@ -49,7 +49,7 @@ def answer_or_found(
         if found is not None:
             return None, found
         pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
-    raise InterruptedError("the task was killed before it was known which execution it had started")
+    raise ServiceTaskKilledError("the task was killed before it was known which execution it had started")
 
 
 def search_for(search: Callable[[], T | None], seconds: float, stopped: threading.Event) -> T | None:
@@ -71,8 +71,8 @@ def _tolerant(search: Callable[[], str | None]) -> str | None:
     """Search while the call is still open: a search that fails is no reason to give up, or to call again."""
     try:
         return search()
-    except ServiceApiError as error:
-        if error.not_processed and not error.repeat_may_help:
+    except ServiceError as error:
+        if error.ends_wait:
             raise ServiceRunNotFoundError(f"a run was asked for, and cannot be looked for: {error}") from error
         log.warning("The started execution could not be looked for: %s", error)
         return None

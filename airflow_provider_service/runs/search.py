@@ -250,14 +250,14 @@ def find_earlier_runs(
 
     :param since: moment of our clock before which no attempt began.
     :param stopped: set from outside to give up.
-    :raises InterruptedError: given up.
+    :raises ServiceTaskKilledError: given up.
     """
     search = RunSearch(workflow_id, since)
     runs = search.earlier(client, key)
     if runs.has_attempt(key.attempt - 1):
         return runs
     if stopped.wait(call_and_search.SETTLING_SECONDS):
-        raise InterruptedError("the task was killed while it looked for executions of earlier attempts")
+        raise errors.ServiceTaskKilledError("the task was killed while it looked for executions of earlier attempts")
     return search.earlier(client, key, far=True)
 
 

@@ -106,7 +106,7 @@ class RetryStarter:
         :raises ServiceConflictError: the execution is queued, succeeded, or its data was not kept.
         :raises ServiceRunNotStartedError: the call got no answer and nothing was started.
         :raises ServiceRunNotFoundError: the call got no answer, and what it may have started can not be found.
-        :raises InterruptedError: given up early.
+        :raises ServiceTaskKilledError: given up early.
         """
         try:
             answer, found = call_and_search.answer_or_found(self._send, self._search, self._stopped)
@@ -119,6 +119,9 @@ class RetryStarter:
             if found is None:
                 raise self._lost(error) from error
             return found
+        except errors.ServiceError as error:
+            self.started_nothing = error.not_processed
+            raise
         return answer.id if answer is not None else str(found)
 
     def find(self, client: ServiceClient, *, far: bool = False) -> str | None:
@@ -147,5 +150,5 @@ def keeps_executions(client: ServiceClient, execution: Execution) -> bool:
     """Whether the workflow of an execution keeps its executions; no when that can not be read."""
     try:
         return client.workflows.get(execution.workflow_id or "").keeps_executions
-    except (errors.ServiceApiError, errors.ServiceInputError):
+    except errors.ServiceError:
         return False

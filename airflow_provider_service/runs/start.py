@@ -92,19 +92,19 @@ class RunStarter:
         :raises ServiceRunNotFoundError: something may have been started that cannot be found.
         :raises ServiceInputError: the call cannot be made, nothing was started.
         :raises ServiceApiError: the call was refused, nothing was started; or a search failed.
-        :raises InterruptedError: given up early.
+        :raises ServiceTaskKilledError: given up early.
         """
         for number in range(1, MAX_CALLS + 1):
             try:
                 answer, found = call_and_search.answer_or_found(self._send, self._search, self._stopped)
-            except errors.ServiceInputError:
-                self.started_nothing = True
-                raise
             except errors.ServiceApiError as error:
                 found = self._found_in_spite_of(error)
                 if found is None:
                     log.warning("Call %d of the webhook started nothing: %s", number, error)
                     self._stopped.wait(min(error.retry_after or 0.0, MAX_PAUSE_SECONDS))
+            except errors.ServiceError as error:
+                self.started_nothing = error.not_processed
+                raise
             else:
                 if answer is not None:
                     return self._known_from(answer)

@@ -107,11 +107,7 @@ class ServiceExecutionSensor(BaseSensorOperator):
         outcome = Outcome.from_event(event)
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
-        try:
-            return self._settle(outcome)
-        finally:
-            # _settle has decided; the base class would replace the message with one that says nothing.
-            self.soft_fail = self.never_fail = False
+        return self._settle(outcome)
 
     def _began(self, context: Context) -> float:
         first = getattr(context["ti"], "get_first_reschedule_date", None) if self.reschedule else None
@@ -161,7 +157,11 @@ class ServiceExecutionSensor(BaseSensorOperator):
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
         from airflow_provider_service.waits.outcome import settle
 
-        return settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
+        try:
+            return settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
+        finally:
+            # What has been decided stays: the base class would skip more, and with a message that says nothing.
+            self.soft_fail = self.never_fail = False
 
     def _defer(self) -> None:
         from airflow_provider_service.triggers.execution import ServiceExecutionTrigger

@@ -9,7 +9,7 @@ import logging
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceWaitError
+from airflow_provider_service.client.errors import ServiceError, ServiceExecutionFailedError, ServiceWaitError
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.links import execution_url
 
@@ -37,6 +37,7 @@ class Outcome:
     :param started_at: start of the execution, ISO 8601 in UTC.
     :param stopped_at: end of the execution, ISO 8601 in UTC.
     :param url: page of the execution, if known.
+    :param final: of one that could not be observed: whether trying the task again is pointless.
     """
 
     execution_id: str
@@ -47,6 +48,7 @@ class Outcome:
     started_at: str | None = None
     stopped_at: str | None = None
     url: str | None = None
+    final: bool = False
 
     def to_event(self) -> dict[str, Any]:
         """The outcome as the payload of a trigger event."""
@@ -74,7 +76,8 @@ class Outcome:
 
 def broken(execution_id: str, error: Exception) -> Outcome:
     """The outcome of a wait that could not even ask, such as for want of a usable connection."""
-    return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} broke: {error}")
+    final = isinstance(error, ServiceError) and error.final
+    return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} broke: {error}", final=final)
 
 
 def judge(execution: Execution, base_url: str) -> Outcome | None:
@@ -116,11 +119,11 @@ def settle(
         return outcome.to_xcom()
     if never_fail or (soft_fail and outcome.verdict != "unobservable"):
         raise AirflowSkipException(outcome.message)
+    # A vanished execution may have succeeded, so that another one could be one too many.
+    if outcome.final or outcome.verdict == "vanished":
+        raise AirflowFailException(outcome.message)
     if outcome.verdict == "unobservable":
         raise ServiceWaitError(outcome.message)
-    if outcome.verdict == "vanished":
-        # A vanished execution may have succeeded, so that another one could be one too many.
-        raise AirflowFailException(outcome.message)
     if retry_helps:
         raise ServiceExecutionFailedError(outcome.message)
     if outcome.verdict == "timed_out":

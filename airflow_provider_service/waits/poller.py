@@ -51,14 +51,6 @@ CONNECTION_CHECK_SECONDS = 60.0
 HANDLE_TOGETHER = 50
 THREAD_NAME = "service-poller"
 
-# Lists that are refused; reading by id works, or says for each wait what is wrong.
-_NO_LISTS = (
-    errors.ServiceForbiddenError,
-    errors.ServiceInvalidRequestError,
-    errors.ServiceNotOfferedError,
-    errors.ServiceConfigError,
-)
-
 
 class Wait(Watch):
     """One wait at a poller, in few objects: thousands of them make Python's garbage collector slow.
@@ -196,16 +188,18 @@ class Poller:
         if self._listing or self._lists_are_worth_it(len(waits)):
             try:
                 waits = await self._not_listed(waits)
-            except _NO_LISTS as error:
-                log.info("Executions cannot be listed now, so each is read by id: %s", error)
-                self._list_requests = math.inf
             except errors.ServiceUnexpectedResponseError as error:
                 # One odd execution spoils a list for all; by id it spoils only its own wait.
                 log.warning("A list of executions cannot be read, so each is read by id: %s", error)
-            except errors.ServiceApiError as error:
-                await self._failed_to_list(waits, error)
-                if not isinstance(error, errors.ServiceTimeoutError):
-                    return
+            except errors.ServiceError as error:
+                if error.final or isinstance(error, errors.ServiceForbiddenError):
+                    # Reading by id works, or says for each wait what is wrong.
+                    log.info("Executions cannot be listed now, so each is read by id: %s", error)
+                    self._list_requests = math.inf
+                else:
+                    await self._failed_to_list(waits, error)
+                    if not isinstance(error, errors.ServiceTimeoutError):
+                        return
             except Exception:
                 log.exception("A list of executions cannot be read, so each is read by id")
         for one in waits:

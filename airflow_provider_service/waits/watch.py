@@ -20,14 +20,6 @@ log = logging.getLogger(__name__)
 DEFAULT_FAULT_TOLERANCE = 300.0
 MIN_FAILURES = 3
 MAX_MESSAGE_CHARS = 1000
-# An answer that says the same however often it is asked; everything else may pass.
-_FINAL_ERRORS = (
-    errors.ServiceUnauthorizedError,
-    errors.ServiceForbiddenError,
-    errors.ServiceInvalidRequestError,
-    errors.ServiceNotOfferedError,
-    errors.ServiceRedirectError,
-)
 
 
 class Watch:
@@ -93,11 +85,11 @@ class Watch:
             execution = client.executions.get(self.execution_id)
         except errors.ServiceNotFoundError:
             return self._vanished()
-        except (errors.ServiceInputError, errors.ServiceConfigError) as error:
-            return broken(self.execution_id, error)
         except errors.ServiceApiError as error:
             log.warning("Execution %s could not be read: %s", self.execution_id, error)
             return self.failed_to_look(error)
+        except errors.ServiceError as error:  # nothing was sent
+            return broken(self.execution_id, error)
         except Exception as error:
             # An answer that nobody has thought of must not fail other waits, nor this one at once.
             log.exception("Execution %s could not be read", self.execution_id)
@@ -123,9 +115,9 @@ class Watch:
         self._failures += 1
         lasted = now - self._failing_since
         # Whether a list or the execution itself was asked for must not show.
-        reason = error.explanation if isinstance(error, errors.ServiceApiError) else str(error)
-        if isinstance(error, _FINAL_ERRORS):
-            return self._unobservable(reason)
+        reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)
+        if isinstance(error, errors.ServiceError) and error.ends_wait:
+            return self._unobservable(reason, final=error.final)
         if self._failures >= MIN_FAILURES and lasted >= self._fault_tolerance:
             return self._unobservable(f"reading it failed for more than {self._fault_tolerance:g} s, last: {reason}")
         return None
@@ -135,9 +127,9 @@ class Watch:
         message = f"execution {self.execution_id} had not ended {self._timeout:g} s after the wait began"
         return Outcome(self.execution_id, "timed_out", message)
 
-    def _unobservable(self, reason: str) -> Outcome:
+    def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
         message = f"execution {self.execution_id} could not be observed, it may still be running: {reason}"
-        return Outcome(self.execution_id, "unobservable", message[:MAX_MESSAGE_CHARS])
+        return Outcome(self.execution_id, "unobservable", message[:MAX_MESSAGE_CHARS], final=final)
 
     def _vanished(self) -> Outcome:
         message = (

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.runs.data import failure_of, last_output
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, EarlierRuns, RunKey, find_earlier_runs
 
@@ -26,7 +27,7 @@ def search(service: Target, workflow_id: str, key: RunKey, since: datetime | Non
     stopped.set()
     try:
         return find_earlier_runs(service.client, workflow_id, key, since, stopped)
-    except InterruptedError:
+    except ServiceTaskKilledError:
         return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -53,7 +54,7 @@ def killed() -> Iterator[Callable[..., None]]:
         handlers.append(signal.signal(signal.SIGUSR1, handle))
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
-        with pytest.raises(InterruptedError, match="the task was killed"):
+        with pytest.raises(ServiceTaskKilledError, match="the task was killed"):
             run.task.execute(context)
         watcher.join()
 
@@ -136,7 +137,7 @@ def test_while_an_attempt_looks_for_earlier_ones(
     run = task_run(workflow_id=put(simulator, webhook(), DONE))
     context = run.prepare(2)
     run.task.on_kill()
-    with pytest.raises(InterruptedError, match="looked for executions of earlier attempts"):
+    with pytest.raises(ServiceTaskKilledError, match="looked for executions of earlier attempts"):
         run.task.execute(context)
     assert calls(simulator) == 0
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.errors import ServiceWaitError
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.queued import MAX_MISSING
@@ -152,6 +151,6 @@ def test_an_id_in_the_answer_counts_although_it_cannot_be_checked(
     if not lists:
         simulator.inject("status", status=403, path="/executions$", times=None)
     run = task_run(workflow_id=workflow_id)
-    with pytest.raises(ServiceWaitError, match="execution 1 could not be observed, it may still be running"):
+    with pytest.raises(AirflowFailException, match="execution 1 could not be observed, it may still be running"):
         run.attempt(1)
     assert run.pushed["execution_id"] == "1"

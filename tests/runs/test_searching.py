@@ -14,6 +14,7 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.data import failure_of, last_output
@@ -289,7 +290,7 @@ def test_a_killed_search_does_not_go_on(
     answer(server)
     stopped = threading.Event()
     stopped.set()
-    with pytest.raises(InterruptedError, match="looked for executions of earlier attempts"):
+    with pytest.raises(ServiceTaskKilledError, match="looked for executions of earlier attempts"):
         search(client, stopped=stopped)
 
 

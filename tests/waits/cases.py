@@ -88,12 +88,17 @@ def restart_then_succeed(simulator: ServiceSimulator, execution_id: str) -> None
     simulator.finish_execution(execution_id, "success")
 
 
+def take_scope(simulator: ServiceSimulator, execution_id: str) -> None:
+    simulator.inject("status", times=None, path=LOOKS, status=403)
+
+
 def revoke(simulator: ServiceSimulator, execution_id: str) -> None:
     simulator.revoke_key(simulator.api_key)
 
 
 FAILED = ("AirflowFailException", "ServiceExecutionFailedError")
 UNOBSERVED = ("ServiceWaitError", "ServiceWaitError")
+UNOBSERVED_FOR_GOOD = ("AirflowFailException", "AirflowFailException")
 ENDED = "execution {id} ended with status"
 VANISHED = (
     "execution {id} can not be found: it was deleted or pruned, its workflow does not save such executions, or it "
@@ -108,6 +113,10 @@ UNAUTHORIZED = (
     UNOBSERVABLE + "the key was refused (HTTP 401) - the service says: 'Unauthorized'. It may be "
     "mistyped, expired or deleted, or sent in the wrong header: see the connection's password and its extra "
     "'key_header' (n8n expects X-N8N-API-KEY)"
+)
+LACKS_SCOPE = (
+    UNOBSERVABLE + "the key lacks the scope 'execution:read' (HTTP 403) - the service says: 'Forbidden'. Give the key "
+    "that scope, or its user a role that holds it"
 )
 
 LONG = {"fault_tolerance": LONG_TOLERANCE}
@@ -144,5 +153,6 @@ CANNOT_SEE = (
     Case("faults without end", fail_for_good, *UNOBSERVED, UNAVAILABLE),
     Case("key revoked", revoke, *UNOBSERVED, UNAUTHORIZED),
 )
-FAILS = (*ENDS_BADLY, VANISHES, TIMEOUT, *CANNOT_SEE)
+MAY_NOT_SEE = Case("scope taken away", take_scope, *UNOBSERVED_FOR_GOOD, LACKS_SCOPE)
+FAILS = (*ENDS_BADLY, VANISHES, TIMEOUT, *CANNOT_SEE, MAY_NOT_SEE)
 CASES = (*SUCCEEDS, *FAILS)

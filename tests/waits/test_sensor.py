@@ -100,7 +100,7 @@ def test_no_time_left(mode: Mode, simulator: ServiceSimulator, workflow_id: str)
 def test_what_is_no_execution_id(execution_id: str, mode: Mode, simulator: ServiceSimulator) -> None:
     ending = run_to_end(lambda: mode.task(execution_id, interval=60))
 
-    assert ending.kind == "ServiceWaitError"
+    assert ending.kind == "AirflowFailException"
     assert "nothing was sent" in ending.message
     assert not simulator.requests
 
@@ -151,7 +151,7 @@ def test_a_connection_that_can_not_be_used(
     options = {option: True} if option else {}
     ending = run_to_end(lambda: mode.task("7", interval=60, **options))
 
-    assert ending.kind == ("AirflowSkipException" if option == "never_fail" else "ServiceWaitError")
+    assert ending.kind == ("AirflowSkipException" if option == "never_fail" else "AirflowFailException")
     assert ending.message.startswith("the wait for execution 7 broke: connection 'service_default': host is empty")
 
 
@@ -160,9 +160,8 @@ def test_a_failed_execution_is_not_retried_but_a_failed_look_is(
     mode: Mode, simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = simulator.start_execution(workflow_id)
-    key = simulator.create_key(["workflow:read"])
     connection = json.loads(simulator.connection_json())
-    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**connection, "password": key}))
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**connection, "password": "revoked"}))
     first = run_to_end(lambda: mode.task(one, interval=0.05))
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
     simulator.finish_execution(one)

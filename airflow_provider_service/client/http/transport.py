@@ -30,8 +30,7 @@ from tenacity import (
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.errors import (
-    ServiceApiError,
-    ServiceConfigError,
+    ServiceError,
     ServiceInputError,
     shown,
 )
@@ -195,7 +194,7 @@ class Transport:
         request = self._prepare("GET", self.config.base_url + path, {})
         try:
             return self._exchange(request, path, None, follow=False).status_code
-        except (ServiceApiError, ServiceConfigError):
+        except ServiceError:
             return None
 
     def _prepare(
@@ -320,7 +319,7 @@ def _quote(text: str) -> str:
 
 
 def _worth_repeating(error: BaseException, repeatable: bool) -> bool:
-    if not isinstance(error, ServiceApiError) or not error.repeat_may_help:
+    if not isinstance(error, ServiceError) or not error.repeat_may_help:
         return False
     return repeatable or error.not_processed
 
