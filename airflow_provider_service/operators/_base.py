@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseOperator
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
 from airflow_provider_service.arguments import CheckedArguments, require
+from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.links import page_url
 from airflow_provider_service.operators._rendering import revealed
 from airflow_provider_service.task_arguments import rendered

@@ -7,7 +7,7 @@ import logging
 import pickle
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import requests_mock
@@ -23,6 +23,8 @@ from .clients import KEY, ROOT, Client
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 PLAIN = {"Content-Type": "text/plain"}
+
+Error = TypeVar("Error", bound=errors.ServiceError)
 
 
 @pytest.fixture
@@ -212,7 +214,7 @@ def test_no_retry_after_breaks_the_answer(value: str) -> None:
     assert pause is None or pause >= 0
 
 
-def exceptions_of(kind: type[errors.ServiceApiError]) -> Iterator[type[errors.ServiceApiError]]:
+def exceptions_of(kind: type[Error]) -> Iterator[type[Error]]:
     yield kind
     for child in kind.__subclasses__():
         if child.__module__ == errors.__name__:
@@ -229,6 +231,20 @@ def test_an_error_crosses_a_process_border_whole(kind: type[errors.ServiceApiErr
     assert (str(copy), copy.__dict__) == (str(error), error.__dict__)
     assert str(copy) == "GET /x: it failed (HTTP 503) - the service says: 'no'. Wait"
     assert (copy.repeat_may_help, copy.not_processed) == (error.repeat_may_help, error.not_processed)
+
+
+def test_what_is_no_call_crosses_it_too() -> None:
+    error = errors.ServiceRunNotSeenError("it left no execution", workflow_id="w")
+
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (type(copy), str(copy), copy.workflow_id) == (type(error), "it left no execution", "w")
+
+
+@pytest.mark.parametrize("kind", [*exceptions_of(errors.ServiceError)], ids=lambda kind: kind.__name__)
+def test_what_only_a_person_can_mend_is_neither_repeated_nor_waited_out(kind: type[errors.ServiceError]) -> None:
+    assert kind.ends_wait or not kind.final
+    assert kind.repeat_may_help is not True or not kind.ends_wait
 
 
 @pytest.mark.parametrize(
