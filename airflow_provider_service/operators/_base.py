@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
+from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_service.arguments import CheckedArguments, require
-from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import page_url
 from airflow_provider_service.operators._rendering import revealed
 from airflow_provider_service.task_arguments import rendered
@@ -70,14 +69,3 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
         url = page_url(self.hook.config.base_url, page, *ids)
         link.push(context, url)
         return url
-
-
-@contextmanager
-def failing_at_once() -> Iterator[None]:
-    """Turn the errors that a retry would meet again into failures that are not retried."""
-    try:
-        yield
-    except ServiceError as error:
-        if error.final:
-            raise AirflowFailException(str(error)) from error
-        raise

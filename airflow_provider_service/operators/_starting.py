@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import require_flag
+from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
-from airflow_provider_service.operators._base import failing_at_once
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.runs.attempt import Attempt
 

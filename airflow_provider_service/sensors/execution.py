@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, BaseSensorOperator, conf
+from airflow.providers.common.compat.sdk import BaseSensorOperator, conf
 
 from airflow_provider_service.arguments import check_wait
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
     ServiceExecutionLink,
@@ -35,7 +35,8 @@ class ServiceExecutionSensor(BaseSensorOperator):
 
     ``success`` ends the wait. ``error``, ``canceled`` and ``crashed`` fail the task for good, with the failing node,
     the service's message and the execution's address. ``new``, ``running``, ``waiting`` and unknown statuses go on.
-    All modes judge alike; ``soft_fail`` skips when the execution failed, vanished or did not end in time.
+    All modes judge alike; ``soft_fail`` skips when the execution failed, vanished or did not end in time. A look that
+    fails is tried again, by the wait and then by a retry of the task, unless only a person can mend what is wrong.
 
     :param execution_id: the execution.
     :param on_vanished: what it means that the execution can not be found: ``"fail"`` or ``"succeed"``. It was deleted
@@ -72,10 +73,8 @@ class ServiceExecutionSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Wait in the mode that was asked for."""
-        try:
+        with failing_at_once():
             check_wait(self)
-        except ServiceInputError as error:
-            raise AirflowFailException(str(error)) from error
         self._seconds = self.timeout
         self._deadline = self._began(context) + self._seconds
         if not self.deferrable:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
 from airflow_provider_service.client.http.redaction import redacted
 from airflow_provider_service.operators.run_workflow import MAX_OUTPUT_BYTES
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.stored_triggers import first_event, revived
 
 from .conftest import MakeRun
 from .workflows import DONE, WITH_ID, answers_as, put, puts_out, wait, webhook
@@ -41,6 +44,19 @@ def test_output_that_is_not_shown_is_none(redacting: None, task_run: MakeRun, si
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), puts_out('={{ {"sum": 3} }}'))
     done = task_run(workflow_id=workflow_id, output="last_node").attempt(1)
     assert (done["status"], done["output"]) == ("success", None)
+
+
+def test_output_that_the_key_may_not_read_is_not_tried_again(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(30), DONE)
+    run = task_run(workflow_id=workflow_id, output="last_node", deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        run.attempt(1)
+    execution_id = run.pushed["execution_id"]
+    simulator.finish_execution(execution_id)
+    event = asyncio.run(first_event(revived(deferred.value.trigger)))
+    simulator.inject("status", status=403, path=f"/executions/{execution_id}$")
+    with pytest.raises(AirflowFailException, match="lacks the scope 'execution:read'"):
+        run.resume(1, deferred.value, event)
 
 
 SECRET = "Bearer token-of-the-hook"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator, ServiceStopExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from tests.stored_triggers import as_stored
+from tests.stored_triggers import as_stored, first_event, revived
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore
@@ -237,6 +238,22 @@ def test_a_stop_waits_where_it_is_asked_to(task_run: MakeRun, simulator: Service
     done = stop.whole_attempt(1)
     page = f"{simulator.base_url}/workflow/{workflow_id}/executions/{execution_id}"
     assert done == {"execution_id": execution_id, "status": "success", "stopped": False, "url": page}
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, errors.ServiceWaitError), (403, AirflowFailException)])
+def test_a_stop_that_cannot_see_the_end_is_tried_again_unless_that_is_final(
+    task_run: MakeRun, simulator: ServiceSimulator, status: int, error: type[Exception]
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    execution_id = task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)["execution_id"]
+    simulator.inject("status", status=409, path="/stop$")
+    stop = task_run(ServiceStopExecutionOperator, execution_id=execution_id, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        stop.attempt(1)
+    simulator.inject("status", status=status, times=None)
+    event = asyncio.run(first_event(revived(deferred.value.trigger)))
+    with pytest.raises(error, match=f"execution {execution_id} could not be observed"):
+        stop.resume(1, deferred.value, event)
 
 
 def test_one_that_is_gone_once_it_was_stopped_counts_as_stopped(task_run: MakeRun, simulator: ServiceSimulator) -> None:
