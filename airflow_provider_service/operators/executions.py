@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.models.executions import Execution
-    from airflow_provider_service.runs.attempt import Attempt
+    from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.waits.outcome import Outcome
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
@@ -64,26 +64,26 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         self.execution_id = execution_id
         self.load_workflow = load_workflow
 
-    def begin(self, context: Context, attempt: Attempt) -> tuple[str, str]:
+    def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the retry of an earlier attempt, or start one."""
         require_flag("load_workflow", self.load_workflow, optional=True)
         original = self.hook.executions.get(self.execution_id)
         workflow_id = original.workflow_id or ""
         self.link_workflow(context, workflow_id)
-        execution_id = self._earlier(attempt, original)
-        return execution_id or self._retry(attempt, original, load_workflow=self.load_workflow), workflow_id
+        return self._earlier(once, original) or once.retry(original, load_workflow=self.load_workflow), workflow_id
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
         """The execution that was retried."""
         return {"retry_of": str(self.execution_id)}
 
-    def _earlier(self, attempt: Attempt, original: Execution) -> str | None:
+    def _earlier(self, once: RunOnce, original: Execution) -> str | None:
         from airflow_provider_service.client.errors import ServiceRunNotFoundError
         from airflow_provider_service.runs.service_retry import keeps_executions
 
+        attempt = once.attempt
         if attempt.is_first:
             return None
-        earlier = self._earlier_retry(attempt, original)
+        earlier = once.earlier_retry(original)
         if earlier is None and attempt.may_have_started_unseen and not keeps_executions(self.hook.client, original):
             raise ServiceRunNotFoundError(
                 f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "

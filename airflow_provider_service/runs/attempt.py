@@ -13,9 +13,11 @@ from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.runs.search import RunKey
+    from airflow_provider_service.runs.search import EarlierRuns, RunKey
 
 STATE_KEY = "service_execution"
+# An attempt whose number is known only after a search.
+UNCOUNTED = 0
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -33,18 +35,42 @@ class Kept(NamedTuple):
 
 
 class Attempt:
-    """One attempt of a task run. Clearing a task asks for another execution, unless the last one is still active.
+    """One attempt to end up with the one execution of a key.
 
-    :param context: of the task.
+    :param key: marks its calls. Its attempt is 0 where nobody counts them.
+    :param since: a moment of our clock before the first attempt began; None when that is not known.
+    :param store: what Airflow keeps for the task (3.3 and newer); None where it keeps nothing.
+    :param state_key: where in the store.
+    :param is_repeated: whether this attempt has asked for the execution before.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(
+        self,
+        key: RunKey,
+        since: datetime | None,
+        *,
+        store: Any = None,
+        state_key: str = STATE_KEY,
+        is_repeated: bool = False,
+    ) -> None:
+        self.key, self.since = key, since
+        self._store, self._state_key = store, state_key
+        self._before: Any = None
+        self.is_repeated = is_repeated
+
+    @classmethod
+    def of_task(cls, context: Context, *names: str) -> Attempt:
+        """The attempt of a task. Clearing the task asks for another execution, unless the last one is still active.
+
+        :param context: of the task.
+        :param names: tell apart several runs of the same task.
+        """
         from airflow_provider_service.runs.search import CLOCK_SKEW, RunKey
 
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
-        self.key: RunKey = RunKey(
-            task=_digest(ti.dag_id, ti.run_id, ti.task_id, ti.map_index),
+        key = RunKey(
+            task=_digest(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, *names),
             attempt=ti.try_number,
             first=_first_attempt(ti, context["task"].retries or 0),
             start=str((start - _EPOCH) // timedelta(microseconds=1)) if start else "",
@@ -52,21 +78,45 @@ class Attempt:
             # Airflow forgets the begin of a finished DAG run when it is cleared.
             was_cleared=run is not None and getattr(run, "clear_number", None) != 0,
         )
-        #: A moment before the first attempt since then began.
-        self.since: datetime | None = start - CLOCK_SKEW if start else None
-        # Airflow 3.3 and newer.
-        self._store: Any = context.get("task_state_store")
-        self._before: Any = None
+        return cls(
+            key,
+            start - CLOCK_SKEW if start else None,
+            store=context.get("task_state_store"),
+            state_key=f"{STATE_KEY}_{key.task}" if names else STATE_KEY,
+        )
+
+    @classmethod
+    def of_names(cls, *names: str, since: datetime) -> Attempt:
+        """An attempt that nobody counts: the calls of the same names belong together, whoever makes them.
+
+        :param since: a moment of our clock; calls before it do not count.
+        """
+        from airflow_provider_service.runs.search import RunKey
+
+        return cls(RunKey(task=_digest(*names), attempt=UNCOUNTED), since)
+
+    @classmethod
+    def only(cls) -> Attempt:
+        """The only attempt there will be."""
+        from airflow_provider_service.runs.search import RunKey
+
+        return cls(RunKey(task=uuid.uuid4().hex, attempt=1), None)
 
     @property
     def is_first(self) -> bool:
         """Whether no attempt came before."""
-        return self.key.attempt == 1
+        return self.key.attempt == 1 and not self.is_repeated
+
+    def follow(self, runs: EarlierRuns) -> None:
+        """Take the number after those of the executions that were found, where nobody counts."""
+        if self.key.attempt == UNCOUNTED:
+            self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
+            self.is_repeated = True
 
     def note_call(self) -> None:
         """Note that this attempt is about to start an execution."""
         if self._store is not None:
-            self._before = self._store.get(STATE_KEY)
+            self._before = self._store.get(self._state_key)
             self._keep(Kept(self.key.attempt))
 
     def take_back(self) -> None:
@@ -74,9 +124,9 @@ class Attempt:
         if self._store is None:
             return
         if self._before is None:
-            self._store.delete(STATE_KEY)
+            self._store.delete(self._state_key)
         else:
-            self._store.set(STATE_KEY, self._before)
+            self._store.set(self._state_key, self._before)
 
     def remember(self, execution_id: str, workflow_id: str) -> None:
         """Keep the execution where a later attempt finds it without a search."""
@@ -84,7 +134,7 @@ class Attempt:
 
     def recalled(self) -> Kept | None:
         """What an attempt of this task run has kept."""
-        kept = self._store.get(STATE_KEY) if self._store is not None else None
+        kept = self._store.get(self._state_key) if self._store is not None else None
         if not isinstance(kept, dict) or kept.get("key") != self.key.task:
             return None
         return Kept(kept["attempt"], kept["execution_id"], kept["workflow_id"])
@@ -93,13 +143,13 @@ class Attempt:
     def may_have_started_unseen(self) -> bool:
         """Whether an earlier attempt may have started an execution without learning which."""
         if self._store is None:
-            return self.key.attempt > self.key.first
+            return self.is_repeated or self.key.attempt > self.key.first
         kept = self.recalled()
         return kept is not None and kept.execution_id is None and kept.attempt >= self.key.first
 
     def _keep(self, kept: Kept) -> None:
         if self._store is not None:
-            self._store.set(STATE_KEY, {"key": self.key.task, **kept._asdict()})
+            self._store.set(self._state_key, {"key": self.key.task, **kept._asdict()})
 
 
 def _first_attempt(ti: Any, retries: int) -> int:

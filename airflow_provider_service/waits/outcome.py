@@ -14,6 +14,7 @@ from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, END
 from airflow_provider_service.links import execution_url
 
 if TYPE_CHECKING:
+    from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.client.models.executions import Execution
 
 log = logging.getLogger(__name__)
@@ -62,10 +63,15 @@ class Outcome:
             return cls(**event)
         return cls("unknown", "unobservable", "the trigger sent an event of an unknown shape")
 
-    def to_xcom(self) -> dict[str, Any]:
-        """What a task that waited returns."""
+    def to_xcom(self, *, only_ids: bool = False) -> dict[str, Any]:
+        """What a task returns.
+
+        :param only_ids: it did not wait.
+        """
+        if only_ids:
+            return {"execution_id": self.execution_id or None, "workflow_id": self.workflow_id, "url": self.url}
         return {
-            "execution_id": self.execution_id,
+            "execution_id": self.execution_id or None,
             "status": self.status,
             "workflow_id": self.workflow_id,
             "started_at": self.started_at,
@@ -78,6 +84,12 @@ def broken(execution_id: str, error: Exception) -> Outcome:
     """The outcome of a wait that could not even ask, such as for want of a usable connection."""
     final = isinstance(error, ServiceError) and error.final
     return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} broke: {error}", final=final)
+
+
+def unseen(error: ServiceRunNotSeenError) -> Outcome:
+    """The outcome of a run whose execution was not kept, when that counts as success."""
+    log.warning("%s (on_vanished='succeed')", error)
+    return Outcome("", "succeeded", str(error), workflow_id=error.workflow_id)
 
 
 def judge(execution: Execution, base_url: str) -> Outcome | None:

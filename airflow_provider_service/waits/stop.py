@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+    from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -34,3 +36,19 @@ def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
         else:
             log.info("Execution %s was stopped", execution_id)
     return True
+
+
+def stop_overdue(client: ServiceClient, outcome: Outcome, on_vanished: OnVanished) -> Outcome:
+    """Stop an execution that did not end in time, unless it ended meanwhile: then that counts.
+
+    :param outcome: of the wait that timed out.
+    :returns: the outcome that counts.
+    """
+    from airflow_provider_service.waits.watch import Watch
+
+    was_stopped = stop_execution(client.transport.config, outcome.execution_id)
+    ended = Watch(outcome.execution_id, on_vanished=on_vanished).look(client)
+    if ended is not None and ended.status != "canceled":
+        return ended
+    fate = "it was stopped" if was_stopped else "it could NOT be stopped and may still be running"
+    return replace(outcome, message=f"{outcome.message}; {fate}")

@@ -93,7 +93,7 @@ def test_a_call_that_was_still_on_its_way_is_waited_for(
     workflow_id = put(simulator, webhook(), DONE)
     run = task_run(workflow_id=workflow_id)
     context = run.prepare(2)
-    first = Attempt(context).key._replace(attempt=1).header
+    first = Attempt.of_task(context).key._replace(attempt=1).header
 
     def arrive() -> None:
         while not any(request.path.endswith("/executions") for request in list(simulator.requests)):

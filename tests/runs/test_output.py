@@ -11,7 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
 from airflow_provider_service.client.http.redaction import redacted
-from airflow_provider_service.operators.run_workflow import MAX_OUTPUT_BYTES
+from airflow_provider_service.runs.workflow import MAX_OUTPUT_BYTES
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.stored_triggers import first_event, revived
 

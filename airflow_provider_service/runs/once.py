@@ -1,0 +1,113 @@
+"""One execution for one key: resumed where an earlier attempt has started it, else started."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceError, ServiceNotFoundError
+from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs.service_retry import RetryStarter, find_earlier_retry
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.runs.attempt import Attempt
+
+log = logging.getLogger(__name__)
+
+# Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
+KILLED_SEARCH_SECONDS = 1.5
+
+
+class Starter(Protocol):
+    """Starts one execution."""
+
+    #: After an error: whether it provably started none.
+    started_nothing: bool
+
+    def start(self) -> str:
+        """Start it and return its id."""
+
+    def find(self, client: ServiceClient) -> str | None:
+        """The execution that it has started, if it can be seen."""
+
+
+class RunOnce:
+    """What one attempt does to end up with the one execution of its key.
+
+    :param client: the service.
+    :param attempt: the attempt.
+    :param timeout: seconds to keep the call open that starts the execution.
+    :param stopped: set from outside to give up.
+    """
+
+    def __init__(self, client: ServiceClient, attempt: Attempt, *, timeout: float, stopped: threading.Event) -> None:
+        self.client, self.attempt, self.timeout, self.stopped = client, attempt, timeout, stopped
+        self._starter: Starter | None = None
+
+    def kept(self) -> tuple[str, str] | None:
+        """The execution that Airflow keeps for the key, if this attempt resumes it: its id and its workflow's."""
+        kept = self.attempt.recalled()
+        if kept is None or kept.execution_id is None:
+            return None
+        key = self.attempt.key
+        try:
+            if not key.adopts(kept.attempt, self.client.executions.get(kept.execution_id).status):
+                return None
+        except ServiceNotFoundError:
+            if kept.attempt < key.first:
+                return None
+            # It may have succeeded: the wait decides what that means.
+            log.warning("Execution %s, which an earlier attempt started, cannot be found", kept.execution_id)
+        else:
+            log.info("Resuming execution %s, which an earlier attempt started", kept.execution_id)
+        return kept.execution_id, kept.workflow_id
+
+    def earlier_retry(self, original: Execution) -> str | None:
+        """The retry of an execution that an earlier attempt asked for, unless that has failed."""
+        found = find_earlier_retry(self.client, original, self.attempt.key, self.attempt.since, self.stopped)
+        if found is None:
+            return None
+        log.info("Resuming execution %s, which retries %s", found.id, original.id)
+        return found.id
+
+    def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
+        """Let the service retry an execution, once; the id of the new one.
+
+        :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+        """
+        log.info("Letting the service retry execution %s", original.id)
+        return self.start(
+            RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)
+        )
+
+    def start(self, starter: Starter) -> str:
+        """Start an execution, and leave a note for the next attempt that it may have been started; its id."""
+        self.attempt.note_call()
+        self._starter = starter
+        try:
+            return starter.start()
+        except Exception:
+            if starter.started_nothing:
+                self.attempt.take_back()
+            raise
+
+    def just_started(self, config: ServiceConfig) -> str | None:
+        """The execution that was being started when the attempt was killed; looked for in the little time left.
+
+        :param config: the server.
+        """
+        starter = self._starter
+        if starter is None:
+            return None
+        with ServiceClient(config.one_try(connect_timeout=1.0, timeout=KILLED_SEARCH_SECONDS)) as client:
+            try:
+                return call_and_search.search_for(
+                    lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event()
+                )
+            except ServiceError as error:
+                log.error("An execution that was being started cannot be looked for, it may run: %s", error)
+                return None
