@@ -1,4 +1,7 @@
-"""Helpers that speak HTTP to the simulator."""
+"""What only the simulator has: its clock, faults, engine, license, and what it is set up with.
+
+What it shares with the real servers is tested once, for all of them, in ``tests/conformance``.
+"""
 
 from __future__ import annotations
 

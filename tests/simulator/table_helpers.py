@@ -10,7 +10,6 @@ from .api_client import Api
 
 UNKNOWN_COLUMN = "Validation error with data table request: unknown column name '{}'"
 KINDS = {"s": "string", "n": "number", "b": "boolean", "d": "date"}
-SYSTEM = ("id", "createdAt", "updatedAt")
 ROWS = [
     {"s": "Apple", "n": 1, "b": True, "d": "2026-01-02T03:04:05Z"},
     {"s": "apricot", "n": 2, "b": False, "d": "2026-01-03"},
@@ -53,10 +52,6 @@ def found(api: Api, rows: str, query: str = "") -> Any:
     answer = api.get(f"{rows}?{query}" if query else rows)
     body = answer.json()
     return [row["id"] for row in body["data"]] if answer.status_code == 200 else body["message"]
-
-
-def user_values(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in SYSTEM}
 
 
 def state(api: Api, rows: str) -> list[dict[str, Any]]:

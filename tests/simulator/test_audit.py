@@ -83,11 +83,6 @@ def test_reports_can_be_set(api: Api) -> None:
     ("body", "message"),
     [
         (
-            {"additionalOptions": {"categories": ["nope"]}},
-            "request/body/additionalOptions/categories/0 must be equal to one of the allowed values: "
-            "credentials, database, nodes, filesystem, instance",
-        ),
-        (
             {"additionalOptions": {"daysAbandonedWorkflow": 1.5}},
             "request/body/additionalOptions/daysAbandonedWorkflow must be integer",
         ),

@@ -6,7 +6,6 @@ import pytest
 
 from .api_client import Api
 
-UNKNOWN = "abcdefghijklmnop"
 PATTERN = 'request/body/name must match pattern "^[a-zA-Z][a-zA-Z0-9_]*$"'
 ANY_OF = (
     "request/body must have required property 'name', request/body must have required property 'index', "
@@ -41,7 +40,7 @@ def row(api: Api, columns: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("index", "found"),
-    [(None, ["a", "b", "c", "n"]), (0, ["n", "a", "b", "c"]), (2, ["a", "b", "n", "c"]), (99, ["a", "b", "c", "n"])],
+    [(2, ["a", "b", "n", "c"]), (99, ["a", "b", "c", "n"])],
 )
 def test_a_new_column_is_placed_and_rows_get_null(api: Api, columns: str, index: int | None, found: list[str]) -> None:
     answer = api.post(columns, {"name": "n", "type": "date", **({} if index is None else {"index": index})})
@@ -56,19 +55,8 @@ def test_a_new_column_is_placed_and_rows_get_null(api: Api, columns: str, index:
     ("body", "status", "message"),
     [
         ({"name": "n"}, 400, "request/body must have required property 'type'"),
-        ({"name": "1", "type": "string"}, 400, PATTERN),
-        ({"name": "a" * 64, "type": "string"}, 400, "request/body/name must NOT have more than 63 characters"),
-        (
-            {"name": "n", "type": "json"},
-            400,
-            "request/body/type must be equal to one of the allowed values: string, number, boolean, date",
-        ),
-        ({"name": "n", "type": "string", "index": -1}, 400, "request/body/index must be >= 0"),
         ({"name": "n", "type": "string", "index": 1.5}, 400, "request/body/index must be integer"),
         ({"name": "n", "type": "string", "index": "1"}, 400, "request/body/index must be integer"),
-        ({"name": "b", "type": "string"}, 409, "Data table column with name 'b' already exists in data table 'table'"),
-        ({"name": "B", "type": "string"}, 500, "Internal server error"),
-        ({"name": "id", "type": "string"}, 409, 'Column name "id" is reserved as a system column name.'),
         ({"name": "UpdatedAt", "type": "string"}, 409, 'Column name "UpdatedAt" is reserved as a system column name.'),
     ],
 )
@@ -81,8 +69,6 @@ def test_new_columns_that_are_refused(api: Api, columns: str, body: object, stat
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        ({"name": "z"}, ["z", "b", "c"]),
-        ({"index": 1}, ["b", "a", "c"]),
         ({"name": "z", "index": 2}, ["b", "c", "z"]),
         ({"index": 0}, ["a", "b", "c"]),
     ],
@@ -104,42 +90,14 @@ def test_a_column_is_renamed_and_moved_with_its_values(
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        ({}, 400, ANY_OF),
         ({"type": "date"}, 400, ANY_OF),
-        ({"name": "z", "type": "date"}, 400, "request/body must NOT have additional properties"),
         ({"name": "1"}, 400, PATTERN),
         ({"name": "a"}, 409, "Data table column with name 'a' already exists in data table 'table'"),
-        ({"name": "b"}, 409, "Data table column with name 'b' already exists in data table 'table'"),
         ({"name": "B"}, 500, "Internal server error"),
-        ({"name": "id"}, 409, 'Column name "id" is reserved as a system column name.'),
         ({"index": -1}, 400, "request/body/index must be >= 0"),
-        (
-            {"index": 3},
-            400,
-            "Validation error with data table request: tried to move column to an index larger than column count",
-        ),
     ],
 )
 def test_changes_that_are_refused(api: Api, columns: str, change: object, status: int, message: str) -> None:
     answer = api.patch(f"{columns}/{column_id(api, columns, 'a')}", change)
     assert (answer.status_code, answer.json()) == (status, {"message": message})
     assert order(api, columns) == ["a", "b", "c"]
-
-
-def test_a_deleted_column_takes_its_values_along(api: Api, columns: str) -> None:
-    deleted = api.delete(f"{columns}/{column_id(api, columns, 'b')}")
-    assert (deleted.status_code, deleted.content) == (204, b"")
-    assert order(api, columns) == ["a", "c"]
-    assert row(api, columns) == {"a": "x", "c": True}
-
-
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_unknown_and_malformed_ids(api: Api, columns: str, method: str) -> None:
-    body = {"name": "z"} if method == "PATCH" else None
-    table_id = columns.split("/")[2]
-    unknown = api.request(method, f"{columns}/{UNKNOWN}", json=body)
-    text = f"Could not find the column '{UNKNOWN}' in the data table: {table_id}"
-    assert (unknown.status_code, unknown.json()) == (404, {"message": text})
-    malformed = api.request(method, f"{columns}/abc", json=body)
-    assert malformed.json() == {"message": 'request/params/columnId must match format "nanoid"'}
-    assert api.get(f"/data-tables/{UNKNOWN}/columns").status_code == 404

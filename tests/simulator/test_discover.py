@@ -42,11 +42,8 @@ def test_scopes_decide_what_is_shown(api: Api, connect: Callable[..., Api]) -> N
 @pytest.mark.parametrize(
     ("query", "resources"),
     [
-        ("?resource=tags", {"tags"}),
-        ("?resource=nope", set()),
         ("?operation=upsert", {"datatable"}),
         ("?operation=nope", set()),
-        ("?resource=tags&operation=create", {"tags"}),
     ],
 )
 def test_filters(api: Api, query: str, resources: set[str]) -> None:

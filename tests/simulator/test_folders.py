@@ -33,29 +33,6 @@ def names(api: Api, folders: str, **query: Any) -> list[str]:
     return [folder["name"] for folder in api.get(f"{folders}?{encoded}").json()["data"]]
 
 
-def test_a_folder_lives_from_creation_to_deletion(api: Api, folders: str) -> None:
-    created = api.post("/projects/personal/folders", {"name": "top"})
-    assert created.status_code == 201
-    folder = created.json()
-    assert list(folder) == ["id", "name", "parentFolderId", "createdAt", "updatedAt"]
-    assert folder["parentFolderId"] is None
-    path = f"{folders}/{folder['id']}"
-    assert api.get(path).json() == {**folder, "totalSubFolders": 0, "totalWorkflows": 0}
-    assert api.patch(path, {"name": "renamed"}).json()["name"] == "renamed"
-    deleted = api.delete(path)
-    assert (deleted.status_code, deleted.content) == (204, b"")
-    answer = api.get(path)
-    assert (answer.status_code, answer.json()) == (404, {"message": f"Could not find the folder: {folder['id']}"})
-
-
-def test_totals_count_every_depth(api: Api, folders: str) -> None:
-    top = create(api, folders, "top")
-    deep = create(api, folders, "deep", create(api, folders, "middle", top))
-    workflow_in(api, deep, "one")
-    totals = api.get(f"{folders}/{top}").json()
-    assert (totals["totalSubFolders"], totals["totalWorkflows"]) == (2, 1)
-
-
 def test_a_folder_moves_but_not_below_itself(api: Api, folders: str) -> None:
     top, other = create(api, folders, "top"), create(api, folders, "other")
     child = create(api, folders, "child", top)
@@ -95,27 +72,9 @@ def test_the_list_is_sliced_by_skip_and_take(api: Api, folders: str) -> None:
     assert names(api, folders, sortBy="name:desc", take="2") == ["f11", "f10"]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        ({"name": "ALP"}, ["Alpha", "alpine"]),
-        ({"parentFolderId": "0"}, ["Alpha", "beta"]),
-        ({"parentFolderId": "<Alpha>"}, ["alpine"]),
-        ({"excludeFolderIdAndDescendants": "<Alpha>"}, ["beta"]),
-        ({"tags": ["x"]}, []),
-    ],
-)
-def test_list_filters(api: Api, folders: str, wanted: dict[str, Any], found: list[str]) -> None:
-    alpha = create(api, folders, "Alpha")
-    create(api, folders, "alpine", alpha)
-    create(api, folders, "beta")
-    assert names(api, folders, filter=json.dumps(wanted).replace("<Alpha>", alpha)) == found
-
-
-def test_only_selected_fields_are_shown(api: Api, folders: str) -> None:
+def test_no_folder_has_a_tag(api: Api, folders: str) -> None:
     create(api, folders, "one")
-    (folder,) = api.get(f"{folders}?select={quote(json.dumps(['name']), safe='')}").json()["data"]
-    assert set(folder) == {"id", "name"}
+    assert names(api, folders, filter=json.dumps({"tags": ["x"]})) == []
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,6 @@ def test_a_push_over_remote_changes_needs_force(api: Api) -> None:
     assert pending(api, "pull") == []
 
 
-def test_a_file_without_changes_cannot_be_pushed(api: Api) -> None:
-    body = {"commitMessage": "x", "fileNames": [{"id": "nope", "type": "workflow"}]}
-    assert api.post("/source-control/push", body).status_code == 400
-
-
 def test_without_a_repository(api: Api) -> None:
     api.simulator.state.source_control.disconnect()
     text = "Source Control is not connected to a repository"
@@ -146,11 +141,7 @@ def test_a_pull_can_fail_with_plain_text(api: Api) -> None:
     assert answer.headers["content-type"].startswith("text/plain")
 
 
-def test_requests_that_are_refused(api: Api) -> None:
-    assert api.post("/source-control/pull").status_code == 415
-    assert api.get("/source-control/status").status_code == 400
-    assert api.get("/source-control/status?direction=up").status_code == 400
-    assert api.post("/source-control/push", {"commitMessage": "", "fileNames": []}).status_code == 400
+def test_a_pull_needs_a_license(api: Api) -> None:
     api.simulator.state.licensed = False
     answer = api.post("/source-control/pull", {})
     assert answer.status_code == 403

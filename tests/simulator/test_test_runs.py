@@ -35,21 +35,6 @@ def test_a_run_can_be_made_to_fail(api: Api, runs: str) -> None:
     assert (run["status"], run["finalResult"], run["errorCode"]) == ("error", "error", "EVALUATION_TRIGGER_NOT_FOUND")
 
 
-def test_a_running_run_is_cancelled_once(api: Api, runs: str) -> None:
-    run_id = api.post(runs).json()["id"]
-    assert api.post(runs).status_code == 409
-    cancelled = api.post(f"{runs}/{run_id}/cancel")
-    assert (cancelled.status_code, cancelled.json()) == (202, {"id": run_id, "status": "cancelled"})
-    assert api.post(f"{runs}/{run_id}/cancel").status_code == 409
-    assert api.get(f"{runs}/{run_id}").json()["status"] == "cancelled"
-
-
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/cancel"), ("GET", "/test-cases")])
-def test_an_unknown_run(api: Api, runs: str, method: str, path: str) -> None:
-    answer = api.request(method, f"{runs}/nope{path}")
-    assert (answer.status_code, answer.json()) == (404, {"message": "Test run not found"})
-
-
 def test_an_unknown_workflow_has_no_runs(api: Api) -> None:
     assert api.get("/workflows/nope/test-runs").json() == {"data": [], "nextCursor": None}
     assert api.post("/workflows/nope/test-runs").status_code == 404
@@ -61,9 +46,3 @@ def test_starting_and_cancelling_need_a_license(api: Api, runs: str) -> None:
     for answer in (api.post(runs), api.post(f"{runs}/{run_id}/cancel")):
         assert (answer.status_code, answer.json()) == (403, {"message": "Evaluations are not available on your plan"})
     assert api.get(f"{runs}/{run_id}").status_code == 200
-
-
-def test_lists_that_are_refused(api: Api, runs: str) -> None:
-    status = api.get(f"{runs}?status=zz").json()["message"]
-    assert status.endswith("must be equal to one of the allowed values: new, running, completed, error, cancelled")
-    assert api.get(f"{runs}?limit=251").json() == {"message": "request/query/limit must be <= 250"}

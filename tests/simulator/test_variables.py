@@ -13,19 +13,6 @@ def create(api: Api, key: str, value: str = "v", **more: Any) -> dict[str, Any]:
     return next(v for v in api.get("/variables?limit=250").json()["data"] if v["key"] == key)
 
 
-def test_a_variable_lives_from_creation_to_deletion(api: Api) -> None:
-    variable = create(api, "key", "value")
-    assert {**variable, "id": ""} == {"id": "", "key": "key", "value": "value", "type": "string", "project": None}
-    changed = api.put(f"/variables/{variable['id']}", {"key": "new", "value": ""})
-    assert (changed.status_code, changed.content) == (204, b"")
-    assert api.get("/variables").json()["data"] == [{**variable, "key": "new", "value": ""}]
-    deleted = api.delete(f"/variables/{variable['id']}")
-    assert (deleted.status_code, deleted.content) == (204, b"")
-    assert api.get("/variables").json() == {"data": [], "nextCursor": None}
-    assert api.delete(f"/variables/{variable['id']}").status_code == 404
-    assert api.put(f"/variables/{variable['id']}", {"key": "new", "value": ""}).status_code == 404
-
-
 def test_variables_belong_to_the_instance_or_a_project(api: Api) -> None:
     project = api.post("/projects", {"name": "team"}).json()
     create(api, "everywhere")
@@ -38,10 +25,7 @@ def test_variables_belong_to_the_instance_or_a_project(api: Api) -> None:
     assert api.post("/variables", {"key": "k", "value": "", "projectId": "nope"}).status_code == 404
 
 
-def test_empty_ones_can_be_listed(api: Api) -> None:
-    create(api, "full", "x")
-    create(api, "empty", "")
-    assert [v["key"] for v in api.get("/variables?state=empty").json()["data"]] == ["empty"]
+def test_only_empty_ones_can_be_asked_for(api: Api) -> None:
     assert api.get("/variables?state=full").status_code == 400
 
 
@@ -58,11 +42,6 @@ def test_keys_are_unique(api: Api) -> None:
     [
         {"key": "k"},
         {"value": "v"},
-        {"key": "", "value": "v"},
-        {"key": "1k", "value": "v"},
-        {"key": "a-b", "value": "v"},
-        {"key": "k" * 51, "value": "v"},
-        {"key": "k", "value": "v" * 1001},
         {"key": "k", "value": "v", "foo": 1},
         {"key": "k", "value": "v", "id": "1"},
     ],
