@@ -20,7 +20,15 @@ from tests import airflow_features
 from .hook_examples import any_endpoint, count_failures, export_names
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGE = ROOT / "airflow_provider_service"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OF_THE_CODE = [
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "docs" / "architecture.md",
+    *sorted((ROOT / "docs/decisions").glob("*.md")),
+]
+#: What ends in a slash, and files of some kinds, below the root or the package.
+PATH = re.compile(r"(?<![\w./*-])[\w./-]+(?:/|\.(?:py|json|md|toml|txt))(?![\w./*-])")
 TESTED = [*sorted((ROOT / "example_dags").glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
@@ -47,11 +55,43 @@ COMMANDS = [
     ("page", "kind", "text"), BLOCKS, ids=[f"{page.name}-{n}" for n, (page, *_) in enumerate(BLOCKS)]
 )
 def test_python_is_an_excerpt_of_a_tested_file(page: Path, kind: str, text: str) -> None:
-    assert kind in {"python", "sh", "json"}, f"{page.name} has a block of kind {kind!r} that no test covers"
+    assert kind in {"python", "sh", "json", "mermaid"}, f"{page.name} has a block of kind {kind!r} that no test covers"
     if kind == "python":
         assert any(text in path.read_text() for path in TESTED), (
             f"{page.name} shows code that no tested file holds:\n{text}"
         )
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if "://" not in target]
+    for target in targets:
+        name, _, anchor = target.partition("#")
+        path = page.parent / name if name else page
+        assert path.exists(), target
+        assert not anchor or anchor in headings(path), target
+
+
+@pytest.mark.parametrize("page", OF_THE_CODE, ids=lambda page: page.name)
+def test_every_path_of_the_code_exists(page: Path) -> None:
+    code = re.findall(r"^```mermaid\n.*?^```$|`[^`\n]+`", page.read_text(), re.M | re.S)
+    named = [path for text in code for path in PATH.findall(text)]
+
+    assert named or page.name == "README.md"
+    assert [path for path in named if not any((root / path).exists() for root in (ROOT, PACKAGE))] == []
+
+
+def test_the_rooms_of_the_diagram_are_those_of_the_package() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+
+    assert set(re.findall(r"`(\w+)/`", page)) == rooms
 
 
 @pytest.mark.parametrize("line", EXPORTS[True])
