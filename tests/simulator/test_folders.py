@@ -37,6 +37,7 @@ def test_a_folder_moves_but_not_below_itself(api: Api, folders: str) -> None:
     top, other = create(api, folders, "top"), create(api, folders, "other")
     child = create(api, folders, "child", top)
     assert api.patch(f"{folders}/{child}", {"parentFolderId": other}).json()["parentFolderId"] == other
+    assert api.patch(f"{folders}/{child}", {"name": "renamed"}).json()["parentFolderId"] == other
     assert api.patch(f"{folders}/{child}", {"parentFolderId": "0"}).json()["parentFolderId"] is None
     assert api.patch(f"{folders}/{child}", {"parentFolderId": top}).status_code == 200
     assert api.patch(f"{folders}/{top}", {"parentFolderId": child}).status_code == 400
