@@ -62,10 +62,10 @@ def source_control_is_there(client: ServiceClient) -> bool:
 
 def what_the_server_holds(client: ServiceClient) -> dict[str, Any]:
     """The facts the summary shows, and the demo expects."""
-    from airflow_provider_service.client.lookup import existing, find_data_table, find_workflow
+    from airflow_provider_service.client.lookup import get_data_table, get_workflow
 
-    workflow = existing(find_workflow(client, WORKFLOW), "workflow of the demo")
-    table = existing(find_data_table(client, TABLE), "data table of the demo")
+    workflow = get_workflow(client, WORKFLOW)
+    table = get_data_table(client, TABLE)
     execution = next(client.executions.list(workflow_id=workflow.id, limit=1), None)
     return {
         "workflow active": workflow.active,

@@ -25,17 +25,6 @@ Found = TypeVar("Found", bound=_HasId)
 T = TypeVar("T")
 
 
-def existing(found: T | None, what: str) -> T:
-    """Return what a lookup found.
-
-    :param what: what was looked for, e.g. ``"workflow named 'nightly'"``.
-    :raises ServiceLookupError: nothing was found.
-    """
-    if found is None:
-        raise ServiceLookupError(f"there is no {what}, or this key may not see it")
-    return found
-
-
 def find_workflow(client: Resources, name: str, *, project_id: str | None = None) -> Workflow | None:
     """Find a workflow by its exact name; archived ones do not count.
 
@@ -44,9 +33,16 @@ def find_workflow(client: Resources, name: str, *, project_id: str | None = None
     listed = client.workflows.list(name=name, project_id=project_id)
     # The server's filter matches any part of a name, whatever the case.
     return _at_most_one(
-        (workflow for workflow in listed if workflow.name == name and not workflow.is_archived),
-        f"workflow named {name!r}",
+        (workflow for workflow in listed if workflow.name == name and not workflow.is_archived), "workflow", name
     )
+
+
+def get_workflow(client: Resources, name: str, *, project_id: str | None = None) -> Workflow:
+    """Return the workflow of an exact name, as a list has it; archived ones do not count.
+
+    :raises ServiceLookupError: none carries the name, or several do.
+    """
+    return _existing(find_workflow(client, name, project_id=project_id), "workflow", name)
 
 
 def find_data_table(client: Resources, name: str, *, project_id: str | None = None) -> DataTable | None:
@@ -57,7 +53,15 @@ def find_data_table(client: Resources, name: str, *, project_id: str | None = No
     wanted = {"name": name, "projectId": project_id}
     listed = client.data_tables.list(filter={key: value for key, value in wanted.items() if value is not None})
     # The server's filter ignores the case, and tables may differ in it alone.
-    return _at_most_one((table for table in listed if table.name == name), f"data table named {name!r}")
+    return _at_most_one((table for table in listed if table.name == name), "data table", name)
+
+
+def get_data_table(client: Resources, name: str, *, project_id: str | None = None) -> DataTable:
+    """Return the data table of an exact name.
+
+    :raises ServiceLookupError: none carries the name, or several projects have a table of it.
+    """
+    return _existing(find_data_table(client, name, project_id=project_id), "data table", name)
 
 
 def find_tag(client: Resources, name: str) -> Tag | None:
@@ -73,8 +77,17 @@ def find_variable(client: Resources, key: str, *, project_id: str | None = None)
     listed = client.variables.list(project_id=project_id)
     return _at_most_one(
         (one for one in listed if one.key == key and (one.project.id if one.project else None) == project_id),
-        f"variable with the key {key!r}",
+        _variable(project_id),
+        key,
     )
+
+
+def get_variable(client: Resources, key: str, *, project_id: str | None = None) -> Variable:
+    """Return the variable of a key: of a project, or of the whole instance.
+
+    :raises ServiceLookupError: none carries the key, or several do.
+    """
+    return _existing(find_variable(client, key, project_id=project_id), _variable(project_id), key)
 
 
 def find_credential(
@@ -89,7 +102,18 @@ def find_credential(
         in_project = project_id is None or any(place.get("id") == project_id for place in one.shared or ())
         return one.name == name and credential_type in (None, one.type) and in_project
 
-    return _at_most_one(filter(fits, client.credentials.list()), f"credential named {name!r}")
+    return _at_most_one(filter(fits, client.credentials.list()), "credential", name)
+
+
+def get_credential(
+    client: Resources, name: str, *, credential_type: str | None = None, project_id: str | None = None
+) -> Credential:
+    """Return the credential of an exact name and, if given, of a type and in a project.
+
+    :raises ServiceLookupError: none carries the name, or several do.
+    """
+    found = find_credential(client, name, credential_type=credential_type, project_id=project_id)
+    return _existing(found, "credential", name)
 
 
 def find_project(client: Resources, name: str) -> Project | None:
@@ -97,12 +121,32 @@ def find_project(client: Resources, name: str) -> Project | None:
 
     :raises ServiceLookupError: several carry the name.
     """
-    return _at_most_one((one for one in client.projects.list() if one.name == name), f"project named {name!r}")
+    return _at_most_one((one for one in client.projects.list() if one.name == name), "project", name)
 
 
-def _at_most_one(found: Iterable[Found], what: str) -> Found | None:
+def get_project(client: Resources, name: str) -> Project:
+    """Return the project of an exact name.
+
+    :raises ServiceLookupError: none carries the name, or several do.
+    """
+    return _existing(find_project(client, name), "project", name)
+
+
+def _variable(project_id: str | None) -> str:
+    return f"variable in project {project_id}" if project_id else "variable of the whole instance"
+
+
+def _at_most_one(found: Iterable[Found], kind: str, name: str) -> Found | None:
     matches = list(found)
     if len(matches) > 1:
         ids = ", ".join(match.id for match in matches)
-        raise ServiceLookupError(f"there is more than one {what}: ids {ids}; say which one by id or project")
+        raise ServiceLookupError(
+            f"there is more than one {kind} named {name!r}: ids {ids}; say which one by id or project"
+        )
     return matches[0] if matches else None
+
+
+def _existing(found: T | None, kind: str, name: str) -> T:
+    if found is None:
+        raise ServiceLookupError(f"there is no {kind} named {name!r}, or this key may not see it")
+    return found

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_service.arguments import require_one_of, required
+from airflow_provider_service.client.lookup import get_data_table
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class TableLinkedOperator(ServiceBaseOperator):
@@ -31,6 +35,7 @@ class ServiceTableOperator(TableLinkedOperator):
     :param data_table_id: the table; or give its name.
     :param data_table_name: exact name of the table; the case counts.
     :param project_id: project to find the name in; None for any.
+    :param service_conn_id: Airflow connection of type ``service``.
     """
 
     template_fields: Sequence[str] = (
@@ -43,15 +48,16 @@ class ServiceTableOperator(TableLinkedOperator):
     def __init__(
         self,
         *,
-        data_table_id: str | None = None,
-        data_table_name: str | None = None,
-        project_id: str | None = None,
-        **kwargs: Any,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.data_table_id = data_table_id
-        self.data_table_name = data_table_name
-        self.project_id = project_id
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.data_table_id = rendered(data_table_id)
+        self.data_table_name = rendered(data_table_name)
+        self.project_id = rendered(project_id)
 
     def open_table(self, context: Context) -> tuple[DataTable, str]:
         """Find the table and point the task's button at it; return it and its address."""
@@ -59,10 +65,8 @@ class ServiceTableOperator(TableLinkedOperator):
         return table, self.link_table(context, table)
 
     def _find(self) -> DataTable:
-        from airflow_provider_service.client.lookup import existing, find_data_table
-
         require_one_of(data_table_id=self.data_table_id, data_table_name=self.data_table_name)
         if self.data_table_id:
             return self.hook.data_tables.get(self.data_table_id)
         name = required("data_table_name", self.data_table_name)
-        return existing(find_data_table(self.hook, name, project_id=self.project_id), f"data table named {name!r}")
+        return get_data_table(self.hook, name, project_id=self.project_id)

@@ -10,11 +10,14 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.arguments import as_list, read_count, read_seconds, require, require_choice
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.audit import AuditReport, AuditSection
+    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 _CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
 _MAX_LOCATIONS_IN_LOG = 20
@@ -26,7 +29,8 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
     :param categories: what to look at: credentials, database, nodes, filesystem, instance; None for all.
     :param days_abandoned_workflow: days without an execution after which a workflow counts as abandoned.
     :param fail_on: categories whose findings fail the task.
-    :param timeout: seconds to wait for the report.
+    :param timeout: how long to wait for the report: a timedelta, or seconds; 300 by default.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"findings", "by_category", "url"}``: the number of findings, and ``{"sections", "locations",
         "titles"}`` for each category that has any. That the instance's settings are listed is no finding.
     """
@@ -38,21 +42,24 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         "fail_on",
     )
     operator_extra_links = (ServicePageLink(),)
+    checks = {"timeout": read_seconds}
 
     def __init__(
         self,
         *,
-        categories: Sequence[str] | None = None,
-        days_abandoned_workflow: int | None = None,
-        fail_on: Sequence[str] = (),
-        timeout: float = 300.0,
-        **kwargs: Any,
+        categories: Templated[Sequence[str] | None] = None,
+        days_abandoned_workflow: Templated[int | str | None] = None,
+        fail_on: Templated[Sequence[str]] = (),
+        timeout: Duration = 300.0,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.categories = categories
-        self.days_abandoned_workflow = days_abandoned_workflow
-        self.fail_on = fail_on
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.categories = rendered(categories)
+        self.days_abandoned_workflow = rendered(days_abandoned_workflow)
+        self.fail_on = rendered(fail_on)
         self.timeout = timeout
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Generate the report, log it and judge it."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import read_seconds, require_flag
+from airflow_provider_service.arguments import OPTIONAL_FLAG, read_seconds
 from airflow_provider_service.links import COMMUNITY_PACKAGES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.community_packages import CommunityPackage
+    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 
 class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
@@ -23,33 +26,35 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     :param name: package name, ``n8n-nodes-...`` with or without an ``@scope/``.
     :param version: version to have; None for any, and for the latest when it is not installed.
     :param verify: install only what the service's makers have vetted; None for the server's default.
-    :param timeout: seconds to wait for the installation.
+    :param timeout: how long to wait for the installation: a timedelta, or seconds; 300 by default.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"name", "version", "previous_version", "outcome", "url"}``; the outcome is ``"installed"``,
         ``"updated"`` or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", "version")
     operator_extra_links = (ServicePageLink(),)
+    checks = {"verify": OPTIONAL_FLAG, "timeout": read_seconds}
 
     def __init__(
         self,
         *,
-        name: str,
-        version: str | None = None,
+        name: Templated[str],
+        version: Templated[str | None] = None,
         verify: bool | None = None,
-        timeout: float = 300.0,
-        **kwargs: Any,
+        timeout: Duration = 300.0,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.name = name
-        self.version = version
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.name = rendered(name)
+        self.version = rendered(version)
         self.verify = verify
         self.timeout = timeout
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Install, update or leave the package."""
-        require_flag("verify", self.verify, optional=True)
-        self.timeout = read_seconds("timeout", self.timeout)
         url = self.link_to(context, ServicePageLink(), COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages
         held = next((one for one in packages.list() if one.package_name == self.name), None)
@@ -64,11 +69,11 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         }
 
     def _see_to(self, held: CommunityPackage | None) -> tuple[CommunityPackage, str]:
-        packages = self.hook.community_packages
+        packages, timeout = self.hook.community_packages, read_seconds("timeout", self.timeout)
         if held is None:
-            package = packages.install(self.name, version=self.version, verify=self.verify, timeout=self.timeout)
+            package = packages.install(self.name, version=self.version, verify=self.verify, timeout=timeout)
             return package, "installed"
         if self.version in (None, held.installed_version):
             return held, "skipped"
-        package = packages.update(self.name, version=self.version, verify=self.verify, timeout=self.timeout)
+        package = packages.update(self.name, version=self.version, verify=self.verify, timeout=timeout)
         return package, "updated"

@@ -7,19 +7,33 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import require, require_choice, require_flag, require_mapping, required
+from airflow_provider_service.arguments import one_of, refuse, require, require_flag, require_mapping, required
 from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.lookup import find_credential, get_credential
 from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.credentials import Credential
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 _CONNECTION_FIELDS = ("host", "port", "login", "password", "schema")
 _EXTRA_PREFIX = "extra."
+
+
+def _check_fields(name: str, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
+        refuse(name, "a mapping of the credential's fields to the connection's", value)
+    for field in value.values():
+        if not (isinstance(field, str) and (field in _CONNECTION_FIELDS or field.startswith(_EXTRA_PREFIX))):
+            refuse(f"a field in {name}", f"one of {', '.join(_CONNECTION_FIELDS)}, {_EXTRA_PREFIX}<name>", field)
 
 
 class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
@@ -35,33 +49,33 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
     )
     sealed_fields = ("data",)
     operator_extra_links = (ServicePageLink(),)
+    checks = {"data_conn_fields": _check_fields}
 
     def __init__(
         self,
         *,
-        name: str | None = None,
-        credential_type: str | None = None,
-        data: Mapping[str, Any] | None = None,
-        data_conn_id: str | None = None,
+        name: Templated[str | None] = None,
+        credential_type: Templated[str | None] = None,
+        data: Templated[Mapping[str, Any] | None] = None,
+        data_conn_id: Templated[str | None] = None,
         data_conn_fields: Mapping[str, str] | None = None,
-        project_id: str | None = None,
-        **kwargs: Any,
+        project_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.name = name
-        self.credential_type = credential_type
-        self.data = data
-        self.data_conn_id = data_conn_id
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.name = rendered(name)
+        self.credential_type = rendered(credential_type)
+        self.data = rendered(data)
+        self.data_conn_id = rendered(data_conn_id)
         self.data_conn_fields = data_conn_fields
-        self.project_id = project_id
+        self.project_id = rendered(project_id)
 
     def secret_data(self) -> dict[str, Any] | None:
         """The data as given, with what comes from the Airflow connection; None when neither is given."""
         data = revealed(self.data)
         if data is not None:
             require_mapping("data", data)
-        if self.data_conn_fields is not None:
-            require_mapping("data_conn_fields", self.data_conn_fields)
         require(
             bool(self.data_conn_id) == bool(self.data_conn_fields),
             "data_conn_id and data_conn_fields go together: "
@@ -80,17 +94,14 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         return {name: self._field(connection, field) for name, field in self.data_conn_fields.items()}
 
     def _field(self, connection: Any, field: str) -> Any:
-        if isinstance(field, str) and field.startswith(_EXTRA_PREFIX):
+        if field.startswith(_EXTRA_PREFIX):
             value = connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX))
         else:
-            require_choice("a field in data_conn_fields", field, (*_CONNECTION_FIELDS, f"{_EXTRA_PREFIX}<name>"))
             value = getattr(connection, field)
         require(value is not None, f"connection {self.data_conn_id!r} has no value in {field}")
         return value
 
     def find(self, name: str) -> Credential | None:
-        from airflow_provider_service.client.lookup import find_credential
-
         return find_credential(self.hook, name, credential_type=self.credential_type, project_id=self.project_id)
 
     def report(self, context: Context, credential: Credential, outcome: str) -> dict[str, Any]:
@@ -122,17 +133,41 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :param project_id: project to look in and to create in; None for any, and for the key user's own.
     :param if_exists: what to do when one of that name and type exists: ``"skip"``, ``"update"`` its data, or
         ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
         ``"skipped"``.
     """
 
-    def __init__(self, *, if_exists: Literal["skip", "update", "fail"] = "skip", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    checks = {**_CredentialOperator.checks, "if_exists": one_of("skip", "update", "fail")}
+
+    def __init__(
+        self,
+        *,
+        name: Templated[str],
+        credential_type: Templated[str],
+        data: Templated[Mapping[str, Any] | None] = None,
+        data_conn_id: Templated[str | None] = None,
+        data_conn_fields: Mapping[str, str] | None = None,
+        project_id: Templated[str | None] = None,
+        if_exists: Literal["skip", "update", "fail"] = "skip",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            name=name,
+            credential_type=credential_type,
+            data=data,
+            data_conn_id=data_conn_id,
+            data_conn_fields=data_conn_fields,
+            project_id=project_id,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.if_exists = if_exists
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the credential, or treat the existing one as asked."""
-        require_choice("if_exists", self.if_exists, ("skip", "update", "fail"))
         name, credential_type = required("name", self.name), required("credential_type", self.credential_type)
         data = self.secret_data()
         if data is None:
@@ -159,19 +194,43 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
     :param data_conn_id: an Airflow connection to take further fields from.
     :param data_conn_fields: which field of the connection fills which field of the credential.
     :param project_id: project to find it in.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
     """
 
     template_fields: Sequence[str] = (*_CredentialOperator.template_fields, "credential_id")
+    checks = {**_CredentialOperator.checks, "merge_data": require_flag}
 
-    def __init__(self, *, credential_id: str | None = None, merge_data: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.credential_id = credential_id
+    def __init__(
+        self,
+        *,
+        credential_id: Templated[str | None] = None,
+        name: Templated[str | None] = None,
+        credential_type: Templated[str | None] = None,
+        data: Templated[Mapping[str, Any] | None] = None,
+        merge_data: bool = False,
+        data_conn_id: Templated[str | None] = None,
+        data_conn_fields: Mapping[str, str] | None = None,
+        project_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            name=name,
+            credential_type=credential_type,
+            data=data,
+            data_conn_id=data_conn_id,
+            data_conn_fields=data_conn_fields,
+            project_id=project_id,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.credential_id = rendered(credential_id)
         self.merge_data = merge_data
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Find the credential and change it."""
-        require_flag("merge_data", self.merge_data)
         data = self.secret_data()
         new_name = self.name if self.credential_id else None
         require(data is not None or new_name, "nothing to change: give data, data_conn_id, or an id and a new name")
@@ -184,7 +243,6 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         return self.report(context, changed, "updated")
 
     def _id_by_name(self) -> str:
-        from airflow_provider_service.client.lookup import existing
-
         name = required("credential_id or name", self.name)
-        return existing(self.find(name), f"credential named {name!r}").id
+        found = get_credential(self.hook, name, credential_type=self.credential_type, project_id=self.project_id)
+        return found.id

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import as_list, require, require_choice
+from airflow_provider_service.arguments import as_list, one_of, require, require_choice
+from airflow_provider_service.client.errors import ServiceConflictError
+from airflow_provider_service.client.lookup import get_data_table
+from airflow_provider_service.client.models.column_names import require_new_name
 from airflow_provider_service.operators._table import TableLinkedOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 _TYPES = ("string", "number", "boolean", "date")
 
@@ -29,33 +35,34 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         and ``updatedAt`` by itself.
     :param project_id: project to create it in; None for the key user's own.
     :param if_exists: what to do when the name exists in the project: ``"skip"`` or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
         ``"created"``, ``"extended"`` or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (*TableLinkedOperator.template_fields, "name", "columns", "project_id")
     template_fields_renderers = {"columns": "json"}
+    checks = {"if_exists": one_of("skip", "fail")}
 
     def __init__(
         self,
         *,
-        name: str,
-        columns: Mapping[str, str] | Sequence[Mapping[str, str]],
-        project_id: str | None = None,
+        name: Templated[str],
+        columns: Templated[Mapping[str, str] | Sequence[Mapping[str, str]]],
+        project_id: Templated[str | None] = None,
         if_exists: Literal["skip", "fail"] = "skip",
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.name = name
-        self.columns = columns
-        self.project_id = project_id
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.name = rendered(name)
+        self.columns = rendered(columns)
+        self.project_id = rendered(project_id)
         self.if_exists = if_exists
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the table, or complete the existing one."""
-        from airflow_provider_service.client.models.column_names import require_new_name
-
-        require_choice("if_exists", self.if_exists, ("skip", "fail"))
         wanted = _types_by_name(self.columns)
         for column in wanted:
             require_new_name(column)
@@ -74,17 +81,14 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         }
 
     def _create_or_find(self, wanted: Mapping[str, str]) -> tuple[DataTable, bool]:
-        from airflow_provider_service.client.errors import ServiceConflictError
-        from airflow_provider_service.client.lookup import existing, find_data_table
-
         columns = [{"name": name, "type": kind} for name, kind in wanted.items()]
         try:
             return self.hook.data_tables.create(self.name, columns, project_id=self.project_id), True
         except ServiceConflictError:
             if self.if_exists == "fail":
                 raise
-        name = self.name.strip()  # as the service does
-        return existing(find_data_table(self.hook, name, project_id=self.project_id), f"data table {name!r}"), False
+        # The service trims names.
+        return get_data_table(self.hook, self.name.strip(), project_id=self.project_id), False
 
     def _add_missing(self, table: DataTable, wanted: Mapping[str, str]) -> list[str]:
         held = {column.name: column.type for column in table.columns or ()}

@@ -15,9 +15,13 @@ from airflow_provider_service.arguments import read_count, require, require_mapp
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceOperator(ServiceBaseOperator):
@@ -33,6 +37,7 @@ class ServiceOperator(ServiceBaseOperator):
         expressions look like templates: give those as ``literal("={{ $json.id }}")`` of ``airflow.sdk``
         (``airflow.utils.template`` before Airflow 3), which can also be around a whole mapping, such as a node.
     :param limit: items of a list to return at most; more fail the task.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: the answer as JSON, by the service's own names and without fields that are secrets, such as the address
         at which an invitation is accepted; None when the service answers nothing.
     """
@@ -40,25 +45,27 @@ class ServiceOperator(ServiceBaseOperator):
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "resource", "action", "arguments")
     template_fields_renderers = {"arguments": "json"}
     operator_extra_links = (ServicePageLink(),)
+    checks = {"limit": read_count}
 
     def __init__(
         self,
         *,
-        resource: str,
-        action: str,
-        arguments: Mapping[str, Any] | None = None,
+        resource: Templated[str],
+        action: Templated[str],
+        arguments: Templated[Mapping[str, Any] | None] = None,
         limit: int = 1000,
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.resource = resource
-        self.action = action
-        self.arguments = arguments
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.resource = rendered(resource)
+        self.action = rendered(action)
+        self.arguments = rendered(arguments)
         self.limit = limit
+        self.check_arguments()
 
     def perform(self, context: Context) -> Any:
         """Check the names, call the method and return its answer as JSON."""
-        self.limit = read_count("limit", self.limit)
         method = self._method()
         arguments = self._checked_arguments(method)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
@@ -95,10 +102,11 @@ class ServiceOperator(ServiceBaseOperator):
         return dict(arguments)
 
     def _consume(self, items: Iterator[Any]) -> list[Any]:
-        found = [_to_json(item) for item in islice(items, self.limit + 1)]
-        if len(found) > self.limit:
+        limit = read_count("limit", self.limit)
+        found = [_to_json(item) for item in islice(items, limit + 1)]
+        if len(found) > limit:
             raise AirflowFailException(
-                f"{self.resource}.{self.action} has more than limit={self.limit} items; raise limit, narrow the "
+                f"{self.resource}.{self.action} has more than limit={limit} items; raise limit, narrow the "
                 "selection, or give the argument 'limit' to take the first ones only"
             )
         return found

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import read_moment
 from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceGetInsightsOperator(ServiceBaseOperator):
@@ -20,6 +24,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     :param range_start: start (text, or a datetime with time zone); None for seven days ago.
     :param range_end: end; None for now.
     :param project_id: only executions of the project; None for all. An unknown project has zeros.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}`` with
         ``{"value", "unit", "deviation"}`` each; the deviation from the period before is None without one.
     """
@@ -35,15 +40,17 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     def __init__(
         self,
         *,
-        range_start: datetime | str | None = None,
-        range_end: datetime | str | None = None,
-        project_id: str | None = None,
-        **kwargs: Any,
+        range_start: Templated[datetime | str | None] = None,
+        range_end: Templated[datetime | str | None] = None,
+        project_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.range_start = range_start
-        self.range_end = range_end
-        self.project_id = project_id
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.range_start = rendered(range_start)
+        self.range_end = rendered(range_end)
+        self.project_id = rendered(project_id)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read the figures."""

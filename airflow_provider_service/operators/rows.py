@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,21 +13,24 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.arguments import (
     as_list,
     as_texts,
+    one_of,
     read_count,
     require,
-    require_choice,
     require_flag,
     require_mapping,
     require_one_of,
 )
+from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.data_tables import DataTable
-
-_STORED_DUPLICATES = ("remove_copies", "keep_newest", "update_all", "fail")
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceInsertRowsOperator(ServiceTableOperator):
@@ -41,33 +45,45 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     :param rows: columns to values each; a column left out is null.
     :param batch_rows: rows in a batch at most.
     :param batch_bytes: bytes in a batch at most; the server takes 16 MiB by default.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "inserted", "url"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows")
     template_fields_renderers = {"rows": "json"}
+    checks = {"batch_rows": read_count, "batch_bytes": read_count}
 
     def __init__(
         self,
         *,
-        rows: Sequence[Mapping[str, Any]],
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        rows: Templated[Sequence[Mapping[str, Any]]],
         batch_rows: int = 10_000,
         batch_bytes: int = 8 * 1024 * 1024,
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.rows = rows
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.rows = rendered(rows)
         self.batch_rows = batch_rows
         self.batch_bytes = batch_bytes
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Insert the rows batch by batch."""
-        from airflow_provider_service.client.errors import ServiceError
         from airflow_provider_service.rows.batches import insert_in_batches
         from airflow_provider_service.rows.values import check_columns, column_types
 
         batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
-        rows = _rows(self.rows)
+        rows = as_list("rows", self.rows)
         table, url = self.open_table(context)
         types = column_types(table)
         for number, row in enumerate(rows, start=1):
@@ -105,38 +121,52 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         changes; ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
         ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups and replaces more. ``"replace"`` needs
         ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with the others ``"auto"`` updates.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "removed", "url"}``, counted in rows of the table.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows", "key_columns")
     template_fields_renderers = {"rows": "json"}
+    checks = {
+        "on_duplicate": one_of("last", "fail"),
+        "on_stored_duplicates": one_of("remove_copies", "keep_newest", "update_all", "fail"),
+        "change_strategy": one_of("update", "replace", "auto"),
+    }
 
     def __init__(
         self,
         *,
-        rows: Sequence[Mapping[str, Any]],
-        key_columns: str | Sequence[str],
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        rows: Templated[Sequence[Mapping[str, Any]]],
+        key_columns: Templated[str | Sequence[str]],
         on_duplicate: Literal["last", "fail"] = "last",
         on_stored_duplicates: Literal["remove_copies", "keep_newest", "update_all", "fail"] = "remove_copies",
         change_strategy: Literal["update", "replace", "auto"] = "update",
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.rows = rows
-        self.key_columns = key_columns
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.rows = rendered(rows)
+        self.key_columns = rendered(key_columns)
         self.on_duplicate = on_duplicate
         self.on_stored_duplicates = on_stored_duplicates
         self.change_strategy = change_strategy
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Compare and write what differs."""
         from airflow_provider_service.rows.upsert import upsert_rows
 
-        require_choice("on_duplicate", self.on_duplicate, ("last", "fail"))
-        require_choice("on_stored_duplicates", self.on_stored_duplicates, _STORED_DUPLICATES)
-        require_choice("change_strategy", self.change_strategy, ("update", "replace", "auto"))
         keys = [self.key_columns] if isinstance(self.key_columns, str) else as_texts("key_columns", self.key_columns)
-        rows = _rows(self.rows)
+        rows = as_list("rows", self.rows)
         table, url = self.open_table(context)
         result = upsert_rows(
             self.hook,
@@ -147,15 +177,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
             on_stored_duplicates=self.on_stored_duplicates,
             change_strategy=self.change_strategy,
         )
-        self.log.info(
-            "%d rows inserted, %d updated, %d unchanged, %d duplicates removed in %s: %s",
-            result.inserted,
-            result.updated,
-            result.unchanged,
-            result.removed,
-            table.name,
-            url,
-        )
+        counts = ", ".join(f"{number} {what}" for what, number in asdict(result).items())
+        self.log.info("Rows of %s: %s: %s", table.name, counts, url)
         return {"data_table_id": table.id, **asdict(result), "url": url}
 
 
@@ -167,34 +190,49 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param project_id: project to find the name in; None for any.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``.
     :param data: new values by column.
-    :param dry_run: change nothing and count what would be changed.
-    :returns: ``{"data_table_id", "updated", "dry_run", "url"}``.
+    :param preview: change nothing and count what would be changed.
+    :param service_conn_id: Airflow connection of type ``service``.
+    :returns: ``{"data_table_id", "updated", "preview", "url"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "data")
     template_fields_renderers = {"filter": "json", "data": "json"}
+    checks = {"preview": require_flag}
 
     def __init__(
-        self, *, filter: Mapping[str, Any], data: Mapping[str, Any], dry_run: bool = False, **kwargs: Any
+        self,
+        *,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        filter: Templated[Mapping[str, Any]],
+        data: Templated[Mapping[str, Any]],
+        preview: bool = False,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.filter = filter
-        self.data = data
-        self.only_preview = dry_run
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.filter = rendered(filter)
+        self.data = rendered(data)
+        self.preview = preview
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Update the rows and return their number."""
-        require_flag("dry_run", self.only_preview)
-        _require_conditions(self.filter)
-        require_mapping("data", self.data)
         table, url = self.open_table(context)
-        options = {"dry_run": True} if self.only_preview else {"return_data": True}
+        options = {"dry_run": True} if self.preview else {"return_data": True}
         answer = self.hook.data_table_rows.update(table.id, self.filter, self.data, **options)
-        updated = _count(answer, self.only_preview)
+        updated = _count(answer, self.preview)
         self.log.info(
-            "%d rows of %s %s: %s", updated, table.name, "would be updated" if self.only_preview else "updated", url
+            "%d rows of %s %s: %s", updated, table.name, "would be updated" if self.preview else "updated", url
         )
-        return {"data_table_id": table.id, "updated": updated, "dry_run": self.only_preview, "url": url}
+        return {"data_table_id": table.id, "updated": updated, "preview": self.preview, "url": url}
 
 
 class ServiceDeleteRowsOperator(ServiceTableOperator):
@@ -208,46 +246,57 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param row_ids: any number of ids; or give a filter.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it travels in the
         URL, so it cannot be long.
-    :param dry_run: delete nothing and count what would be deleted.
-    :returns: ``{"data_table_id", "deleted", "dry_run", "url"}``.
+    :param preview: delete nothing and count what would be deleted.
+    :param service_conn_id: Airflow connection of type ``service``.
+    :returns: ``{"data_table_id", "deleted", "preview", "url"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "row_ids", "filter")
     template_fields_renderers = {"filter": "json"}
+    checks = {"preview": require_flag}
 
     def __init__(
         self,
         *,
-        row_ids: Sequence[int] | None = None,
-        filter: Mapping[str, Any] | None = None,
-        dry_run: bool = False,
-        **kwargs: Any,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        row_ids: Templated[Sequence[int | str] | None] = None,
+        filter: Templated[Mapping[str, Any] | None] = None,
+        preview: bool = False,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.row_ids = row_ids
-        self.filter = filter
-        self.only_preview = dry_run
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.row_ids = rendered(row_ids)
+        self.filter = rendered(filter)
+        self.preview = preview
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Delete the rows and return their number."""
-        require_flag("dry_run", self.only_preview)
         filters = self._filters()
         table, url = self.open_table(context)
-        options = {"dry_run": True} if self.only_preview else {"return_data": True}
+        options = {"dry_run": True} if self.preview else {"return_data": True}
         deleted = sum(
-            _count(self.hook.data_table_rows.delete(table.id, one, **options), self.only_preview) for one in filters
+            _count(self.hook.data_table_rows.delete(table.id, one, **options), self.preview) for one in filters
         )
         self.log.info(
-            "%d rows of %s %s: %s", deleted, table.name, "would be deleted" if self.only_preview else "deleted", url
+            "%d rows of %s %s: %s", deleted, table.name, "would be deleted" if self.preview else "deleted", url
         )
-        return {"data_table_id": table.id, "deleted": deleted, "dry_run": self.only_preview, "url": url}
+        return {"data_table_id": table.id, "deleted": deleted, "preview": self.preview, "url": url}
 
     def _filters(self) -> Iterable[Mapping[str, Any]]:
         from airflow_provider_service.rows.batches import any_of_in_url
 
         require_one_of(row_ids=self.row_ids, filter=self.filter)
         if self.filter is not None:
-            _require_conditions(self.filter)
             return [self.filter]
         return any_of_in_url("id", [read_count("each of row_ids", one) for one in as_list("row_ids", self.row_ids)])
 
@@ -267,41 +316,53 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param neutralize_formulas: put an apostrophe before text of a ``.csv`` that a spreadsheet would take for a formula:
         text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text as it is.
     :param max_rows: rows to return at most, when there is no path; more fail the task.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
         "url"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "sort_by", "search", "path")
     template_fields_renderers = {"filter": "json"}
+    checks = {"neutralize_formulas": require_flag, "max_rows": partial(read_count, least=0)}
 
     def __init__(
         self,
         *,
-        filter: Mapping[str, Any] | None = None,
-        sort_by: str | None = None,
-        search: str | None = None,
-        path: str | None = None,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        filter: Templated[Mapping[str, Any] | None] = None,
+        sort_by: Templated[str | None] = None,
+        search: Templated[str | None] = None,
+        path: Templated[str | None] = None,
         neutralize_formulas: bool = True,
         max_rows: int = 1000,
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.filter = filter
-        self.sort_by = sort_by
-        self.search = search
-        self.path = path
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.filter = rendered(filter)
+        self.sort_by = rendered(sort_by)
+        self.search = rendered(search)
+        self.path = rendered(path)
         self.neutralize_formulas = neutralize_formulas
         self.max_rows = max_rows
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read the rows and return or write them."""
-        from airflow_provider_service.client.models.column_names import require_sortable
         from airflow_provider_service.rows.values import column_types
 
-        self.max_rows = read_count("max_rows", self.max_rows, least=0)
-        require_flag("neutralize_formulas", self.neutralize_formulas)
         if self.filter is not None:
-            _require_conditions(self.filter)
+            require_mapping("filter", self.filter)
+            # None of them would stand for all rows.
+            require(self.filter.get("filters"), "filter must hold at least one condition in 'filters'")
         table, url = self.open_table(context)
         if self.sort_by is not None:
             require_sortable(self.sort_by, column_types(table))
@@ -313,16 +374,16 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return self.hook.data_table_rows.list(table.id, filter=self.filter, sort_by=self.sort_by, search=self.search)
 
     def _return(self, table: DataTable) -> dict[str, Any]:
-        rows = list(islice(self._read(table), self.max_rows + 1))
-        if len(rows) > self.max_rows:
+        max_rows = read_count("max_rows", self.max_rows, least=0)
+        rows = list(islice(self._read(table), max_rows + 1))
+        if len(rows) > max_rows:
             raise AirflowFailException(
-                f"there are more than max_rows={self.max_rows} rows in {table.name}; "
+                f"there are more than max_rows={max_rows} rows in {table.name}; "
                 "narrow the filter, raise max_rows, or give a path to write them to a file"
             )
         return {"count": len(rows), "rows": rows}
 
     def _write(self, table: DataTable, path: str) -> dict[str, Any]:
-        from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
         from airflow_provider_service.rows.files import write_rows
         from airflow_provider_service.rows.values import column_types
 
@@ -331,20 +392,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return {"count": count, "path": path}
 
 
-def _rows(rows: Any) -> list[Mapping[str, Any]]:
-    listed = as_list("rows", rows)
-    for number, row in enumerate(listed, start=1):
-        require(isinstance(row, Mapping), f"row {number} is {type(row).__name__}, not a mapping of columns to values")
-    return listed
-
-
-def _require_conditions(filter: Mapping[str, Any]) -> None:
-    require_mapping("filter", filter)
-    # None of them would stand for all rows.
-    require(filter.get("filters"), "filter must hold at least one condition in 'filters'")
-
-
-def _count(answer: bool | list[dict[str, Any]], dry_run: bool) -> int:
+def _count(answer: bool | list[dict[str, Any]], preview: bool) -> int:
     rows = answer if isinstance(answer, list) else []
-    # A dry run answers each row twice: before and after.
-    return len(rows) // 2 if dry_run else len(rows)
+    # A preview has each row twice: before and after.
+    return len(rows) // 2 if preview else len(rows)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import read_seconds, require_choice, require_flag
+from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
 from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.source_control import SourceControlledFile
+    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 _MAX_FILES_IN_XCOM = 200
 
@@ -26,37 +30,42 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
     :param force: discard local changes; without it, those that are in the way fail the task.
     :param auto_publish: which pulled workflows to publish: ``"none"``, ``"all"`` or those that were
         ``"published"`` before.
-    :param timeout: seconds to wait for the pull.
+    :param timeout: how long to wait for the pull: a timedelta, or seconds; 300 by default.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"count", "by_type", "by_status", "files", "url"}``; ``files`` lists the first 200 as
         ``{"file", "type", "id", "name", "status"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish")
     operator_extra_links = (ServicePageLink(),)
+    checks = {"force": require_flag, "timeout": read_seconds}
 
     def __init__(
         self,
         *,
         force: bool = False,
-        auto_publish: Literal["none", "all", "published"] = "none",
-        timeout: float = 300.0,
-        **kwargs: Any,
+        auto_publish: Templated[str] = "none",
+        timeout: Duration = 300.0,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
         self.force = force
-        self.auto_publish = auto_publish
+        self.auto_publish = rendered(auto_publish)
         self.timeout = timeout
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Pull and return what changed."""
-        from airflow_provider_service.client.errors import ServiceConflictError
-
-        require_flag("force", self.force)
         require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
         timeout = read_seconds("timeout", self.timeout)
         url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
         try:
-            files = self.hook.source_control.pull(force=self.force, auto_publish=self.auto_publish, timeout=timeout)
+            files = self.hook.source_control.pull(
+                force=self.force,
+                auto_publish=self.auto_publish,  # type: ignore[arg-type]
+                timeout=timeout,
+            )
         except ServiceConflictError as error:
             raise AirflowFailException(
                 f"local changes are in the way of the pull: {self._conflicts()}; force=True discards them. See {url}"
@@ -76,8 +85,6 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
         }
 
     def _conflicts(self) -> str:
-        from airflow_provider_service.client.errors import ServiceApiError
-
         # The refusal itself is a bare list that an error's message would cut off.
         try:
             files = self.hook.source_control.get_status("pull")

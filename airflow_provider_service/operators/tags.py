@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import require_choice
+from airflow_provider_service.arguments import one_of
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceInputError
+from airflow_provider_service.client.lookup import find_tag
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.tags import Tag
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceCreateTagOperator(ServiceBaseOperator):
@@ -24,20 +28,29 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
 
     :param name: 1 to 24 characters.
     :param if_exists: what to do when the tag exists: ``"skip"`` or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"tag_id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name")
     operator_extra_links = (ServicePageLink(),)
+    checks = {"if_exists": one_of("skip", "fail")}
 
-    def __init__(self, *, name: str, if_exists: Literal["skip", "fail"] = "skip", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.name = name
+    def __init__(
+        self,
+        *,
+        name: Templated[str],
+        if_exists: Literal["skip", "fail"] = "skip",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.name = rendered(name)
         self.if_exists = if_exists
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the tag, unless it exists."""
-        require_choice("if_exists", self.if_exists, ("skip", "fail"))
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         tag, created = create_tag(self.hook, self.name)
         if not created and self.if_exists == "fail":
@@ -50,11 +63,10 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
 def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
     """Create a tag, or find the one of that name.
 
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: the tag, and whether it was created.
     :raises ServiceInputError: the name can not be that of a tag.
     """
-    from airflow_provider_service.client.lookup import find_tag
-
     try:
         return client.tags.create(name), True
     except ServiceConflictError:

@@ -10,11 +10,14 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.arguments import as_list, require
 from airflow_provider_service.links import USERS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.users import Invitation
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceInviteUsersOperator(ServiceBaseOperator):
@@ -24,6 +27,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
 
     :param users: e-mail addresses, or ``{"email", "role"}`` each.
     :param role: role of those that are given by address alone.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"user_id", "email", "email_sent"}``,
         ``already_active`` the addresses.
     """
@@ -31,10 +35,18 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "users", "role")
     operator_extra_links = (ServicePageLink(),)
 
-    def __init__(self, *, users: Sequence[str | Mapping[str, str]], role: str = "global:member", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.users = users
-        self.role = role
+    def __init__(
+        self,
+        *,
+        users: Templated[Sequence[str | Mapping[str, str]]],
+        role: Templated[str] = "global:member",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.users = rendered(users)
+        self.role = rendered(role)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Invite the users and return who was invited."""

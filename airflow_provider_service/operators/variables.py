@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import require_choice
+from airflow_provider_service.arguments import one_of
+from airflow_provider_service.client.errors import ServiceNotFoundError
+from airflow_provider_service.client.lookup import find_variable, get_variable
 from airflow_provider_service.links import VARIABLES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.variables import Variable
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class _VariableOperator(ServiceBaseOperator):
@@ -23,21 +28,23 @@ class _VariableOperator(ServiceBaseOperator):
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "key", "project_id")
     operator_extra_links = (ServicePageLink(),)
 
-    def __init__(self, *, key: str, project_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.key = key
-        self.project_id = project_id
+    def __init__(
+        self,
+        *,
+        key: Templated[str],
+        project_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.key = rendered(key)
+        self.project_id = rendered(project_id)
 
     def find(self) -> Variable | None:
-        from airflow_provider_service.client.lookup import find_variable
-
         return find_variable(self.hook, self.key, project_id=self.project_id)
 
     def find_existing(self) -> Variable:
-        from airflow_provider_service.client.lookup import existing
-
-        place = f"in project {self.project_id}" if self.project_id else "of the whole instance"
-        return existing(self.find(), f"variable {place} with the key {self.key!r}")
+        return get_variable(self.hook, self.key, project_id=self.project_id)
 
     def write(self, found: Variable, value: str) -> str:
         """Write the value where it differs, and say what was done."""
@@ -59,21 +66,32 @@ class ServiceCreateVariableOperator(_VariableOperator):
     :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
     :param project_id: project it belongs to; None for the whole instance.
     :param if_exists: what to do when the key exists: ``"update"`` its value, ``"skip"`` or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"``
         or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
     blank_fields = ("value",)
+    checks = {"if_exists": one_of("update", "skip", "fail")}
 
-    def __init__(self, *, value: str, if_exists: Literal["update", "skip", "fail"] = "update", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.value = value
+    def __init__(
+        self,
+        *,
+        key: Templated[str],
+        value: Templated[str],
+        project_id: Templated[str | None] = None,
+        if_exists: Literal["update", "skip", "fail"] = "update",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
+        self.value = rendered(value)
         self.if_exists = if_exists
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the variable, or treat the existing one as asked."""
-        require_choice("if_exists", self.if_exists, ("update", "skip", "fail"))
         found = self.find()
         if found is None:
             self.hook.variables.create(self.key, self.value, project_id=self.project_id)
@@ -91,15 +109,25 @@ class ServiceUpdateVariableOperator(_VariableOperator):
     :param key: key of the variable.
     :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
     :param project_id: project it belongs to; None for the whole instance.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
     blank_fields = ("value",)
 
-    def __init__(self, *, value: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.value = value
+    def __init__(
+        self,
+        *,
+        key: Templated[str],
+        value: Templated[str],
+        project_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
+        self.value = rendered(value)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Find the variable and write its value."""
@@ -113,18 +141,27 @@ class ServiceDeleteVariableOperator(_VariableOperator):
     :param key: key of the variable.
     :param project_id: project it belongs to; None for the whole instance.
     :param if_missing: what to do when it does not exist: ``"ignore"`` or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
     """
 
-    def __init__(self, *, if_missing: Literal["ignore", "fail"] = "ignore", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    checks = {"if_missing": one_of("ignore", "fail")}
+
+    def __init__(
+        self,
+        *,
+        key: Templated[str],
+        project_id: Templated[str | None] = None,
+        if_missing: Literal["ignore", "fail"] = "ignore",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
         self.if_missing = if_missing
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Find the variable and delete it."""
-        from airflow_provider_service.client.errors import ServiceNotFoundError
-
-        require_choice("if_missing", self.if_missing, ("ignore", "fail"))
         found = self.find_existing() if self.if_missing == "fail" else self.find()
         if found is None:
             return self.report(context, None, "missing")

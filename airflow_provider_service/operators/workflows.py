@@ -2,65 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_texts, require, require_flag, require_one_of, required
+from airflow_provider_service.arguments import OPTIONAL_FLAG, as_texts, require, require_flag, require_one_of, required
+from airflow_provider_service.client.errors import (
+    ServiceConflictError,
+    ServiceForbiddenError,
+    ServiceInvalidRequestError,
+)
+from airflow_provider_service.client.lookup import find_workflow, get_project
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
+from airflow_provider_service.operators._workflow import ServiceWorkflowOperator, content, outcome_of, summary
 from airflow_provider_service.operators.tags import create_tag
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
-class _WorkflowOperator(ServiceBaseOperator):
-    """Base of the operators on one workflow that is known by id."""
-
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "workflow_id")
-    operator_extra_links = (ServiceWorkflowLink(),)
-
-    def __init__(self, *, workflow_id: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.workflow_id = workflow_id
-
-    def link(self, context: Context) -> str:
-        return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.workflow_id)
-
-    def change(self, context: Context, call: Callable[[], Workflow], state: str) -> dict[str, Any]:
-        """Make a call that changes the workflow, and return the workflow's state."""
-        from airflow_provider_service.client.errors import ServiceInvalidRequestError
-
-        try:
-            workflow = call()
-        except ServiceInvalidRequestError:
-            # It exists, and its page shows why it was refused.
-            self.link(context)
-            raise
-        url = self.link(context)
-        self.log.info("Workflow %s (%s) %s: %s", workflow.id, workflow.name, state, url)
-        return _summary(workflow, url)
-
-
-class ServiceActivateWorkflowOperator(_WorkflowOperator):
+class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     """Activate a workflow, so that its triggers run it. Safe to repeat.
 
     The server makes a webhook live shortly after its answer, not before it.
 
     :param workflow_id: the workflow.
     :param version_id: version to activate; None for the current draft.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
     """
 
-    template_fields: Sequence[str] = (*_WorkflowOperator.template_fields, "version_id")
+    template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "version_id")
 
-    def __init__(self, *, version_id: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.version_id = version_id
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str],
+        version_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        self.version_id = rendered(version_id)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Activate the workflow and return its state."""
@@ -71,44 +62,75 @@ class ServiceActivateWorkflowOperator(_WorkflowOperator):
         return self.change(context, activate, "is active")
 
 
-class ServiceDeactivateWorkflowOperator(_WorkflowOperator):
+class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
     """Deactivate a workflow, so that nothing starts it any more. Safe to repeat. Running executions go on.
 
     :param workflow_id: the workflow.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: as :class:`ServiceActivateWorkflowOperator`.
     """
+
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str],
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Deactivate the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.deactivate(self.workflow_id), "is inactive")
 
 
-class ServiceArchiveWorkflowOperator(_WorkflowOperator):
+class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
     """Deactivate and archive a workflow. Safe to repeat.
 
     :param workflow_id: the workflow.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: as :class:`ServiceActivateWorkflowOperator`.
     """
+
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str],
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Archive the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.archive(self.workflow_id), "is archived")
 
 
-class ServiceUnarchiveWorkflowOperator(_WorkflowOperator):
+class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
     """Bring an archived workflow back, inactive. Safe to repeat: one that is not archived stays as it is.
 
     :param workflow_id: the workflow.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: as :class:`ServiceActivateWorkflowOperator`.
     """
+
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str],
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Unarchive the workflow and return its state."""
         return self.change(context, self._unarchived, "is not archived")
 
     def _unarchived(self) -> Workflow:
-        from airflow_provider_service.client.errors import ServiceInvalidRequestError
-
         try:
             return self.hook.workflows.unarchive(self.workflow_id)
         except ServiceInvalidRequestError:
@@ -118,17 +140,18 @@ class ServiceUnarchiveWorkflowOperator(_WorkflowOperator):
             return workflow
 
 
-class ServiceTransferWorkflowOperator(_WorkflowOperator):
+class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     """Move a workflow to another project. Safe to repeat: one that is there already stays.
 
     :param workflow_id: the workflow.
     :param destination_project_id: the project; or give its name.
     :param destination_project_name: exact name of the project.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "project_id", "moved", "url"}``.
     """
 
     template_fields: Sequence[str] = (
-        *_WorkflowOperator.template_fields,
+        *ServiceWorkflowOperator.template_fields,
         "destination_project_id",
         "destination_project_name",
     )
@@ -136,18 +159,19 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
     def __init__(
         self,
         *,
-        destination_project_id: str | None = None,
-        destination_project_name: str | None = None,
-        **kwargs: Any,
+        workflow_id: Templated[str],
+        destination_project_id: Templated[str | None] = None,
+        destination_project_name: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.destination_project_id = destination_project_id
-        self.destination_project_name = destination_project_name
+        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        self.destination_project_id = rendered(destination_project_id)
+        self.destination_project_name = rendered(destination_project_name)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Move the workflow, unless it is there."""
-        from airflow_provider_service.client.errors import ServiceInvalidRequestError
-
         project_id = self._destination()
         moved = not self._is_in(project_id)
         url = self.link(context)
@@ -164,15 +188,12 @@ class ServiceTransferWorkflowOperator(_WorkflowOperator):
         return {"workflow_id": self.workflow_id, "project_id": project_id, "moved": moved, "url": url}
 
     def _destination(self) -> str:
-        from airflow_provider_service.client.lookup import existing, find_project
-
         require_one_of(
             destination_project_id=self.destination_project_id, destination_project_name=self.destination_project_name
         )
         if self.destination_project_id:
             return self.destination_project_id
-        name = required("destination_project_name", self.destination_project_name)
-        return existing(find_project(self.hook, name), f"project named {name!r}").id
+        return get_project(self.hook, required("destination_project_name", self.destination_project_name)).id
 
     def _is_in(self, project_id: str) -> bool:
         workflow = self.hook.workflows.get(self.workflow_id)
@@ -200,6 +221,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     :param activate: True to activate it, False to deactivate it, None to leave that as it is.
     :param project_id: project to look in and to create in; None for any, and for the key user's own.
     :param parent_folder_id: folder to create it in.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the
         active one. The outcome is ``"created"``; ``"updated"`` when the definition was written, or a draft that holds
         it was published; ``"activated"`` or ``"deactivated"`` when only that changed; or ``"unchanged"``.
@@ -215,30 +237,32 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     template_fields_renderers = {"definition": "json"}
     template_ext = (".json",)
     verbatim_fields = ("definition",)
+    checks = {"activate": OPTIONAL_FLAG}
     operator_extra_links = (ServiceWorkflowLink(),)
 
     def __init__(
         self,
         *,
-        definition: Mapping[str, Any] | str,
-        workflow_id: str | None = None,
+        definition: Templated[Mapping[str, Any] | str],
+        workflow_id: Templated[str | None] = None,
         activate: bool | None = None,
-        project_id: str | None = None,
-        parent_folder_id: str | None = None,
-        **kwargs: Any,
+        project_id: Templated[str | None] = None,
+        parent_folder_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(**kwargs)
-        self.definition = definition
-        self.workflow_id = workflow_id
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.definition = rendered(definition)
+        self.workflow_id = rendered(workflow_id)
         self.activate = activate
-        self.project_id = project_id
-        self.parent_folder_id = parent_folder_id
+        self.project_id = rendered(project_id)
+        self.parent_folder_id = rendered(parent_folder_id)
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create, update or leave the workflow, and see to what runs."""
         from airflow_provider_service.client.definitions import parse_definition, read_definition
 
-        require_flag("activate", self.activate, optional=True)
         require(
             not is_path(self.definition, self.template_ext),
             f"definition: there is no file {self.definition!r}; a relative path starts at the folder of the DAG file",
@@ -250,7 +274,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
         self._warn_of_tags(definition, workflow)
         workflow, is_updated = self._deploy(workflow, wanted)
-        outcome = _outcome(before, workflow, is_updated)
+        outcome = outcome_of(before, workflow, is_updated)
         self.log.info(
             "Workflow %s (%s) was %s and is %s: %s",
             workflow.id,
@@ -259,7 +283,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
             f"active with version {workflow.active_version_id}" if workflow.active else "inactive",
             url,
         )
-        return {**_summary(workflow, url), "outcome": outcome}
+        return {**summary(workflow, url), "outcome": outcome}
 
     def _deploy(self, workflow: Workflow, wanted: Mapping[str, Any]) -> tuple[Workflow, bool]:
         """Write what differs and see to what runs; returns whether the definition was written or published."""
@@ -277,7 +301,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         with self._saying_what_runs(workflow):
             if not is_held:
                 text = wanted.get("description")
-                workflow = self.hook.workflows.update(workflow.id, **_content(wanted), description=text)
+                workflow = self.hook.workflows.update(workflow.id, **content(wanted), description=text)
             # A server without versions names none: what it holds is what runs.
             if goes_live and not (workflow.active and workflow.active_version_id in (None, workflow.version_id)):
                 workflow = self.hook.workflows.activate(workflow.id)
@@ -297,11 +321,9 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     @contextmanager
     def _saying_what_runs(self, workflow: Workflow) -> Iterator[None]:
-        from airflow_provider_service.client import errors
-
         try:
             yield
-        except (errors.ServiceInvalidRequestError, errors.ServiceForbiddenError, errors.ServiceConflictError):
+        except (ServiceInvalidRequestError, ServiceForbiddenError, ServiceConflictError):
             if workflow.active:
                 self.log.error(
                     "Workflow %s still runs version %s; the service may have kept the definition as its draft",
@@ -311,8 +333,6 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
             raise
 
     def _find(self, name: str) -> Workflow | None:
-        from airflow_provider_service.client.lookup import find_workflow
-
         found = None if self.workflow_id else find_workflow(self.hook, name, project_id=self.project_id)
         known_id = self.workflow_id or (found.id if found else None)
         # An item of a list lacks the description, so it can not be compared.
@@ -320,30 +340,40 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def _create(self, wanted: Mapping[str, Any]) -> Workflow:
         return self.hook.workflows.create(
-            **_content(wanted), project_id=self.project_id, parent_folder_id=self.parent_folder_id
+            **content(wanted), project_id=self.project_id, parent_folder_id=self.parent_folder_id
         )
 
 
-class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
+class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
     """Make a workflow carry exactly these tags. Safe to repeat; order and duplicates do not matter.
 
     :param workflow_id: the workflow.
     :param tags: names of the tags; an empty list removes all.
     :param create_missing: whether tags that do not exist yet are created; else they fail the task.
+    :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "tags", "changed", "url"}``; ``tags`` are the names.
     """
 
-    template_fields: Sequence[str] = (*_WorkflowOperator.template_fields, "tags")
+    template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "tags")
+    checks = {"create_missing": require_flag}
 
-    def __init__(self, *, tags: Sequence[str], create_missing: bool = True, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.tags = tags
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str],
+        tags: Templated[Sequence[str]],
+        create_missing: bool = True,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        self.tags = rendered(tags)
         self.create_missing = create_missing
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Set the tags, unless they are as wanted."""
         names = sorted(set(as_texts("tags", self.tags)))
-        require_flag("create_missing", self.create_missing)
         carried = {tag.name: tag.id for tag in self.hook.workflows.list_tags(self.workflow_id)}
         url = self.link(context)
         changed = carried.keys() != set(names)
@@ -365,30 +395,3 @@ class ServiceSetWorkflowTagsOperator(_WorkflowOperator):
         )
         known.update((name, create_tag(self.hook, name)[0].id) for name in missing)
         return [known[name] for name in names]
-
-
-def _content(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """A definition as arguments of both create and update."""
-    same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
-    return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
-
-
-def _outcome(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
-    if before is None:
-        return "created"
-    if is_updated:
-        return "updated"
-    if before.active != after.active:
-        return "activated" if after.active else "deactivated"
-    return "unchanged"
-
-
-def _summary(workflow: Workflow, url: str) -> dict[str, Any]:
-    return {
-        "workflow_id": workflow.id,
-        "name": workflow.name,
-        "active": workflow.active,
-        "archived": bool(workflow.is_archived),
-        "version_id": workflow.active_version_id,
-        "url": url,
-    }

@@ -12,7 +12,7 @@ from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceRunNotFoundError
 from airflow_provider_service.client.http.redaction import redacted
 from airflow_provider_service.client.http.webhook_answers import checked_headers
-from airflow_provider_service.client.lookup import existing, find_workflow
+from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.client.resources.webhooks import checked_payload
 from airflow_provider_service.runs.data import last_output, with_data
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, find_earlier_runs
@@ -121,7 +121,7 @@ def whole_workflow(client: Resources, workflow_id: str | None, workflow_name: st
     :raises ServiceLookupError: none carries the name, or several.
     """
     if workflow_id is None:
-        found = existing(find_workflow(client, str(workflow_name)), f"workflow named {workflow_name!r}")
+        found = get_workflow(client, str(workflow_name))
         workflow_id = found.id  # a list's item is not the whole workflow
     return client.workflows.get(workflow_id)
 

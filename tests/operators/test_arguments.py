@@ -32,6 +32,7 @@ from airflow_provider_service.operators.rows import (
 from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
 from airflow_provider_service.operators.tags import ServiceCreateTagOperator
 from airflow_provider_service.operators.users import ServiceInviteUsersOperator
+from airflow_provider_service.operators.variables import ServiceCreateVariableOperator, ServiceDeleteVariableOperator
 from airflow_provider_service.operators.workflows import (
     ServiceActivateWorkflowOperator,
     ServiceCreateOrUpdateWorkflowOperator,
@@ -58,6 +59,9 @@ DELETE_ROWS = (ServiceDeleteRowsOperator, {"data_table_id": "t"})
 READ = (ServiceReadRowsOperator, {"data_table_id": "t"})
 CREATE_TABLE = (ServiceCreateDataTableOperator, {"name": "stock"})
 SET_TAGS = (ServiceSetWorkflowTagsOperator, {"workflow_id": "w"})
+CREATE_TAG = (ServiceCreateTagOperator, {"name": "billing"})
+CREATE_VARIABLE = (ServiceCreateVariableOperator, {"key": "STAGE", "value": "test"})
+DELETE_VARIABLE = (ServiceDeleteVariableOperator, {"key": "STAGE"})
 CREATE_CREDENTIAL = (ServiceCreateCredentialOperator, DATA_CONNECTION)
 INVITE = (ServiceInviteUsersOperator, {})
 INSIGHTS = (ServiceGetInsightsOperator, {})
@@ -82,7 +86,9 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (GENERIC, {"limit": "9" * 5000}, f"limit {COUNT}"),
         (GENERIC, {"limit": "1.5"}, f"limit {COUNT}"),
         (GENERIC, {"limit": True}, f"limit {COUNT}"),
+        (GENERIC, {"limit": 0}, f"limit {COUNT} 1 to .*, not 0"),
         (READ, {"max_rows": "many"}, f"max_rows {COUNT} 0"),
+        (READ, {"max_rows": -1}, f"max_rows {COUNT} 0 to .*, not -1"),
         (INSERT, {"batch_rows": 2.0}, f"batch_rows {COUNT}"),
         (INSERT, {"batch_bytes": 0}, f"batch_bytes {COUNT}"),
         (DELETE, {"max_deletions": -1}, f"max_deletions {COUNT}"),
@@ -93,11 +99,12 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (STOP_MANY, {"all_workflows": 1}, "all_workflows must be True or False, not 1"),
         (DELETE, {"workflow_id": None, "all_workflows": "no"}, f"all_workflows {FLAG}"),
         (DELETE, {"dry_run": "no"}, f"dry_run {FLAG}"),
-        (UPDATE_ROWS, {"dry_run": "no"}, f"dry_run {FLAG}"),
-        (DELETE_ROWS, {"row_ids": [1], "dry_run": "no"}, f"dry_run {FLAG}"),
+        (UPDATE_ROWS, {"preview": "no"}, f"preview {FLAG}"),
+        (DELETE_ROWS, {"row_ids": [1], "preview": "no"}, f"preview {FLAG}"),
         (STOP, {"wait_for_completion": "no"}, f"wait_for_completion {FLAG}"),
         (SET_TAGS, {"tags": [], "create_missing": "no"}, f"create_missing {FLAG}"),
         (PULL, {"force": "no"}, f"force {FLAG}"),
+        (READ, {"neutralize_formulas": "no"}, f"neutralize_formulas {FLAG}"),
         (PACKAGE, {"verify": "no"}, "verify must be True, False or None, not 'no'"),
         ((ServiceUpdateCredentialOperator, {"name": "n"}), {"merge_data": "no"}, f"merge_data {FLAG}"),
         (
@@ -105,6 +112,16 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
             {"activate": 1},
             "activate must be True, Fal",
         ),
+        # words
+        (UPSERT, {"on_duplicate": "first"}, "on_duplicate must be one of last, fail, not 'first'"),
+        (UPSERT, {"on_stored_duplicates": "newest"}, "on_stored_duplicates must be one of remove_copies, keep_newest,"),
+        (UPSERT, {"change_strategy": "insert"}, "change_strategy must be one of update, replace, auto, not 'insert'"),
+        (CREATE_TABLE, {"columns": {}, "if_exists": "replace"}, "if_exists must be one of skip, fail, not 'replace'"),
+        (CREATE_CREDENTIAL, {"if_exists": "x"}, "if_exists must be one of skip, update, fail, not 'x'"),
+        (CREATE_TAG, {"if_exists": "update"}, "if_exists must be one of skip, fail, not 'update'"),
+        (CREATE_VARIABLE, {"if_exists": "x"}, "if_exists must be one of update, skip, fail, not 'x'"),
+        (DELETE_VARIABLE, {"if_missing": "skip"}, "if_missing must be one of ignore, fail, not 'skip'"),
+        (PULL, {"auto_publish": "some"}, "auto_publish must be one of none, all, published, not 'some'"),
         # several values
         (SET_TAGS, {"tags": [1, None]}, "each of tags must be text that is not empty, not 1"),
         (SET_TAGS, {"tags": [["a"]]}, r"each of tags must be text that is not empty, not \['a'\]"),
@@ -120,15 +137,13 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (DELETE, {"older_than": 5}, "older_than must be a timedelta, not 5"),
         (DELETE, {"older_than": timedelta.max}, "older_than=.* leads to no date"),
         # mappings
-        (CREATE_CREDENTIAL, {"data_conn_fields": ["x"]}, "data_conn_fields must be a mapping, not list"),
+        (CREATE_CREDENTIAL, {"data_conn_fields": ["x"]}, "data_conn_fields must be a mapping .*, not ."),
         (CREATE_CREDENTIAL, {"data_conn_fields": {"name": 5}}, "a field in data_conn_fields must be one of .*, not 5"),
+        (CREATE_CREDENTIAL, {"data_conn_fields": {"user": "uri"}}, "one of host, port, login, .*, not 'uri'"),
         (CREATE_TABLE, {"columns": 5}, "columns must be a list, not int"),
         (CREATE_TABLE, {"columns": {5: "string"}}, "columns must map names to types"),
         (CREATE_TABLE, {"columns": {"SKU": "string", "sku": "number"}}, "each name once, whatever its case"),
-        (UPDATE_ROWS, {"filter": {"filters": []}}, "filter must hold at least one condition"),
-        (UPDATE_ROWS, {"filter": '{"filters": [1]}'}, "filter must be a mapping, not str"),
-        (UPDATE_ROWS, {"data": ["a"]}, "data must be a mapping, not list"),
-        (DELETE_ROWS, {"filter": {}}, "filter must hold at least one condition"),
+        (READ, {"filter": '{"filters": [1]}'}, "filter must be a mapping, not str"),
         (READ, {"filter": {}}, "filter must hold at least one condition"),
         (GENERIC, {"arguments": []}, "arguments must be a mapping, not list"),
         # ids
@@ -144,7 +159,9 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
 def test_what_can_not_be_meant_is_refused(execute, simulator, monkeypatch, kind, arguments, message):
     monkeypatch.setenv("AIRFLOW_CONN_TRACKER", '{"conn_type": "http", "login": "u"}')
     operator, others = kind
-    with pytest.raises(AirflowFailException, match=message) as refused:
+    # What is no template is refused before the task exists.
+    expected = AirflowFailException if operator.checks.keys().isdisjoint(arguments) else ServiceInputError
+    with pytest.raises(expected, match=message) as refused:
         execute(operator, **{**others, **arguments})
     assert len(str(refused.value)) < 500
     assert not simulator.requests

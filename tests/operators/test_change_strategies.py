@@ -100,11 +100,6 @@ def test_a_key_that_may_not_delete_doubles_nothing(simulator, table, held):
     assert held("stock") == [(number,) for number in range(300)]
 
 
-def test_other_words_are_refused(upsert):
-    with pytest.raises(AirflowFailException, match="change_strategy must be one of update, replace, auto"):
-        upsert([{"sku": "a"}], change_strategy="insert")
-
-
 class Break:
     """A service that fails at its n-th write, which it acts on or not, and at all after it."""
 

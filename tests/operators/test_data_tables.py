@@ -73,7 +73,6 @@ def test_the_project_decides_which_table_it_is(execute, client):
         ({"columns": {"a": "json"}}, "the type of column 'a' must be one of string, number, boolean, date, not 'json'"),
         ({"columns": [{"name": "a", "type": "string"}] * 2}, "each name once"),
         ({"columns": ["a"]}, "columns must map names to types"),
-        ({"columns": {}, "if_exists": "replace"}, "if_exists must be one of skip, fail, not 'replace'"),
     ],
 )
 def test_bad_arguments_are_refused(execute, simulator, arguments, message):

@@ -35,20 +35,8 @@ every_operator = pytest.mark.parametrize("operator", OPERATORS, ids=lambda opera
 
 #: Modules whose operators do not spell out all their arguments yet, nor check them when the DAG file is read.
 UNFINISHED = {
-    "audit",
-    "community_packages",
-    "credentials",
-    "data_tables",
     "executions",
-    "generic",
-    "insights",
-    "rows",
     "run_workflow",
-    "source_control",
-    "tags",
-    "users",
-    "variables",
-    "workflows",
 }
 FINISHED = [operator for operator in OPERATORS if operator.__module__.rpartition(".")[2] not in UNFINISHED]
 every_finished = pytest.mark.parametrize("operator", FINISHED, ids=lambda operator: operator.__name__)

@@ -112,14 +112,12 @@ def test_no_rows_are_no_call(execute, table, writes):
     [
         ({"rows": {"sku": "a"}}, "rows must be a list, not dict"),
         ({"rows": [["a"]]}, "row 1 is list, not a mapping"),
-        ({"rows": [], "batch_rows": 0}, "batch_rows must be a whole number from 1 "),
     ],
 )
-def test_inserting_refuses(execute, simulator, table, arguments, message):
-    simulator.clear_requests()
+def test_inserting_refuses(execute, table, writes, arguments, message):
     with pytest.raises(AirflowFailException, match=message):
         execute(ServiceInsertRowsOperator, data_table_id=table.id, **arguments)
-    assert not simulator.requests
+    assert writes() == []
 
 
 # ---------------------------------------------------------------- update and delete
@@ -128,8 +126,8 @@ def test_inserting_refuses(execute, simulator, table, arguments, message):
 @pytest.mark.usefixtures("filled")
 def test_updating_what_meets_a_filter(execute, client, table):
     arguments = {"data_table_id": table.id, "filter": below(3), "data": {"active": True}}
-    preview = execute(ServiceUpdateRowsOperator, **arguments, dry_run=True)
-    assert (preview["updated"], preview["dry_run"]) == (3, True)
+    preview = execute(ServiceUpdateRowsOperator, **arguments, preview=True)
+    assert (preview["updated"], preview["preview"]) == (3, True)
     active = {"filters": [{"columnName": "active", "value": True}]}
     assert not list(client.data_table_rows.list(table.id, filter=active))
     for _ in range(2):
@@ -140,7 +138,7 @@ def test_updating_what_meets_a_filter(execute, client, table):
 @pytest.mark.usefixtures("filled")
 def test_deleting_by_filter_twice(execute, table, rows_of):
     arguments = {"data_table_id": table.id, "filter": below(395)}
-    assert execute(ServiceDeleteRowsOperator, **arguments, dry_run=True)["deleted"] == 395
+    assert execute(ServiceDeleteRowsOperator, **arguments, preview=True)["deleted"] == 395
     assert len(rows_of()) == 400
     assert [execute(ServiceDeleteRowsOperator, **arguments)["deleted"] for _ in range(2)] == [395, 0]
     assert rows_of() == ["s395", "s396", "s397", "s398", "s399"]
@@ -173,9 +171,20 @@ def test_deleting_refuses(execute, simulator, table, arguments, message):
     assert not simulator.requests
 
 
-def test_an_empty_filter_never_deletes_everything(execute, table):
-    with pytest.raises(AirflowFailException, match="filter must hold at least one condition"):
-        execute(ServiceDeleteRowsOperator, data_table_id=table.id, filter={"filters": []})
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        (ServiceDeleteRowsOperator, {"filter": {"filters": []}}, "filter must hold at least one condition"),
+        (ServiceDeleteRowsOperator, {"filter": {}}, "filter must hold at least one condition"),
+        (ServiceUpdateRowsOperator, {"filter": {"filters": []}, "data": {"sku": "b"}}, "filter must hold at least"),
+        (ServiceUpdateRowsOperator, {"filter": '{"filters": [1]}', "data": {"sku": "b"}}, "filter must hold at least"),
+        (ServiceUpdateRowsOperator, {"filter": below(3), "data": ["a"]}, "data must be one object with at least"),
+    ],
+)
+def test_nothing_is_changed_without_conditions_and_values(execute, table, writes, operator, arguments, message):
+    with pytest.raises(AirflowFailException, match=f"{message}.*; nothing was sent"):
+        execute(operator, data_table_id=table.id, **arguments)
+    assert writes() == []
 
 
 # ---------------------------------------------------------------- read
@@ -229,10 +238,8 @@ def test_a_read_that_breaks_off_leaves_the_earlier_file(execute, simulator, tabl
     assert {one.name: one.read_text() for one in tmp_path.iterdir()} == {"stock.csv": "earlier"}
 
 
-def test_bad_paths_and_numbers_are_refused(execute, table, tmp_path):
+def test_bad_paths_are_refused(execute, table, tmp_path):
     with pytest.raises(AirflowFailException, match=r"path must end in \.csv or \.jsonl"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(tmp_path / "stock.txt"))
     with pytest.raises(AirflowFailException, match="does not exist"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, path=str(tmp_path / "nope" / "stock.csv"))
-    with pytest.raises(AirflowFailException, match=r"max_rows must be a whole number from 0 to \d+, not -1"):
-        execute(ServiceReadRowsOperator, data_table_id=table.id, max_rows=-1)

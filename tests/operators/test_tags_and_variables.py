@@ -25,8 +25,6 @@ def test_an_existing_tag_can_fail_the_task(execute, client):
     tag = client.tags.create("billing")
     with pytest.raises(AirflowFailException, match=f"tag 'billing' exists with id {tag.id}"):
         execute(ServiceCreateTagOperator, name="billing", if_exists="fail")
-    with pytest.raises(AirflowFailException, match="if_exists must be one of skip, fail, not 'update'"):
-        execute(ServiceCreateTagOperator, name="billing", if_exists="update")
 
 
 def test_a_name_that_no_tag_can_have(execute):
@@ -72,7 +70,7 @@ def test_a_key_of_a_project_is_another_variable(execute, client):
 
 
 def test_updating_needs_a_variable(execute, client, writes):
-    with pytest.raises(AirflowFailException, match="there is no variable of the whole instance with the key 'STAGE'"):
+    with pytest.raises(AirflowFailException, match="there is no variable of the whole instance named 'STAGE'"):
         execute(ServiceUpdateVariableOperator, key="STAGE", value="live")
     client.variables.create("STAGE", "test")
     outcomes = [execute(ServiceUpdateVariableOperator, key="STAGE", value="live")["outcome"] for _ in range(2)]
@@ -85,8 +83,6 @@ def test_deleting_a_variable_twice(execute, client):
     assert (outcomes, held(client)) == (["deleted", "missing"], [])
     with pytest.raises(AirflowFailException, match="there is no variable"):
         execute(ServiceDeleteVariableOperator, key="STAGE", if_missing="fail")
-    with pytest.raises(AirflowFailException, match="if_missing must be one of ignore, fail"):
-        execute(ServiceDeleteVariableOperator, key="STAGE", if_missing="skip")
 
 
 def test_deleting_survives_a_lost_answer(execute, client, simulator):

@@ -209,8 +209,6 @@ def test_a_bad_definition_is_refused_before_anything_is_sent(execute, simulator)
         execute(ServiceCreateOrUpdateWorkflowOperator, definition="[]")
     with pytest.raises(AirflowFailException, match="definition is text that is not JSON: Expecting"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition="{'name': 'x'}")
-    with pytest.raises(AirflowFailException, match="activate must be True, False or None, not 'yes'"):
-        execute(ServiceCreateOrUpdateWorkflowOperator, definition={}, activate="yes")
     assert not simulator.requests
 
 

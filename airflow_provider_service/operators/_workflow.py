@@ -1,0 +1,84 @@
+"""What the operators on workflows share: id, link, and what they write and return of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client.errors import ServiceInvalidRequestError
+from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class ServiceWorkflowOperator(ServiceBaseOperator):
+    """Base of the operators on one workflow that is known by id.
+
+    :param workflow_id: the workflow.
+    :param service_conn_id: Airflow connection of type ``service``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "workflow_id")
+    operator_extra_links = (ServiceWorkflowLink(),)
+
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str],
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = rendered(workflow_id)
+
+    def link(self, context: Context) -> str:
+        """Point the task's button at the workflow and return the address."""
+        return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.workflow_id)
+
+    def change(self, context: Context, call: Callable[[], Workflow], state: str) -> dict[str, Any]:
+        """Make a call that changes the workflow, and return the workflow's state."""
+        try:
+            workflow = call()
+        except ServiceInvalidRequestError:
+            # It exists, and its page shows why it was refused.
+            self.link(context)
+            raise
+        url = self.link(context)
+        self.log.info("Workflow %s (%s) %s: %s", workflow.id, workflow.name, state, url)
+        return summary(workflow, url)
+
+
+def summary(workflow: Workflow, url: str) -> dict[str, Any]:
+    """What a task returns of a workflow."""
+    return {
+        "workflow_id": workflow.id,
+        "name": workflow.name,
+        "active": workflow.active,
+        "archived": bool(workflow.is_archived),
+        "version_id": workflow.active_version_id,
+        "url": url,
+    }
+
+
+def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """A definition as arguments of both create and update."""
+    same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
+    return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
+
+
+def outcome_of(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
+    """What a deployment made of a workflow."""
+    if before is None:
+        return "created"
+    if is_updated:
+        return "updated"
+    if before.active != after.active:
+        return "activated" if after.active else "deactivated"
+    return "unchanged"
