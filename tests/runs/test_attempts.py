@@ -243,6 +243,20 @@ def test_a_refused_call_leaves_no_doubt(
     assert run.attempt(2)["status"] == "success"
 
 
+def test_a_call_that_cannot_be_sent_leaves_no_doubt(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    # The webhook has an address of its own, whose proxy needs a package that is not there.
+    address, proxies = simulator.base_url.replace("127.0.0.1", "localhost"), {"http://localhost": "socks5://proxy"}
+    connect(monkeypatch, simulator, extra={"webhook_base_url": address, "proxies": proxies})
+    workflow_id = put(simulator, webhook(), DONE, saveDataErrorExecution="none")
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"))
+    with pytest.raises(AirflowFailException, match="the proxy socks5://proxy cannot be used"):
+        run.attempt(1)
+    connect(monkeypatch, simulator)
+    assert run.attempt(2)["status"] == "success"
+
+
 def test_mapped_tasks_and_deployments_have_runs_of_their_own(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     began = datetime.now(timezone.utc)
