@@ -24,7 +24,7 @@ def workflow_id(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_failed_look_is_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
     executions = {mode: simulator.start_execution(workflow_id) for mode in MODES}
     for one in executions.values():
-        simulator.inject("status", times=2, path=f"/executions/{one}$", status=403)
+        simulator.inject("status", times=2, path=f"/executions/{one}$", status=401)
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(finish_once_seen, simulator, list(executions.values()))
@@ -33,6 +33,18 @@ def test_a_failed_look_is_tried_again(simulator: ServiceSimulator, workflow_id: 
     assert state == "success", runs
     assert {(one.task_id, one.state, one.tries) for one in runs} == {
         (task, "success", 2) for mode in MODES for task in (mode, f"{mode}_soft")
+    }
+
+
+def test_a_look_that_only_a_person_can_mend_is_not(simulator: ServiceSimulator, workflow_id: str) -> None:
+    executions = {mode: simulator.start_execution(workflow_id) for mode in MODES}
+    simulator.inject("status", times=None, path="/executions/[0-9]+$", status=403)
+
+    state, runs = run_dag(WAITS, executions)
+
+    assert state == "failed"
+    assert {(one.task_id, one.state, one.tries) for one in runs} == {
+        (task, "failed", 1) for mode in MODES for task in (mode, f"{mode}_soft")
     }
 
 
