@@ -9,6 +9,8 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._compat import mask_secret
+
 _TEMPLATE = re.compile(r"\{[{%#]")
 
 
@@ -156,8 +158,6 @@ def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def mask_all(value: Any) -> None:
     """Hide every text inside a value from the task's logs."""
-    from airflow_provider_service._compat import mask_secret
-
     for text in _texts(value):
         mask_secret(text)
 

@@ -23,6 +23,7 @@ from airflow_provider_service.arguments import (
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.rows.files import write_rows
 from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
@@ -384,7 +385,6 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return {"count": len(rows), "rows": rows}
 
     def _write(self, table: DataTable, path: str) -> dict[str, Any]:
-        from airflow_provider_service.rows.files import write_rows
         from airflow_provider_service.rows.values import column_types
 
         columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]
