@@ -347,16 +347,16 @@ class ServiceSimulator:
         if status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(STATUSES)}")
 
-        def adopt() -> str:
+        def put_up() -> str:
             self.state.settle()
             workflow = self.state.workflows.find(workflow_id)
             if workflow is None:
                 raise ValueError(f"there is no workflow {workflow_id}")
             snapshot = workflow.snapshot(workflow.active_version)
-            execution = self.state.engine.adopt(snapshot, workflow.project_id, status=status, seconds=seconds, age=age)
+            execution = self.state.engine.put_up(snapshot, workflow.project_id, status=status, seconds=seconds, age=age)
             return str(execution.id)
 
-        return self.in_loop(adopt)
+        return self.in_loop(put_up)
 
     def finish_execution(
         self, execution_id: str, status: str = "success", *, node: str | None = None, message: str | None = None

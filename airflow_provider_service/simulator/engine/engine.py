@@ -72,7 +72,7 @@ class Engine:
         self._end(execution, "error", now)
         return execution
 
-    def adopt(
+    def put_up(
         self, snapshot: Snapshot, project_id: str, *, status: str, seconds: float | None = None, age: float = 0.0
     ) -> Execution:
         """Put up an execution in any status that runs no node; it succeeds after ``seconds``, or stays.
