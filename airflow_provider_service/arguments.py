@@ -115,17 +115,6 @@ def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = F
     return seconds
 
 
-def check_wait(task: Any) -> None:
-    """Refuse arguments of a wait that are out of their range.
-
-    :param task: with ``deferrable``, ``on_vanished`` and ``fault_tolerance``.
-    :raises ServiceInputError: one of them can not be used.
-    """
-    require_flag("deferrable", task.deferrable)
-    require_choice("on_vanished", task.on_vanished, ("fail", "succeed"))
-    task.fault_tolerance = read_seconds("fault_tolerance", task.fault_tolerance, or_zero=True)
-
-
 def as_list(name: str, value: object) -> list[Any]:
     """Read an argument that holds several values; one text is refused, since it would count as its letters.
 
@@ -172,6 +161,15 @@ Check = Callable[[str, Any], object]
 
 OPTIONAL_FLAG: Check = partial(require_flag, optional=True)
 SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
+
+
+def optional(check: Check) -> Check:
+    """A check that lets None pass."""
+
+    def checked(name: str, value: Any) -> object:
+        return value if value is None else check(name, value)
+
+    return checked
 
 
 def one_of(*words: str) -> Check:

@@ -22,7 +22,7 @@ with DAG(
         task_id="stop_hanging", all_workflows=True, status=["running", "queued"], older_than=timedelta(days=1)
     )
 
-    # dry_run=True only tells what would go.
+    # preview=True only tells what would go.
     delete_failed = ServiceDeleteExecutionsOperator(
         task_id="delete_failed",
         all_workflows=True,

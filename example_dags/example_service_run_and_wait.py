@@ -52,7 +52,7 @@ with DAG("example_service_run_and_wait", schedule=None, catchup=False, tags=["se
         task_id="run",
         workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}",
         payload={"day": "2026-01-31", "requested_by": "{{ run_id }}"},
-        output="last_node",
+        return_output="last_node",
         deferrable=True,
         poll_interval=1,
         timeout=120,

@@ -8,31 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import require_flag
+from airflow_provider_service.arguments import one_of, require_flag
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.runs.attempt import Attempt
+from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, ON_VANISHED, Outcome, settle, unseen
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.waits.outcome import OnVanished
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
     """Base of the operators that start an execution and wait for it.
 
     When the wait is over before the execution is, it is stopped.
-
-    :param cancel_on_kill: stop the execution when the task is killed or marked, or is cleared while it runs in a
-        worker; True by default.
-    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` or ``"succeed"``.
     """
 
-    def __init__(self, *, cancel_on_kill: bool = True, on_vanished: OnVanished = "fail", **kwargs: Any) -> None:
+    checks = {
+        **ServiceWaitingOperator.checks,
+        "cancel_on_kill": require_flag,
+        "on_vanished": one_of(*ON_VANISHED),
+    }
+
+    def __init__(self, *, cancel_on_kill: bool, on_vanished: OnVanished, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cancel_on_kill = cancel_on_kill
         self.on_vanished = on_vanished
@@ -50,11 +53,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         """Start the execution and wait for it as asked."""
         from airflow_provider_service.client.errors import ServiceRunNotSeenError
-        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY
 
-        self.check_how_to_wait()
-        require_flag("cancel_on_kill", self.cancel_on_kill)
-        deadline = time.time() + self.timeout
+        deadline = time.time() + self.wait_seconds
         try:
             execution_id, workflow_id = self._begin(context)
         except ServiceRunNotSeenError as error:
@@ -68,8 +68,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task as the trigger's event says."""
-        from airflow_provider_service.waits.outcome import Outcome
-
         with failing_at_once():
             return self._finish(Outcome.from_event(event))
 
@@ -89,7 +87,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         from airflow_provider_service.runs.once import RunOnce
 
         attempt = Attempt.of_task(context)
-        once = self._once = RunOnce(self.hook.client, attempt, timeout=self.timeout, stopped=self._killed)
+        once = self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
         try:
             execution_id, workflow_id = self._kept(context, once) or self.begin(context, once)
         except errors.ServiceRunNotFoundError as error:
@@ -112,8 +110,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _unseen(self, error: ServiceRunNotSeenError) -> dict[str, Any]:
         """What the task returns of a run whose execution was not kept."""
-        from airflow_provider_service.waits.outcome import unseen
-
         outcome = unseen(error)
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)
@@ -129,9 +125,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._once.just_started(self.hook.config) if self._once is not None else None
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waits.outcome import settle
         from airflow_provider_service.waits.stop import stop_overdue
 
         if outcome.verdict == "timed_out":
-            outcome = stop_overdue(self.hook.client, outcome, self.on_vanished)
+            outcome = stop_overdue(self.hook.client, outcome, self._wait_for(outcome.execution_id))
         return {**settle(outcome, retry_helps=True), **self.output_of(outcome)}

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
-from airflow_provider_service.arguments import (
-    as_list,
-    read_count,
-    read_moment,
-    refuse,
-    require,
-    require_choice,
-    require_flag,
-)
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.arguments import OPTIONAL_FLAG, as_list, one_of, read_count, require, require_flag
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.links import (
     EXECUTION_PAGE,
-    EXECUTIONS_PAGE,
-    WORKFLOW_EXECUTIONS_PAGE,
     ServiceExecutionLink,
-    ServicePageLink,
 )
-from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
-from airflow_provider_service.operators._waiting import ServiceWaitingOperator
+from airflow_provider_service.operators._waiting import DAY_SECONDS, ServiceWaitingOperator
+from airflow_provider_service.waits.outcome import Outcome
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.waits.outcome import Outcome
+    from airflow_provider_service.waits.outcome import OnVanished
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
 _STOPPABLE = ("queued", "running", "waiting")
@@ -52,21 +41,60 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     does not say who asked for a retry: let no two tasks retry the same execution at the same time.
 
     :param execution_id: an execution that failed, crashed or was canceled.
-    :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+    :param load_workflow: run the current workflow instead of the one that was saved with the execution; by default
+        the service decides.
+    :param wait_for_completion: wait until the execution has ended; True by default.
+    :param deferrable: wait in the triggerer, where thousands of waits share their requests; by default as
+        ``[operators] default_deferrable`` says.
+    :param poll_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
+    :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
+        default. A deferred wait is over before the task's ``execution_timeout``.
+    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+        by default.
+    :param cancel_on_kill: stop the execution when the task is killed or marked, or is cleared while it runs in a
+        worker; True by default.
+    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "retry_of"}`` of the new
         execution; without ``wait_for_completion`` only ids and address.
     """
 
     template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")
 
-    def __init__(self, *, execution_id: str | int, load_workflow: bool | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    checks = {**ServiceStartingOperator.checks, "load_workflow": OPTIONAL_FLAG}
+
+    def __init__(
+        self,
+        *,
+        execution_id: str | int,
+        load_workflow: bool | None = None,
+        wait_for_completion: bool = True,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float | timedelta = 10.0,
+        timeout: float | timedelta = DAY_SECONDS,
+        fault_tolerance: float | timedelta = 300.0,
+        cancel_on_kill: bool = True,
+        on_vanished: OnVanished = "fail",
+        service_conn_id: str = "service_default",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            wait_for_completion=wait_for_completion,
+            deferrable=deferrable,
+            poll_interval=poll_interval,
+            timeout=timeout,
+            fault_tolerance=fault_tolerance,
+            cancel_on_kill=cancel_on_kill,
+            on_vanished=on_vanished,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.execution_id = execution_id
         self.load_workflow = load_workflow
+        self.check_arguments()
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the retry of an earlier attempt, or start one."""
-        require_flag("load_workflow", self.load_workflow, optional=True)
         original = self.hook.executions.get(self.execution_id)
         workflow_id = original.workflow_id or ""
         self.link_workflow(context, workflow_id)
@@ -98,14 +126,21 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     The service ends it at once, as a rule; the task waits until it has.
 
     :param execution_id: the execution.
-    :param if_missing: what to do when it does not exist: ``"fail"`` or ``"ignore"``.
-    :param poll_interval: seconds between two looks; 1 by default.
-    :param timeout: seconds after which the task fails when it has not ended; 60 by default.
+    :param if_missing: what to do when it does not exist: ``"fail"`` (the default) or ``"ignore"``.
+    :param wait_for_completion: wait until the execution has ended; True by default.
+    :param deferrable: wait in the triggerer; by default as ``[operators] default_deferrable`` says.
+    :param poll_interval: seconds, or a timedelta, between two looks; 1 second by default.
+    :param timeout: seconds, or a timedelta, after which the task fails when it has not ended; 60 seconds by default. A
+        deferred wait is over before the task's ``execution_timeout``.
+    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+        by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None for a missing one, ``stopped``
         tells whether this call ended it.
     """
 
     template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
+    checks = {**ServiceWaitingOperator.checks, "if_missing": one_of("fail", "ignore")}
     on_vanished = "succeed"  # one that is gone has ended
 
     def __init__(
@@ -113,21 +148,32 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         *,
         execution_id: str | int,
         if_missing: Literal["fail", "ignore"] = "fail",
-        poll_interval: float = 1.0,
-        timeout: float = 60.0,
+        wait_for_completion: bool = True,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float | timedelta = 1.0,
+        timeout: float | timedelta = 60.0,
+        fault_tolerance: float | timedelta = 300.0,
+        service_conn_id: str = "service_default",
         **kwargs: Any,
     ) -> None:
-        super().__init__(poll_interval=poll_interval, timeout=timeout, **kwargs)
+        super().__init__(
+            wait_for_completion=wait_for_completion,
+            deferrable=deferrable,
+            poll_interval=poll_interval,
+            timeout=timeout,
+            fault_tolerance=fault_tolerance,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.execution_id = execution_id
         self.if_missing = if_missing
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Stop the execution and return its state."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
 
-        require_choice("if_missing", self.if_missing, ("fail", "ignore"))
-        self.check_how_to_wait()
-        deadline = time.time() + self.timeout
+        deadline = time.time() + self.wait_seconds
         stopped = False
         try:
             stopped = self._stop()
@@ -145,8 +191,6 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> dict[str, Any]:
         """End the task as the trigger's event says."""
-        from airflow_provider_service.waits.outcome import Outcome
-
         return self._ended(Outcome.from_event(event), stopped, url)
 
     def _stop(self) -> bool:
@@ -179,16 +223,17 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return {"execution_id": execution_id, "status": status, "stopped": stopped, "url": url}
 
 
-class _ExecutionsOperator(ServiceBaseOperator):
-    """Base of the operators on executions that are selected by workflow and time."""
+class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
+    """Stop all executions of a kind. Safe to repeat, but a repeat also stops those that started in between.
 
-    template_fields: Sequence[str] = (
-        *ServiceBaseOperator.template_fields,
-        "workflow_id",
-        "status",
-        "started_before",
-    )
-    operator_extra_links = (ServicePageLink(),)
+    :param workflow_id: only executions of this workflow.
+    :param all_workflows: True to stop those of every workflow, when ``workflow_id`` is None.
+    :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
+    :param started_before: only those that started before this moment (text, or a datetime with time zone).
+    :param older_than: only those that started longer ago than this: seconds, or a timedelta.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"stopped", "url"}``; ``stopped`` is their number.
+    """
 
     def __init__(
         self,
@@ -197,60 +242,20 @@ class _ExecutionsOperator(ServiceBaseOperator):
         all_workflows: bool = False,
         status: str | Sequence[str] | None = None,
         started_before: datetime | str | None = None,
-        older_than: timedelta | None = None,
+        older_than: float | timedelta | None = None,
+        service_conn_id: str = "service_default",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.workflow_id = workflow_id
-        self.all_workflows = all_workflows
-        self.status = status
-        self.started_before = started_before
-        self.older_than = older_than
-
-    def link(self, context: Context) -> str:
-        if self.workflow_id:
-            return self.link_to(context, ServicePageLink(), WORKFLOW_EXECUTIONS_PAGE, self.workflow_id)
-        return self.link_to(context, ServicePageLink(), EXECUTIONS_PAGE)
-
-    def require_workflow(self) -> None:
-        """Refuse to act on every workflow, unless that is said."""
-        require_flag("all_workflows", self.all_workflows)
-        require(
-            (self.workflow_id is not None) != self.all_workflows,
-            "give either workflow_id, or all_workflows=True for the executions of every workflow",
+        super().__init__(
+            workflow_id=workflow_id,
+            all_workflows=all_workflows,
+            status=status,
+            started_before=started_before,
+            older_than=older_than,
+            service_conn_id=service_conn_id,
+            **kwargs,
         )
-
-    def statuses(self, default: Sequence[str], allowed: Sequence[str]) -> list[Any]:
-        if self.status is None:
-            return list(default)
-        wanted = [self.status] if isinstance(self.status, str) else as_list("status", self.status)
-        require(wanted, "status must not be empty")
-        for status in wanted:
-            require_choice("status", status, allowed)
-        return wanted
-
-    def latest_start(self) -> datetime | None:
-        require(self.started_before is None or self.older_than is None, "give either started_before or older_than")
-        if self.older_than is None:
-            return read_moment("started_before", self.started_before)
-        if not isinstance(self.older_than, timedelta):
-            refuse("older_than", "a timedelta", self.older_than)
-        try:
-            return datetime.now(timezone.utc) - self.older_than
-        except OverflowError:
-            raise ServiceInputError(f"older_than={self.older_than} leads to no date") from None
-
-
-class ServiceStopExecutionsOperator(_ExecutionsOperator):
-    """Stop all executions of a kind. Safe to repeat, but a repeat also stops those that started in between.
-
-    :param workflow_id: only executions of this workflow.
-    :param all_workflows: True to stop those of every workflow, when ``workflow_id`` is None.
-    :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
-    :param started_before: only those that started before this moment (text, or a datetime with time zone).
-    :param older_than: only those that started longer ago than this.
-    :returns: ``{"stopped", "url"}``; ``stopped`` is their number.
-    """
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Stop the executions and return their number."""
@@ -265,7 +270,7 @@ class ServiceStopExecutionsOperator(_ExecutionsOperator):
         return {"stopped": count, "url": url}
 
 
-class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
+class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     """Delete executions by id, or those that match a selection. Safe to repeat.
 
     Without ``status`` only executions that have ended are selected. Running ones can not be deleted. One that never
@@ -276,59 +281,80 @@ class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
     :param all_workflows: True to select from those of every workflow, when ``workflow_id`` is None.
     :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown.
     :param started_before: select those that started before this moment (text, or a datetime with time zone).
-    :param older_than: select those that started longer ago than this.
-    :param max_deletions: delete no more than this many of a selection; the rest is left for another run.
-    :param dry_run: delete nothing and return what would be deleted.
-    :param if_missing: what to do when one does not exist: ``"ignore"`` or ``"fail"``.
-    :returns: ``{"deleted", "missing", "dry_run", "more", "execution_ids", "url"}``: numbers, whether the selection
+    :param older_than: select those that started longer ago than this: seconds, or a timedelta.
+    :param max_deletions: delete no more than this many of a selection, 1000 by default; the rest is left for another
+        run.
+    :param preview: delete nothing and return what would be deleted; False by default.
+    :param if_missing: what to do when one does not exist: ``"ignore"`` (the default) or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: numbers, whether the selection
         holds more than ``max_deletions``, and the first 100 ids.
     """
 
-    template_fields: Sequence[str] = (*_ExecutionsOperator.template_fields, "execution_ids")
+    template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")
+    checks = {
+        **SelectedExecutionsOperator.checks,
+        "max_deletions": read_count,
+        "preview": require_flag,
+        "if_missing": one_of("ignore", "fail"),
+    }
 
     def __init__(
         self,
         *,
         execution_ids: Sequence[str | int] | None = None,
+        workflow_id: str | None = None,
+        all_workflows: bool = False,
+        status: str | Sequence[str] | None = None,
+        started_before: datetime | str | None = None,
+        older_than: float | timedelta | None = None,
         max_deletions: int = 1000,
-        dry_run: bool = False,
+        preview: bool = False,
         if_missing: Literal["ignore", "fail"] = "ignore",
+        service_conn_id: str = "service_default",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            workflow_id=workflow_id,
+            all_workflows=all_workflows,
+            status=status,
+            started_before=started_before,
+            older_than=older_than,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.execution_ids = execution_ids
         self.max_deletions = max_deletions
-        self.only_preview = dry_run
+        self.preview = preview
         self.if_missing = if_missing
+        self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Delete the executions and return how many."""
-        require_choice("if_missing", self.if_missing, ("ignore", "fail"))
-        require_flag("dry_run", self.only_preview)
-        self.max_deletions = read_count("max_deletions", self.max_deletions)
-        ids, more = self._chosen()
+        most = read_count("max_deletions", self.max_deletions)
+        ids, more = self._chosen(most)
         url = self.link(context)
-        missing = 0 if self.only_preview else sum(not self._delete(execution_id) for execution_id in ids)
-        deleted = 0 if self.only_preview else len(ids) - missing
+        missing = 0 if self.preview else sum(not self._delete(execution_id) for execution_id in ids)
+        deleted = 0 if self.preview else len(ids) - missing
         self.log.info(
             "%d executions %s%s: %s",
-            len(ids) if self.only_preview else deleted,
-            "would be deleted" if self.only_preview else "were deleted",
+            len(ids) if self.preview else deleted,
+            "would be deleted" if self.preview else "were deleted",
             f", {missing} were gone" if missing else "",
             url,
         )
         if more:
-            self.log.warning("The selection holds more than max_deletions=%d executions", self.max_deletions)
+            self.log.warning("The selection holds more than max_deletions=%d executions", most)
         return {
             "deleted": deleted,
             "missing": missing,
-            "dry_run": self.only_preview,
+            "preview": self.preview,
             "more": more,
             "execution_ids": ids[:_MAX_IDS_IN_XCOM],
             "url": url,
         }
 
-    def _chosen(self) -> tuple[list[str], bool]:
+    def _chosen(self, most: int) -> tuple[list[str], bool]:
         if self.execution_ids is not None:
             narrowing = (self.workflow_id, self.status, self.started_before, self.older_than)
             require(
@@ -339,8 +365,8 @@ class ServiceDeleteExecutionsOperator(_ExecutionsOperator):
             return [str(read_count("each of execution_ids", one)) for one in ids], False
         self.require_workflow()
         # All ids are known before the first is deleted: deletions move what later pages hold.
-        selected = list(islice(self._selected(), self.max_deletions + 1))
-        return selected[: self.max_deletions], len(selected) > self.max_deletions
+        selected = list(islice(self._selected(), most + 1))
+        return selected[:most], len(selected) > most
 
     def _selected(self) -> Iterator[str]:
         latest_start = self.latest_start()

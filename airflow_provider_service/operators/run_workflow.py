@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.arguments import require_choice, require_flag, require_mapping, require_one_of
+from airflow.providers.common.compat.sdk import conf
+
+from airflow_provider_service.arguments import one_of, require_flag, require_mapping, require_one_of
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
+from airflow_provider_service.operators._waiting import DAY_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.waits.outcome import Outcome
+    from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
@@ -34,13 +38,26 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         header authentication the header's name as login and its value as password.
     :param webhook_headers: further headers of the call. Hidden in logs, rendered fields and the stored DAG, but for
         what ``expand`` is given as literals; ``webhook_conn_id`` is the better place for secrets.
-    :param activate: activate the workflow when it is not active; else such a workflow fails the task.
+    :param activate: activate the workflow when it is not active (the default); else such a workflow fails the task.
     :param on_retry: what a retry of the task does when the execution of the attempt before has failed: run the workflow
-        anew (``"new"``), or let the service retry that execution (``"retry_execution"``), unless that was canceled.
-    :param output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
+        anew (``"new"``, the default), or let the service retry that execution (``"retry_execution"``), unless that was
+        canceled.
+    :param return_output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
+    :param wait_for_completion: wait until the execution has ended; True by default.
+    :param deferrable: wait in the triggerer, where thousands of waits share their requests; by default as
+        ``[operators] default_deferrable`` says.
+    :param poll_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
+    :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
+        default. A deferred wait is over before the task's ``execution_timeout``.
+    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+        by default.
+    :param cancel_on_kill: stop the execution when the task is killed or marked, or is cleared while it runs in a
+        worker; True by default.
+    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
-        ``output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or not shown;
-        without ``wait_for_completion`` only ids and address. Of an execution that was not kept, with
+        ``return_output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or not
+        shown; without ``wait_for_completion`` only ids and address. Of an execution that was not kept, with
         ``on_vanished="succeed"``, what is not known is None.
     """
 
@@ -55,6 +72,12 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     )
     template_fields_renderers = {"payload": "json"}
     sealed_fields = ("webhook_headers",)
+    checks = {
+        **ServiceStartingOperator.checks,
+        "activate": require_flag,
+        "on_retry": one_of("new", "retry_execution"),
+        "return_output": one_of("none", "last_node"),
+    }
 
     def __init__(
         self,
@@ -67,10 +90,28 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         webhook_headers: Mapping[str, str] | None = None,
         activate: bool = True,
         on_retry: Literal["new", "retry_execution"] = "new",
-        output: Literal["none", "last_node"] = "none",
+        return_output: Literal["none", "last_node"] = "none",
+        wait_for_completion: bool = True,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float | timedelta = 10.0,
+        timeout: float | timedelta = DAY_SECONDS,
+        fault_tolerance: float | timedelta = 300.0,
+        cancel_on_kill: bool = True,
+        on_vanished: OnVanished = "fail",
+        service_conn_id: str = "service_default",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            wait_for_completion=wait_for_completion,
+            deferrable=deferrable,
+            poll_interval=poll_interval,
+            timeout=timeout,
+            fault_tolerance=fault_tolerance,
+            cancel_on_kill=cancel_on_kill,
+            on_vanished=on_vanished,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.workflow_id = workflow_id
         self.workflow_name = workflow_name
         self.payload = payload
@@ -79,15 +120,13 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.webhook_headers = webhook_headers
         self.activate = activate
         self.on_retry = on_retry
-        self.wanted_output = output  # Airflow keeps the name output for itself
+        self.return_output = return_output
+        self.check_arguments()
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
         from airflow_provider_service.runs.workflow import WorkflowRun, whole_workflow
 
-        require_choice("on_retry", self.on_retry, ("new", "retry_execution"))
-        require_choice("output", self.wanted_output, ("none", "last_node"))
-        require_flag("activate", self.activate)
         require_one_of(workflow_id=self.workflow_id, workflow_name=self.workflow_name)
         workflow = whole_workflow(self.hook, self.workflow_id, self.workflow_name)
         self.link_workflow(context, workflow.id)
@@ -103,7 +142,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
         """What the last node put out, when that was asked for and is small enough for XCom."""
-        if self.wanted_output == "none":
+        if self.return_output == "none":
             return {}
         if outcome.status is None:
             return {"output": None}

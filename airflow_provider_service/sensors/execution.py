@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseSensorOperator, conf
+from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator, conf
 
-from airflow_provider_service.arguments import check_wait
+from airflow_provider_service.arguments import SECONDS_OR_ZERO, CheckedArguments, one_of, read_seconds, require_flag
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
@@ -18,19 +17,33 @@ from airflow_provider_service.links import (
     execution_url,
     page_url,
 )
+from airflow_provider_service.waits.outcome import ON_VANISHED, Outcome, broken, settle
+from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
 
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.waits.outcome import OnVanished
     from airflow_provider_service.waits.watch import Watch
 
 # Pause between two looks while looking fails, when the poke interval is longer.
 FAULT_PAUSE_SECONDS = 10.0
+# A wait in the worker that has less left is over: more than passes between a look and Airflow's own check of the limit.
+LAST_SECONDS = 0.1
 
 
-class ServiceExecutionSensor(BaseSensorOperator):
+class _EndedBadly(AirflowSkipException):
+    """Carries an outcome past Airflow's sensor, which passes on only such exceptions, whatever ``soft_fail`` says."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
     """Wait until an execution has ended. Reads only; safe to repeat.
 
     ``success`` ends the wait. ``error``, ``canceled`` and ``crashed`` fail the task for good, with the failing node,
@@ -39,28 +52,37 @@ class ServiceExecutionSensor(BaseSensorOperator):
     fails is tried again, by the wait and then by a retry of the task, unless only a person can mend what is wrong.
 
     :param execution_id: the execution.
-    :param on_vanished: what it means that the execution can not be found: ``"fail"`` or ``"succeed"``. It was deleted
-        or pruned, its workflow does not save such executions, or it never existed.
-    :param fault_tolerance: seconds that looking may fail in a row before the task fails; 300 by default.
+    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``. It
+        was deleted or pruned, its workflow does not save such executions, or it never existed.
+    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+        by default.
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; by default as
         ``[operators] default_deferrable`` says.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param poke_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``.
     """
 
     template_fields: Sequence[str] = ("service_conn_id", "execution_id")
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
     ui_color = "#ede9fe"
+    checks = {
+        "on_vanished": one_of(*ON_VANISHED),
+        "fault_tolerance": SECONDS_OR_ZERO,
+        "deferrable": require_flag,
+        "poke_interval": SECONDS_OR_ZERO,
+        "timeout": SECONDS_OR_ZERO,  # Airflow's own, which allows for more than clocks can hold
+    }
 
     def __init__(
         self,
         *,
         execution_id: str | int,
         on_vanished: OnVanished = "fail",
-        fault_tolerance: float = 300.0,
+        fault_tolerance: float | timedelta = 300.0,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poke_interval: float | timedelta = 10.0,
         service_conn_id: str = "service_default",
-        poke_interval: float = 10.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
@@ -70,39 +92,54 @@ class ServiceExecutionSensor(BaseSensorOperator):
         self.deferrable = deferrable
         self.service_conn_id = service_conn_id
         self._is_linked = False
+        self.check_arguments()
 
     def execute(self, context: Context) -> Any:
         """Wait in the mode that was asked for."""
         with failing_at_once():
-            check_wait(self)
-        self._seconds = self.timeout
-        self._deadline = self._began(context) + self._seconds
+            self.check_arguments(are_rendered=True)
+        self._wait = Wait(
+            execution_id=str(self.execution_id).strip(),
+            service_conn_id=self.service_conn_id,
+            deadline=self._began(context) + self.timeout,
+            timeout=self.timeout,
+            poll_interval=self.poke_interval,
+            on_vanished=self.on_vanished,
+            fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
+        )
         if not self.deferrable:
             return self._execute_in_worker(context)
         outcome = self._observe(context)
         return self._settle(outcome) if outcome else self._defer()
 
     def _execute_in_worker(self, context: Context) -> Any:
-        # Airflow's own check of the limit has a message of its own, so it must not come first.
-        self.timeout = math.inf
         try:
             return super().execute(context)
-        finally:
-            self.timeout = self._seconds
+        except _EndedBadly as end:
+            outcome = end.outcome
+        return self._settle(outcome)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """End the task as the trigger's event says, or as Airflow does when there is none."""
+        if next_method == "execute_complete":
+            # It decides by itself whether to skip; the sensor's own method would replace the message.
+            return BaseOperator.resume_execution(self, next_method, next_kwargs, context)
+        return super().resume_execution(next_method, next_kwargs, context)
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once."""
+        """Look once.
+
+        :raises AirflowSkipException: the wait ended otherwise than with success; ``execute`` decides what that means.
+        """
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
         outcome = self._observe(context)
-        if outcome is None:
-            return PokeReturnValue(is_done=False)
-        return PokeReturnValue(is_done=True, xcom_value=self._settle(outcome))
+        if outcome and outcome.verdict != "succeeded":
+            raise _EndedBadly(outcome)
+        return PokeReturnValue(is_done=outcome is not None, xcom_value=outcome and self._settle(outcome))
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task as the trigger's event says."""
-        from airflow_provider_service.waits.outcome import Outcome
-
         outcome = Outcome.from_event(event)
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
@@ -113,24 +150,13 @@ class ServiceExecutionSensor(BaseSensorOperator):
         moment = first(context) if first else None
         return moment.timestamp() if moment else time.time()
 
-    def _watch(self) -> Watch:
-        from airflow_provider_service.waits.watch import Watch
-
-        return Watch(
-            str(self.execution_id).strip(),
-            deadline=self._deadline,
-            timeout=self._seconds,
-            on_vanished=self.on_vanished,
-            fault_tolerance=self.fault_tolerance,
-        )
-
     def _observe(self, context: Context) -> Outcome | None:
         """Look, and look again while looking fails; None while the wait goes on."""
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.waits.outcome import broken
+        from airflow_provider_service.waits.watch import Watch
 
-        watch = self._watch()
+        watch = Watch(self._wait)
         try:
             config = ServiceHook(self.service_conn_id).config
         except Exception as error:
@@ -143,7 +169,9 @@ class ServiceExecutionSensor(BaseSensorOperator):
                 time.sleep(min(self.poke_interval, FAULT_PAUSE_SECONDS))
                 outcome = watch.look(client)
             self._link(context, client, watch)
-        return outcome
+        # Airflow's own check of the limit has a message of its own, so it must not come first.
+        is_over = not self.deferrable and watch.seconds_left < LAST_SECONDS
+        return outcome or (watch.timed_out() if is_over else None)
 
     def _link(self, context: Context, client: ServiceClient, watch: Watch) -> None:
         if watch.workflow_id and not self._is_linked:
@@ -154,27 +182,12 @@ class ServiceExecutionSensor(BaseSensorOperator):
             self._is_linked = True
 
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waits.outcome import settle
-
-        try:
-            return settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
-        finally:
-            # What has been decided stays: the base class would skip more, and with a message that says nothing.
-            self.soft_fail = self.never_fail = False
+        return settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
 
     def _defer(self) -> None:
         from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 
-        watch = self._watch()
         self.defer(
-            trigger=ServiceExecutionTrigger(
-                service_conn_id=self.service_conn_id,
-                execution_id=watch.execution_id,
-                poll_interval=self.poke_interval,
-                deadline=self._deadline,
-                timeout=self.timeout,
-                on_vanished=self.on_vanished,
-                fault_tolerance=self.fault_tolerance,
-            ),
+            trigger=ServiceExecutionTrigger(**self._wait.to_arguments()),
             method_name="execute_complete",
         )

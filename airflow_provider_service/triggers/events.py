@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Hashable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
+from airflow_provider_service.arguments import read_seconds, refuse
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.events.endings import Cursor, Snapshot
 from airflow_provider_service.events.poll import EventPoll, Look, until_it_works
@@ -43,8 +45,9 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     :param workflow_id: the workflow.
     :param statuses: ends that fire, all by default: of ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``.
-    :param service_conn_id: Airflow connection of type ``service``.
-    :param poll_interval: seconds between two looks; 30 by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param poll_interval: seconds, or a timedelta, between two looks; 30 seconds by default.
+    :raises ServiceInputError: an argument that cannot be meant.
     """
 
     def __init__(
@@ -53,16 +56,15 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         workflow_id: str,
         statuses: Sequence[str] = ENDED_STATUSES,
         service_conn_id: str = "service_default",
-        poll_interval: float = 30.0,
+        poll_interval: float | timedelta = 30.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        unknown = set(statuses).difference(ENDED_STATUSES)
-        if unknown or not statuses or isinstance(statuses, str):
-            raise ValueError(f"statuses must be a list of {', '.join(ENDED_STATUSES)}, not {statuses!r}")
+        if isinstance(statuses, str) or not statuses or set(statuses).difference(ENDED_STATUSES):
+            refuse("statuses", f"a list of {', '.join(ENDED_STATUSES)}", statuses)
         self.workflow_id = workflow_id
         self.statuses = sorted(statuses)
         self.service_conn_id = service_conn_id
-        self.poll_interval = poll_interval
+        self.poll_interval = read_seconds("poll_interval", poll_interval)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that make this trigger again."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_service.arguments import read_seconds, require_choice, require_flag
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.waits.outcome import OnVanished, broken
+from airflow_provider_service.waits.outcome import ON_VANISHED, OnVanished, broken
 from airflow_provider_service.waits.stop import stop_execution
+from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
-    from airflow_provider_service.waits.poller import Poller, Wait
+    from airflow_provider_service.waits.poller import Poller, Waiter
 
 _is_loaded = False
 
@@ -33,12 +36,15 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     :param service_conn_id: Airflow connection of type ``service``.
     :param execution_id: the execution.
-    :param poll_interval: seconds between two looks; waits of the same interval share their requests.
-    :param deadline: moment that ends the wait, in seconds since the epoch; a restart of the triggerer keeps it.
-    :param timeout: seconds from the begin of the wait to the deadline, for the message.
-    :param on_vanished: ``"fail"`` or ``"succeed"`` when the execution cannot be found.
-    :param fault_tolerance: seconds that looking may fail in a row.
-    :param cancel_on_kill: stop the execution when a user ends or clears the waiting task (Airflow 3.3 and newer).
+    :param deadline: date and time that ends the wait, in seconds since the epoch; a restart of the triggerer keeps it.
+    :param timeout: seconds, or a timedelta, from the begin of the wait to the deadline, for the message.
+    :param poll_interval: seconds, or a timedelta, between two looks; waits of the same interval share their requests.
+        10 seconds by default.
+    :param on_vanished: ``"fail"`` (the default) or ``"succeed"`` when the execution cannot be found.
+    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row; 300 seconds by default.
+    :param cancel_on_kill: stop the execution when a user ends or clears the waiting task (Airflow 3.3 and newer);
+        False by default.
+    :raises ServiceInputError: an argument that cannot be meant.
     """
 
     def __init__(
@@ -46,37 +52,35 @@ class ServiceExecutionTrigger(BaseTrigger):
         *,
         service_conn_id: str,
         execution_id: str,
-        poll_interval: float,
         deadline: float,
-        timeout: float,
-        on_vanished: OnVanished,
-        fault_tolerance: float,
+        timeout: float | timedelta,
+        poll_interval: float | timedelta = 10.0,
+        on_vanished: OnVanished = "fail",
+        fault_tolerance: float | timedelta = 300.0,
         cancel_on_kill: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        require_choice("on_vanished", on_vanished, ON_VANISHED)
+        require_flag("cancel_on_kill", cancel_on_kill)
         self.service_conn_id = service_conn_id
         self.execution_id = execution_id
-        self.poll_interval = poll_interval
         self.deadline = deadline
-        self.timeout = timeout
+        self.timeout = read_seconds("timeout", timeout, or_zero=True)
+        self.poll_interval = read_seconds("poll_interval", poll_interval, or_zero=True)
         self.on_vanished = on_vanished
-        self.fault_tolerance = fault_tolerance
+        self.fault_tolerance = read_seconds("fault_tolerance", fault_tolerance, or_zero=True)
         self.cancel_on_kill = cancel_on_kill
+
+    @property
+    def wait(self) -> Wait:
+        """The wait. It is not kept: each object that thousands of waits keep slows Python's garbage collector."""
+        return Wait.of(self)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and arguments that make this trigger again."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
-            {
-                "service_conn_id": self.service_conn_id,
-                "execution_id": self.execution_id,
-                "poll_interval": self.poll_interval,
-                "deadline": self.deadline,
-                "timeout": self.timeout,
-                "on_vanished": self.on_vanished,
-                "fault_tolerance": self.fault_tolerance,
-                "cancel_on_kill": self.cancel_on_kill,
-            },
+            {**self.wait.to_arguments(), "cancel_on_kill": self.cancel_on_kill},
         )
 
     def run(self) -> AsyncIterator[TriggerEvent]:
@@ -95,11 +99,11 @@ class ServiceExecutionTrigger(BaseTrigger):
         self._has_fired, outcome = True, None
         try:
             while outcome is None:
-                poller, wait = await self._join_poller()
+                poller, waiter = await self._join_poller()
                 try:
-                    outcome = await wait.future
+                    outcome = await waiter.future
                 finally:
-                    poller.leave(wait)
+                    poller.leave(waiter)
         except Exception as error:
             # A trigger that dies gives the task an unreadable failure; this one says what happened.
             self.log.exception("The wait for execution %s broke", self.execution_id)
@@ -124,18 +128,11 @@ class ServiceExecutionTrigger(BaseTrigger):
             config = await config_for(self.service_conn_id)
             await in_daemon_thread(stop_execution, config, self.execution_id)
 
-    async def _join_poller(self) -> tuple[Poller, Wait]:
+    async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()
-        from airflow_provider_service.waits.poller import Wait, poller_of
+        from airflow_provider_service.waits.poller import Waiter, poller_of
 
         poller = await poller_of(self.service_conn_id, self.poll_interval)
-        wait = Wait(
-            self.execution_id,
-            self.service_conn_id,
-            deadline=self.deadline,
-            timeout=self.timeout,
-            on_vanished=self.on_vanished,
-            fault_tolerance=self.fault_tolerance,
-        )
-        poller.join(wait)
-        return poller, wait
+        waiter = Waiter(self.wait)
+        poller.join(waiter)
+        return poller, waiter

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
@@ -31,6 +31,7 @@ from airflow_provider_service.waits.watch import Watch
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.client.models.statuses import ExecutionStatus
+    from airflow_provider_service.waits.wait import Wait
 
 log = logging.getLogger(__name__)
 
@@ -52,18 +53,16 @@ HANDLE_TOGETHER = 50
 THREAD_NAME = "service-poller"
 
 
-class Wait(Watch):
-    """One wait at a poller, in few objects: thousands of them make Python's garbage collector slow.
+class Waiter(Watch):
+    """A wait at a poller.
 
-    :param service_conn_id: Airflow connection that leads to the poller's server.
-    :param watch: as of :class:`Watch`.
+    :param wait: the wait; its connection leads to the poller's server.
     """
 
-    __slots__ = ("future", "is_last_look", "is_slow", "service_conn_id")
+    __slots__ = ("future", "is_last_look", "is_slow")
 
-    def __init__(self, execution_id: str, service_conn_id: str, **watch: Any) -> None:
-        super().__init__(execution_id, **watch)
-        self.service_conn_id = service_conn_id
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(wait)
         #: Ends with the outcome, or with None when the connection has changed.
         self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
         self.is_last_look = self.is_slow = False
@@ -108,7 +107,7 @@ class Poller:
     def __init__(self, config: ServiceConfig, interval: float) -> None:
         self.config, self.interval = config, interval
         self._client = ServiceClient(config.one_try())
-        self._waits: set[Wait] = set()
+        self._waits: set[Waiter] = set()
         self._reads = reads.Reads(self._read)
         self._task: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -118,7 +117,7 @@ class Poller:
         self._rounds_since_listing = 0
         self._moved: dict[str, bool] = {}
 
-    def join(self, one: Wait) -> None:
+    def join(self, one: Waiter) -> None:
         """Serve a wait until it leaves; its future tells its end."""
         self._waits.add(one)
         if self._task is None:
@@ -126,7 +125,7 @@ class Poller:
             self._task = Context().run(asyncio.get_running_loop().create_task, self._run())
         self._set_alarm(one.seconds_left)
 
-    def leave(self, one: Wait) -> None:
+    def leave(self, one: Waiter) -> None:
         """Forget a wait."""
         one.future.cancel()
         self._waits.discard(one)
@@ -184,7 +183,7 @@ class Poller:
             # Nobody awaits this task: an error that ended it would leave every wait hanging.
             log.exception("A round of polling failed; the next begins in %g s", self.interval)
 
-    async def _round(self, waits: list[Wait]) -> None:
+    async def _round(self, waits: list[Waiter]) -> None:
         if self._listing or self._lists_are_worth_it(len(waits)):
             try:
                 waits = await self._not_listed(waits)
@@ -215,7 +214,7 @@ class Poller:
             self._rounds_since_listing = 0
         return is_wanted
 
-    async def _not_listed(self, waits: list[Wait]) -> list[Wait]:
+    async def _not_listed(self, waits: list[Waiter]) -> list[Waiter]:
         """The waits that the lists say nothing about; those that they do are judged."""
         listed = await self._listed(waits)
         if listed is None:
@@ -235,7 +234,7 @@ class Poller:
         )
         return rest
 
-    async def _listed(self, waits: list[Wait]) -> Listed | None:
+    async def _listed(self, waits: list[Waiter]) -> Listed | None:
         """Read the lists, or go on with those of an earlier round; None while they hang."""
         if self._listing is None:
             self._last_item = time.monotonic()
@@ -248,7 +247,7 @@ class Poller:
         listing, self._listing = self._listing, None
         return listing.result()
 
-    async def _list_all(self, waits: list[Wait]) -> Listed:
+    async def _list_all(self, waits: list[Waiter]) -> Listed:
         # Lists longer than this cost more than reading each wait's execution by id.
         limit = self.config.page_size * len(waits)
         oldest = min(one.number for one in waits)
@@ -285,22 +284,22 @@ class Poller:
             if execution.status == status:
                 yield execution
 
-    async def _failed_to_list(self, waits: list[Wait], error: Exception) -> None:
+    async def _failed_to_list(self, waits: list[Waiter], error: Exception) -> None:
         log.warning("Executions could not be listed: %s", error)
         await self._judge_each(waits, lambda one: one.failed_to_look(error))
 
-    async def _judge_each(self, waits: Iterable[Wait], judge: Callable[[Wait], Outcome | None]) -> None:
+    async def _judge_each(self, waits: Iterable[Waiter], judge: Callable[[Waiter], Outcome | None]) -> None:
         for count, one in enumerate(waits, 1):
             with one.guarded():
                 await self._deliver(one, judge(one))
             if count % HANDLE_TOGETHER == 0:
                 await asyncio.sleep(0)
 
-    async def _read(self, one: Wait) -> None:
+    async def _read(self, one: Waiter) -> None:
         with one.guarded():
             await self._deliver(one, await in_daemon_thread(one.look, self._client, name=THREAD_NAME))
 
-    async def _deliver(self, one: Wait, outcome: Outcome | None) -> None:
+    async def _deliver(self, one: Waiter, outcome: Outcome | None) -> None:
         if outcome is not None:
             is_stale = outcome.verdict == "unobservable" and await self._has_moved(one.service_conn_id)
             one.end(None if is_stale else outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from airflow_provider_service.client import errors
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
-    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.waits.outcome import Outcome
+    from airflow_provider_service.waits.wait import Wait
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +40,17 @@ def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
     return True
 
 
-def stop_overdue(client: ServiceClient, outcome: Outcome, on_vanished: OnVanished) -> Outcome:
+def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
     """Stop an execution that did not end in time, unless it ended meanwhile: then that counts.
 
-    :param outcome: of the wait that timed out.
+    :param outcome: how the wait ended: it timed out.
+    :param wait: the wait.
     :returns: the outcome that counts.
     """
     from airflow_provider_service.waits.watch import Watch
 
     was_stopped = stop_execution(client.transport.config, outcome.execution_id)
-    ended = Watch(outcome.execution_id, on_vanished=on_vanished).look(client)
+    ended = Watch(replace(wait, deadline=math.inf)).look(client)
     if ended is not None and ended.status != "canceled":
         return ended
     fate = "it was stopped" if was_stopped else "it could NOT be stopped and may still be running"

@@ -1,15 +1,15 @@
-"""One wait for one execution: the one deadline, and the one tolerance of faults."""
+"""The looks of a wait: the one deadline, and the one tolerance of faults."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.waits.outcome import OnVanished, Outcome, broken, judge
+from airflow_provider_service.waits.outcome import Outcome, broken, judge
+from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -17,51 +17,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DEFAULT_FAULT_TOLERANCE = 300.0
 MIN_FAILURES = 3
 MAX_MESSAGE_CHARS = 1000
 
 
-class Watch:
-    """One wait for one execution: looks, judges, tolerates faults of looking for a while, and keeps the deadline.
+class Watch(Wait):
+    """A wait under way: looks, judges, tolerates faults of looking for a while, and keeps the deadline.
 
     A fault is tolerated until looking has failed both ``MIN_FAILURES`` times in a row and for
     ``fault_tolerance`` seconds. A refused key or request is no fault that passes, and ends the wait at once.
 
-    :param execution_id: the execution.
-    :param on_vanished: what it means that the execution can not be found: it was deleted or pruned, its workflow
-        does not save such executions, or it never existed.
-    :param fault_tolerance: seconds.
-    :param deadline: moment that ends the wait, in seconds since the epoch.
-    :param timeout: seconds from the begin of the wait to the deadline, for the message.
+    :param wait: the wait.
     """
 
-    __slots__ = (
-        "_failing_since",
-        "_failures",
-        "_fault_tolerance",
-        "_on_vanished",
-        "_timeout",
-        "deadline",
-        "execution_id",
-        "workflow_id",
-    )
+    # In few objects: thousands of waits make Python's garbage collector slow.
+    __slots__ = ("_failing_since", "_failures", "workflow_id")
 
-    def __init__(
-        self,
-        execution_id: str,
-        *,
-        deadline: float = math.inf,
-        timeout: float = math.inf,
-        on_vanished: OnVanished = "fail",
-        fault_tolerance: float = DEFAULT_FAULT_TOLERANCE,
-    ) -> None:
-        self.execution_id = execution_id
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(**wait.to_arguments())
         self.workflow_id: str | None = None
-        self.deadline = deadline
-        self._timeout = timeout
-        self._on_vanished = on_vanished
-        self._fault_tolerance = fault_tolerance
         self._failures = 0
         self._failing_since = 0.0
 
@@ -69,11 +43,6 @@ class Watch:
     def in_trouble(self) -> bool:
         """Whether the last look failed."""
         return self._failures > 0
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds to the deadline; 0 when it has passed."""
-        return max(self.deadline - time.time(), 0.0)
 
     def look(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait goes on."""
@@ -118,13 +87,13 @@ class Watch:
         reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)
         if isinstance(error, errors.ServiceError) and error.ends_wait:
             return self._unobservable(reason, final=error.final)
-        if self._failures >= MIN_FAILURES and lasted >= self._fault_tolerance:
-            return self._unobservable(f"reading it failed for more than {self._fault_tolerance:g} s, last: {reason}")
+        if self._failures >= MIN_FAILURES and lasted >= self.fault_tolerance:
+            return self._unobservable(f"reading it failed for more than {self.fault_tolerance:g} s, last: {reason}")
         return None
 
     def timed_out(self) -> Outcome:
         """The outcome of a wait whose deadline has passed."""
-        message = f"execution {self.execution_id} had not ended {self._timeout:g} s after the wait began"
+        message = f"execution {self.execution_id} had not ended {self.timeout:g} s after the wait began"
         return Outcome(self.execution_id, "timed_out", message)
 
     def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
@@ -134,9 +103,9 @@ class Watch:
     def _vanished(self) -> Outcome:
         message = (
             f"execution {self.execution_id} can not be found: it was deleted or pruned, its workflow does not save "
-            f"such executions, or it never existed (on_vanished='{self._on_vanished}')"
+            f"such executions, or it never existed (on_vanished='{self.on_vanished}')"
         )
-        return Outcome(self.execution_id, "succeeded" if self._on_vanished == "succeed" else "vanished", message)
+        return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)
 
 
 def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:

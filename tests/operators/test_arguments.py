@@ -75,6 +75,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (STOP, {"timeout": -1}, f"timeout {SECONDS}"),
         (STOP, {"timeout": 0}, f"timeout {SECONDS}"),
         (STOP, {"timeout": True}, f"timeout {SECONDS}"),
+        (STOP, {"timeout": timedelta(0)}, f"timeout {SECONDS}"),
         (STOP, {"timeout": float("nan")}, f"timeout {SECONDS}"),
         (STOP, {"timeout": 10**5000}, f"timeout {SECONDS}, up to .*, not a number of too many digits"),
         (STOP, {"poll_interval": [1]}, f"poll_interval {SECONDS}"),
@@ -92,13 +93,14 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (INSERT, {"batch_rows": 2.0}, f"batch_rows {COUNT}"),
         (INSERT, {"batch_bytes": 0}, f"batch_bytes {COUNT}"),
         (DELETE, {"max_deletions": -1}, f"max_deletions {COUNT}"),
+        (DELETE, {"max_deletions": 0}, f"max_deletions {COUNT} 1 to"),
         (DELETE_ROWS, {"row_ids": [1, "9" * 5000]}, f"each of row_ids {COUNT}"),
         (DELETE_ROWS, {"row_ids": [10**5000]}, f"each of row_ids {COUNT}"),
         # flags
         (STOP_MANY, {"all_workflows": "no"}, f"all_workflows {FLAG}"),
         (STOP_MANY, {"all_workflows": 1}, "all_workflows must be True or False, not 1"),
         (DELETE, {"workflow_id": None, "all_workflows": "no"}, f"all_workflows {FLAG}"),
-        (DELETE, {"dry_run": "no"}, f"dry_run {FLAG}"),
+        (DELETE, {"preview": "no"}, f"preview {FLAG}"),
         (UPDATE_ROWS, {"preview": "no"}, f"preview {FLAG}"),
         (DELETE_ROWS, {"row_ids": [1], "preview": "no"}, f"preview {FLAG}"),
         (STOP, {"wait_for_completion": "no"}, f"wait_for_completion {FLAG}"),
@@ -134,8 +136,12 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         # moments
         (INSIGHTS, {"range_start": 5}, "range_start must be a moment such as 2026-01-31T00:00:00Z, not 5"),
         (DELETE, {"started_before": 5}, "started_before must be a moment"),
-        (DELETE, {"older_than": 5}, "older_than must be a timedelta, not 5"),
-        (DELETE, {"older_than": timedelta.max}, "older_than=.* leads to no date"),
+        (
+            DELETE,
+            {"older_than": "old"},
+            "older_than must be a timedelta or a number of seconds from 0, up to .*, not 'old'",
+        ),
+        (DELETE, {"older_than": timedelta.max}, "older_than must be a timedelta"),
         # mappings
         (CREATE_CREDENTIAL, {"data_conn_fields": ["x"]}, "data_conn_fields must be a mapping .*, not ."),
         (CREATE_CREDENTIAL, {"data_conn_fields": {"name": 5}}, "a field in data_conn_fields must be one of .*, not 5"),

@@ -27,7 +27,7 @@ def test_executions_that_are_not_kept(task_run: MakeRun, simulator: ServiceSimul
     end_each(run, simulator, "success")
     with pytest.raises(AirflowFailException, match=r"can not be found: .*does not save"):
         run.attempt(1)
-    run = task_run(workflow_id=named, on_vanished="succeed", output="last_node", map_index=2)
+    run = task_run(workflow_id=named, on_vanished="succeed", return_output="last_node", map_index=2)
     end_each(run, simulator, "success")
     done = run.attempt(1)
     assert (done["status"], done["output"]) == (None, None)
@@ -51,7 +51,7 @@ def test_an_execution_that_was_not_kept_ends_as_on_vanished_says(
     make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]]
 ) -> None:
     workflow_id = put(simulator, *nodes, saveDataSuccessExecution="none")
-    run = make_run(workflow_id=workflow_id, on_vanished="succeed", output="last_node")
+    run = make_run(workflow_id=workflow_id, on_vanished="succeed", return_output="last_node")
     simulator.clear_requests()
     done = run.whole_attempt(1)
     # One that is answered at once may still be seen.

@@ -21,7 +21,7 @@ from .workflows import DONE, WITH_ID, answers_as, put, puts_out, wait, webhook
 
 def test_the_items_of_the_last_node(make_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), wait(0.2), puts_out('={{ {"sum": $json.body.n} }}'))
-    done = make_run(workflow_id=workflow_id, payload={"n": 3}, output="last_node").whole_attempt(1)
+    done = make_run(workflow_id=workflow_id, payload={"n": 3}, return_output="last_node").whole_attempt(1)
     assert done["output"] == [{"sum": 3}]
     assert "output" not in make_run(workflow_id=workflow_id, map_index=2).whole_attempt(1)
 
@@ -33,7 +33,7 @@ def test_the_limit_counts_bytes_as_they_are_stored(task_run: MakeRun, simulator:
     letters = (MAX_OUTPUT_BYTES - frame) // (len(json.dumps(letter)) - 2)
     outputs = [
         task_run(
-            workflow_id=workflow_id, payload={"text": letter * count}, output="last_node", map_index=count
+            workflow_id=workflow_id, payload={"text": letter * count}, return_output="last_node", map_index=count
         ).attempt(1)["output"]
         for count in (letters, letters + 1)
     ]
@@ -42,13 +42,13 @@ def test_the_limit_counts_bytes_as_they_are_stored(task_run: MakeRun, simulator:
 
 def test_output_that_is_not_shown_is_none(redacting: None, task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), puts_out('={{ {"sum": 3} }}'))
-    done = task_run(workflow_id=workflow_id, output="last_node").attempt(1)
+    done = task_run(workflow_id=workflow_id, return_output="last_node").attempt(1)
     assert (done["status"], done["output"]) == ("success", None)
 
 
 def test_output_that_the_key_may_not_read_is_not_tried_again(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(30), DONE)
-    run = task_run(workflow_id=workflow_id, output="last_node", deferrable=True)
+    run = task_run(workflow_id=workflow_id, return_output="last_node", deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
         run.attempt(1)
     execution_id = run.pushed["execution_id"]
@@ -79,7 +79,7 @@ def test_what_the_call_carried_is_not_put_out(
     run = task_run(
         workflow_id=workflow_id,
         payload={"copy": f"a {SECRET} b", "bare": "token-of-the-hook", "abc": "abc"},
-        output="last_node",
+        return_output="last_node",
         deferrable=deferrable,
         **options,
     )

@@ -21,6 +21,7 @@ from airflow_provider_service.client.errors import (
 from airflow_provider_service.client.http.webhook_answers import checked_headers
 from airflow_provider_service.client.models.webhooks import WebhookTrigger
 from airflow_provider_service.client.resources.webhooks import checked_payload
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.samples import node
 
@@ -117,14 +118,7 @@ def test_a_service_that_is_still_starting(
     [
         ({}, "give either workflow_id or workflow_name"),
         ({"workflow_id": "w", "workflow_name": "n"}, "give either workflow_id or workflow_name"),
-        ({"workflow_id": "w", "on_retry": "never"}, "on_retry must be one of new, retry_execution, not 'never'"),
-        ({"workflow_id": "w", "output": "all"}, "output must be one of none, last_node, not 'all'"),
-        ({"workflow_id": "w", "activate": "no"}, "activate must be True or False, not 'no'"),
-        ({"workflow_id": "w", "deferrable": 1}, "deferrable must be True or False, not 1"),
-        ({"workflow_id": "w", "on_vanished": "skip"}, "on_vanished must be one of fail, succeed, not 'skip'"),
         ({"workflow_id": "{{ '' }}"}, "workflow_id is empty"),
-        ({"workflow_id": "w", "timeout": 0}, "timeout must be a number of seconds above 0, .*not 0"),
-        ({"workflow_id": "w", "poll_interval": 0}, "poll_interval must be a number of seconds above 0, .*not 0"),
     ],
 )
 def test_arguments_without_meaning(
@@ -133,6 +127,23 @@ def test_arguments_without_meaning(
     with pytest.raises(AirflowFailException, match=message):
         task_run(**arguments).attempt(1)
     assert not simulator.requests
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"on_retry": "never"}, "on_retry must be one of new, retry_execution, not 'never'"),
+        ({"return_output": "all"}, "return_output must be one of none, last_node, not 'all'"),
+        ({"activate": "no"}, "activate must be True or False, not 'no'"),
+        ({"deferrable": 1}, "deferrable must be True or False, not 1"),
+        ({"on_vanished": "skip"}, "on_vanished must be one of fail, succeed, not 'skip'"),
+        ({"timeout": 0}, "timeout must be a timedelta or a number of seconds above 0, .*not 0"),
+        ({"poll_interval": 0}, "poll_interval must be a timedelta or a number of seconds above 0, .*not 0"),
+    ],
+)
+def test_the_dag_file_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.ServiceInputError, match=message):
+        ServiceRunWorkflowOperator(task_id="run", workflow_id="w", **arguments)
 
 
 def test_workflows_that_are_not_there(task_run: MakeRun, simulator: ServiceSimulator) -> None:

@@ -22,6 +22,7 @@ from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOp
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+from airflow_provider_service.waits.wait import Wait
 from tests.airflow_features import AIRFLOW
 from tests.stored_triggers import first_event, revived
 
@@ -209,8 +210,8 @@ def in_event_loop(test: Callable[..., Any]) -> Callable[..., None]:
     return run
 
 
-def execution_trigger(execution_id: str, **changes: Any) -> ServiceExecutionTrigger:
-    """A trigger as a task defers it, revived."""
+def wait_for(execution_id: str, **changes: Any) -> Wait:
+    """A wait of a minute."""
     arguments: dict[str, Any] = {
         "service_conn_id": "service_default",
         "execution_id": execution_id,
@@ -221,7 +222,13 @@ def execution_trigger(execution_id: str, **changes: Any) -> ServiceExecutionTrig
         "fault_tolerance": 0.3,
         **changes,
     }
-    trigger = revived(ServiceExecutionTrigger(**arguments))
+    return Wait(**arguments)
+
+
+def execution_trigger(execution_id: str, *, cancel_on_kill: bool = False, **changes: Any) -> ServiceExecutionTrigger:
+    """A trigger as a task defers it, revived."""
+    wait = wait_for(execution_id, **changes)
+    trigger = revived(ServiceExecutionTrigger(**wait.to_arguments(), cancel_on_kill=cancel_on_kill))
     assert isinstance(trigger, ServiceExecutionTrigger)
     return trigger
 

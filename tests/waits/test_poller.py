@@ -15,7 +15,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import poller as poller_module
 from airflow_provider_service.waits.outcome import Outcome
 
-from .driving import in_event_loop, looks_at, until, waits_for
+from .driving import in_event_loop, looks_at, until, wait_for, waits_for
 from .polls import CONNECTION, LIST, MAX_REQUESTS_AT_ONCE, end, poller_threads, pollers, requests_made, started
 
 
@@ -165,7 +165,7 @@ async def test_a_poller_without_waits_ends(simulator: ServiceSimulator, workflow
     assert (await asyncio.wait_for(wait, 3))["verdict"] == "succeeded"
 
 
-class BrokenWait(poller_module.Wait):
+class BrokenWait(poller_module.Waiter):
     """A wait that cannot even fail properly."""
 
     def look(self, client: ServiceClient) -> Outcome | None:
@@ -177,7 +177,7 @@ class BrokenWait(poller_module.Wait):
 
 async def broken_waits(count: int) -> list[asyncio.Future[Outcome | None]]:
     poller = poller_module.poller_for(await config_for("service_default"), 0.05)
-    waits = [BrokenWait(str(number), "service_default") for number in range(900, 900 + count)]
+    waits = [BrokenWait(wait_for(str(number))) for number in range(900, 900 + count)]
     for wait in waits:
         poller.join(wait)
         wait.future.add_done_callback(lambda _, wait=wait: poller.leave(wait))  # type: ignore[misc]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred, timezone
 
-from airflow_provider_service.client.errors import ServiceWaitError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceWaitError
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 
@@ -115,22 +115,59 @@ def test_an_id_may_be_a_number_or_have_blanks(
     assert run_to_end(lambda: mode.task(execution_id, interval=60)).value["execution_id"] == "1"
 
 
-@every_mode
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("on_vanished", "suceed"), ("on_vanished", " "), ("fault_tolerance", "long"), ("fault_tolerance", -1)],
+    [
+        ("on_vanished", "suceed"),
+        ("on_vanished", " "),
+        ("fault_tolerance", "long"),
+        ("fault_tolerance", -1),
+        ("deferrable", "false"),
+    ],
 )
-def test_what_can_not_be_meant_is_refused(option: str, value: Any, mode: Mode, simulator: ServiceSimulator) -> None:
-    ending = run_to_end(lambda: mode.task("1", interval=0.05, **{option: value}))
+def test_what_can_not_be_meant_is_refused_when_the_dag_file_is_read(option: str, value: Any) -> None:
+    wrong = {option: value}
+    with pytest.raises(ServiceInputError, match=f"^{option} must be .*, not "):
+        sensor("1", **wrong)
+    with pytest.raises(ServiceInputError, match=f"^{option} must be .*, not "):
+        ServiceExecutionSensor.partial(task_id="wait", **wrong)
 
-    assert ending.kind == "AirflowFailException"
-    assert f"{option} must be " in ending.message
+
+def test_a_subclass_may_make_templates_of_more(simulator: ServiceSimulator) -> None:
+    class Own(ServiceExecutionSensor):
+        template_fields = (*ServiceExecutionSensor.template_fields, "on_vanished")
+
+    task = Own(task_id="wait", execution_id="1", on_vanished="{{ params.then }}")  # type: ignore[arg-type]
+    task.render_template_fields({"task": task, "params": {"then": "suceed"}})  # type: ignore[typeddict-item]
+    with pytest.raises(AirflowFailException, match="on_vanished must be one of fail, succeed, not 'suceed'"):
+        task.execute({"ti": TaskInstance()})
     assert not simulator.requests
 
 
-def test_a_flag_that_is_text_is_refused(simulator: ServiceSimulator) -> None:
-    with pytest.raises(AirflowFailException, match="deferrable must be True or False"):
-        sensor("1", deferrable="false").execute({"ti": TaskInstance()})
+@every_mode
+def test_durations_may_be_timedeltas(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id)
+    spans = {"timeout": timedelta(seconds=0.3), "fault_tolerance": timedelta(seconds=60)}
+    ending = run_to_end(lambda: mode.task(one, interval=timedelta(seconds=0.05), **spans))  # type: ignore[arg-type]
+
+    assert (ending.kind, ending.message) == (
+        "AirflowSensorTimeout",
+        f"execution {one} had not ended 0.3 s after the wait began",
+    )
+
+
+@every_mode
+def test_it_keeps_its_arguments(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+    one = simulator.start_execution(workflow_id, status="error")
+    tasks: list[Any] = []
+
+    def make() -> Any:
+        tasks.append(mode.task(one, interval=0.05, timeout=60, fault_tolerance=timedelta(seconds=60), soft_fail=True))
+        return tasks[-1]
+
+    assert run_to_end(make).kind == "AirflowSkipException"
+    for task in tasks:
+        assert (task.timeout, task.fault_tolerance, task.soft_fail) == (60, timedelta(seconds=60), True)
 
 
 @every_mode

@@ -19,6 +19,8 @@ from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.stop import stop_execution
 from airflow_provider_service.waits.watch import MIN_FAILURES, Watch
 
+from .driving import wait_for
+
 
 @pytest.fixture
 def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
@@ -31,7 +33,7 @@ def test_a_short_outage_is_no_end_however_small_the_tolerance(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
     simulator.inject("status", times=None)
-    watch = Watch(simulator.start_execution(workflow_id), fault_tolerance=0.0)
+    watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.0))
 
     assert [watch.look(client) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
     assert watch.in_trouble
@@ -44,7 +46,7 @@ def test_many_quick_faults_are_no_end_within_the_tolerance(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulator.inject("status", times=None)
-    watch = Watch(simulator.start_execution(workflow_id), fault_tolerance=0.5)
+    watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.5))
     seconds = count(step=0.03125)
     monkeypatch.setattr(watch_module, "time", SimpleNamespace(monotonic=lambda: next(seconds), time=time.time))
 
@@ -57,7 +59,7 @@ def test_many_quick_faults_are_no_end_within_the_tolerance(
 def test_a_look_that_succeeds_forgets_the_faults(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
-    watch = Watch(simulator.start_execution(workflow_id), fault_tolerance=0.0)
+    watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.0))
     for _ in range(5):
         simulator.inject("status", times=MIN_FAILURES - 1)
         assert [watch.look(client) for _ in range(MIN_FAILURES)] == [None] * MIN_FAILURES
@@ -66,7 +68,7 @@ def test_a_look_that_succeeds_forgets_the_faults(
 
 
 def test_a_listed_execution_forgets_the_faults(workflow_id: str) -> None:
-    watch = Watch("1", fault_tolerance=0.0)
+    watch = Watch(wait_for("1", fault_tolerance=0.0))
     fault = ServiceTimeoutError("r", method="GET", path="/executions")
     for _ in range(5):
         assert [watch.failed_to_look(fault) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
@@ -78,7 +80,7 @@ def test_what_will_not_pass_ends_the_wait_at_once(
     status: int, lasting: bool, simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
     simulator.inject("html" if status == 404 else "status", status=status)
-    outcome = Watch(simulator.start_execution(workflow_id)).look(client)
+    outcome = Watch(wait_for(simulator.start_execution(workflow_id))).look(client)
 
     assert (outcome is not None) == lasting
     assert outcome is None or (outcome.verdict, str(status) in outcome.message) == ("unobservable", True)
@@ -86,7 +88,7 @@ def test_what_will_not_pass_ends_the_wait_at_once(
 
 def test_why_it_failed_may_stay_unknown(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:
     one = simulator.start_execution(workflow_id, status="error")
-    watch = Watch(one)
+    watch = Watch(wait_for(one))
     execution = client.executions.get(one)
     simulator.inject("status", status=500)
     outcome = watch.saw(execution, client)
@@ -100,7 +102,7 @@ def test_why_it_failed_may_stay_unknown(simulator: ServiceSimulator, workflow_id
 def test_a_long_message_is_cut(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:
     one = simulator.start_execution(workflow_id)
     simulator.finish_execution(one, "error", message="m" * 5000)
-    outcome = Watch(one).look(client)
+    outcome = Watch(wait_for(one)).look(client)
 
     assert outcome is not None
     assert outcome.message.endswith(f"mmm - {outcome.url}")

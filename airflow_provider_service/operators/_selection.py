@@ -1,0 +1,80 @@
+"""What the operators share that act on executions which are selected by workflow and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import (
+    SECONDS_OR_ZERO,
+    as_list,
+    optional,
+    read_moment,
+    read_seconds,
+    require,
+    require_choice,
+    require_flag,
+)
+from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class SelectedExecutionsOperator(ServiceBaseOperator):
+    """Base of the operators on executions that are selected by workflow and time."""
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "workflow_id",
+        "status",
+        "started_before",
+    )
+    operator_extra_links = (ServicePageLink(),)
+    checks = {"all_workflows": require_flag, "older_than": optional(SECONDS_OR_ZERO)}
+
+    def __init__(
+        self,
+        *,
+        workflow_id: str | None,
+        all_workflows: bool,
+        status: str | Sequence[str] | None,
+        started_before: datetime | str | None,
+        older_than: float | timedelta | None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.workflow_id = workflow_id
+        self.all_workflows = all_workflows
+        self.status = status
+        self.started_before = started_before
+        self.older_than = older_than
+
+    def link(self, context: Context) -> str:
+        if self.workflow_id:
+            return self.link_to(context, ServicePageLink(), WORKFLOW_EXECUTIONS_PAGE, self.workflow_id)
+        return self.link_to(context, ServicePageLink(), EXECUTIONS_PAGE)
+
+    def require_workflow(self) -> None:
+        """Refuse to act on every workflow, unless that is said."""
+        require(
+            (self.workflow_id is not None) != self.all_workflows,
+            "give either workflow_id, or all_workflows=True for the executions of every workflow",
+        )
+
+    def statuses(self, default: Sequence[str], allowed: Sequence[str]) -> list[Any]:
+        if self.status is None:
+            return list(default)
+        wanted = [self.status] if isinstance(self.status, str) else as_list("status", self.status)
+        require(wanted, "status must not be empty")
+        for status in wanted:
+            require_choice("status", status, allowed)
+        return wanted
+
+    def latest_start(self) -> datetime | None:
+        require(self.started_before is None or self.older_than is None, "give either started_before or older_than")
+        if self.older_than is None:
+            return read_moment("started_before", self.started_before)
+        return datetime.now(timezone.utc) - timedelta(seconds=read_seconds("older_than", self.older_than, or_zero=True))
