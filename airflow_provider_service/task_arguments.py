@@ -53,7 +53,7 @@ class TaskArguments(TypedDict, total=False):
     map_index_template: str | None
     max_active_tis_per_dag: int | None
     max_active_tis_per_dagrun: int | None
-    max_retry_delay: timedelta | float | None
+    max_retry_delay: Duration | None
     multiple_outputs: bool
     on_execute_callback: _Callbacks
     on_failure_callback: _Callbacks
@@ -72,7 +72,7 @@ class TaskArguments(TypedDict, total=False):
     render_template_as_native_obj: bool | None
     resources: dict[str, Any] | None
     retries: int | None
-    retry_delay: timedelta | float
+    retry_delay: Duration
     retry_exponential_backoff: float
     retry_policy: Any
     run_as_user: str | None
@@ -83,3 +83,15 @@ class TaskArguments(TypedDict, total=False):
     wait_for_downstream: bool
     wait_for_past_depends_before_skipping: bool
     weight_rule: Any
+
+
+class SensorArguments(TaskArguments, total=False):
+    """What Airflow's own ``BaseSensorOperator`` takes besides ``poke_interval``."""
+
+    exponential_backoff: bool
+    max_wait: Duration | None
+    mode: str
+    never_fail: bool
+    silent_fail: bool
+    soft_fail: bool
+    timeout: Duration | None

@@ -18,9 +18,12 @@ from airflow_provider_service.arguments import (
 )
 from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.task_arguments import Duration, Templated
 
 
 class SelectedExecutionsOperator(ServiceBaseOperator):
@@ -38,18 +41,18 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
     def __init__(
         self,
         *,
-        workflow_id: str | None,
+        workflow_id: Templated[str | None],
         all_workflows: bool,
-        status: str | Sequence[str] | None,
-        started_before: datetime | str | None,
-        older_than: float | timedelta | None,
+        status: Templated[str | Sequence[str] | None],
+        started_before: Templated[datetime | str | None],
+        older_than: Duration | None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.workflow_id = workflow_id
+        self.workflow_id = rendered(workflow_id)
         self.all_workflows = all_workflows
-        self.status = status
-        self.started_before = started_before
+        self.status = rendered(status)
+        self.started_before = rendered(started_before)
         self.older_than = older_than
 
     def link(self, context: Context) -> str:

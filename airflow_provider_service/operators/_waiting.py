@@ -13,10 +13,9 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_service.task_arguments import Duration
     from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 DAY_SECONDS = 86_400.0
@@ -43,9 +42,9 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         *,
         wait_for_completion: bool,
         deferrable: bool,
-        poll_interval: float | timedelta,
-        timeout: float | timedelta,
-        fault_tolerance: float | timedelta,
+        poll_interval: Duration,
+        timeout: Duration,
+        fault_tolerance: Duration,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

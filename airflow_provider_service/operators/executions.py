@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
@@ -19,13 +19,16 @@ from airflow_provider_service.links import (
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import DAY_SECONDS, ServiceWaitingOperator
+from airflow_provider_service.task_arguments import rendered
 from airflow_provider_service.waits.outcome import Outcome
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.waits.outcome import OnVanished
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
@@ -66,17 +69,17 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     def __init__(
         self,
         *,
-        execution_id: str | int,
+        execution_id: Templated[str | int],
         load_workflow: bool | None = None,
         wait_for_completion: bool = True,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poll_interval: float | timedelta = 10.0,
-        timeout: float | timedelta = DAY_SECONDS,
-        fault_tolerance: float | timedelta = 300.0,
+        poll_interval: Duration = 10.0,
+        timeout: Duration = DAY_SECONDS,
+        fault_tolerance: Duration = 300.0,
         cancel_on_kill: bool = True,
         on_vanished: OnVanished = "fail",
-        service_conn_id: str = "service_default",
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(
             wait_for_completion=wait_for_completion,
@@ -89,7 +92,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.execution_id = execution_id
+        self.execution_id = cast("str | int", execution_id)
         self.load_workflow = load_workflow
         self.check_arguments()
 
@@ -146,15 +149,15 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     def __init__(
         self,
         *,
-        execution_id: str | int,
+        execution_id: Templated[str | int],
         if_missing: Literal["fail", "ignore"] = "fail",
         wait_for_completion: bool = True,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poll_interval: float | timedelta = 1.0,
-        timeout: float | timedelta = 60.0,
-        fault_tolerance: float | timedelta = 300.0,
-        service_conn_id: str = "service_default",
-        **kwargs: Any,
+        poll_interval: Duration = 1.0,
+        timeout: Duration = 60.0,
+        fault_tolerance: Duration = 300.0,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(
             wait_for_completion=wait_for_completion,
@@ -165,7 +168,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.execution_id = execution_id
+        self.execution_id = cast("str | int", execution_id)
         self.if_missing = if_missing
         self.check_arguments()
 
@@ -238,13 +241,13 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     def __init__(
         self,
         *,
-        workflow_id: str | None = None,
+        workflow_id: Templated[str | None] = None,
         all_workflows: bool = False,
-        status: str | Sequence[str] | None = None,
-        started_before: datetime | str | None = None,
-        older_than: float | timedelta | None = None,
-        service_conn_id: str = "service_default",
-        **kwargs: Any,
+        status: Templated[str | Sequence[str] | None] = None,
+        started_before: Templated[datetime | str | None] = None,
+        older_than: Duration | None = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(
             workflow_id=workflow_id,
@@ -302,17 +305,17 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     def __init__(
         self,
         *,
-        execution_ids: Sequence[str | int] | None = None,
-        workflow_id: str | None = None,
+        execution_ids: Templated[Sequence[str | int] | None] = None,
+        workflow_id: Templated[str | None] = None,
         all_workflows: bool = False,
-        status: str | Sequence[str] | None = None,
-        started_before: datetime | str | None = None,
-        older_than: float | timedelta | None = None,
+        status: Templated[str | Sequence[str] | None] = None,
+        started_before: Templated[datetime | str | None] = None,
+        older_than: Duration | None = None,
         max_deletions: int = 1000,
         preview: bool = False,
         if_missing: Literal["ignore", "fail"] = "ignore",
-        service_conn_id: str = "service_default",
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(
             workflow_id=workflow_id,
@@ -323,7 +326,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.execution_ids = execution_ids
+        self.execution_ids = rendered(execution_ids)
         self.max_deletions = max_deletions
         self.preview = preview
         self.if_missing = if_missing

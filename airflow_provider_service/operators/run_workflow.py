@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import conf
@@ -12,11 +11,14 @@ from airflow_provider_service.arguments import one_of, require_flag, require_map
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import DAY_SECONDS
+from airflow_provider_service.task_arguments import rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 
@@ -82,24 +84,24 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     def __init__(
         self,
         *,
-        workflow_id: str | None = None,
-        workflow_name: str | None = None,
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
         payload: Any = None,
-        webhook_node: str | None = None,
-        webhook_conn_id: str | None = None,
-        webhook_headers: Mapping[str, str] | None = None,
+        webhook_node: Templated[str | None] = None,
+        webhook_conn_id: Templated[str | None] = None,
+        webhook_headers: Templated[Mapping[str, str] | None] = None,
         activate: bool = True,
         on_retry: Literal["new", "retry_execution"] = "new",
         return_output: Literal["none", "last_node"] = "none",
         wait_for_completion: bool = True,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poll_interval: float | timedelta = 10.0,
-        timeout: float | timedelta = DAY_SECONDS,
-        fault_tolerance: float | timedelta = 300.0,
+        poll_interval: Duration = 10.0,
+        timeout: Duration = DAY_SECONDS,
+        fault_tolerance: Duration = 300.0,
         cancel_on_kill: bool = True,
         on_vanished: OnVanished = "fail",
-        service_conn_id: str = "service_default",
-        **kwargs: Any,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(
             wait_for_completion=wait_for_completion,
@@ -112,12 +114,12 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.workflow_id = workflow_id
-        self.workflow_name = workflow_name
+        self.workflow_id = rendered(workflow_id)
+        self.workflow_name = rendered(workflow_name)
         self.payload = payload
-        self.webhook_node = webhook_node
-        self.webhook_conn_id = webhook_conn_id
-        self.webhook_headers = webhook_headers
+        self.webhook_node = rendered(webhook_node)
+        self.webhook_conn_id = rendered(webhook_conn_id)
+        self.webhook_headers = rendered(webhook_headers)
         self.activate = activate
         self.on_retry = on_retry
         self.return_output = return_output

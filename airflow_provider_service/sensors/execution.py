@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator, conf
 
@@ -17,15 +17,16 @@ from airflow_provider_service.links import (
     execution_url,
     page_url,
 )
+from airflow_provider_service.task_arguments import rendered
 from airflow_provider_service.waits.outcome import ON_VANISHED, Outcome, broken, settle
 from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
+    from typing_extensions import Unpack
 
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
     from airflow_provider_service.waits.outcome import OnVanished
     from airflow_provider_service.waits.watch import Watch
 
@@ -77,20 +78,20 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
     def __init__(
         self,
         *,
-        execution_id: str | int,
+        execution_id: Templated[str | int],
         on_vanished: OnVanished = "fail",
-        fault_tolerance: float | timedelta = 300.0,
+        fault_tolerance: Duration = 300.0,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poke_interval: float | timedelta = 10.0,
-        service_conn_id: str = "service_default",
-        **kwargs: Any,
+        poke_interval: Duration = 10.0,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[SensorArguments],
     ) -> None:
         super().__init__(poke_interval=poke_interval, **kwargs)
-        self.execution_id = execution_id
+        self.execution_id = cast("str | int", execution_id)
         self.on_vanished = on_vanished
         self.fault_tolerance = fault_tolerance
         self.deferrable = deferrable
-        self.service_conn_id = service_conn_id
+        self.service_conn_id = rendered(service_conn_id)
         self._is_linked = False
         self.check_arguments()
 

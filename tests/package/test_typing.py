@@ -20,6 +20,8 @@ RIGHT = Path(__file__).with_name("typed_dag.py")
 MISTAKES = {
     "misspelt": ('data_table_name="stock"', 'table_name="stock"', 'Unexpected keyword argument "table_name"'),
     "misspelt_of_airflow": ("retries=3", "retrys=3", 'Unexpected keyword argument "retrys"'),
+    "misspelt_of_run": ("payload=", "payloads=", 'Unexpected keyword argument "payloads"'),
+    "misspelt_of_sensor": ('mode="res', 'modus="res', 'Unexpected keyword argument "modus"'),
     "left_out": ('key_columns=["sku"],', "", 'Missing named argument "key_columns"'),
     "wrong_type": ("create_missing=False", 'create_missing="no"', 'Argument "create_missing"'),
     "wrong_word": ('name="stock", columns', 'name="stock", if_exists="replace", columns', 'Argument "if_exists"'),

@@ -12,8 +12,10 @@ from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
 from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.operators.rows import ServiceReadRowsOperator, ServiceUpsertRowsOperator
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
 from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator, ServiceSetWorkflowTagsOperator
+from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 
 
 @task
@@ -29,6 +31,12 @@ def extract(shop: str) -> list[dict[str, Any]]:
 def find_workflow(name: str) -> str:
     """The id of the workflow of a name."""
     return next(one.id for one in ServiceHook().workflows.list(name=name))
+
+
+@task
+def find_execution() -> str:
+    """The id of the newest execution."""
+    return next(one.id for one in ServiceHook().executions.list(limit=1))
 
 
 with DAG("typed", schedule=None, on_failure_callback=ServiceNotifier(workflow_id="alert")) as dag:
@@ -52,7 +60,12 @@ with DAG("typed", schedule=None, on_failure_callback=ServiceNotifier(workflow_id
         arguments=[{"workflow_id": "nightly"}]
     )
 
+    run = ServiceRunWorkflowOperator(
+        task_id="run", workflow_id=find_workflow("nightly"), payload=read.output, timeout=timedelta(hours=1)
+    )
+    wait = ServiceExecutionSensor(task_id="wait", execution_id=find_execution(), mode="reschedule", timeout=600)
     show = ServiceOperator(task_id="show", resource="workflows", action="get", arguments=read.output)
 
     pull >> tag >> activate >> each
     table >> load >> read >> show
+    run >> wait
