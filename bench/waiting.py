@@ -117,7 +117,7 @@ async def measure(
 ) -> Sample:
     """Wait for some executions at once, first while none ends and then while some do."""
     # A triggerer has long loaded what reads connections.
-    from airflow_provider_service.hooks.connection import config_for
+    from airflow_provider_service.connection import config_for
 
     await config_for("service_default")
     ids = await asyncio.to_thread(service.start_executions, count)

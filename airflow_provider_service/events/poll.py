@@ -75,7 +75,7 @@ class EventPoll(SharedStreamProducer):
             await asyncio.sleep(self._pause)
 
     async def _look(self, poll: Poll) -> Look:
-        from airflow_provider_service.hooks.connection import config_for
+        from airflow_provider_service.connection import config_for
 
         # The connection is read anew each time, so that a changed key is picked up.
         config = await config_for(self._service_conn_id)

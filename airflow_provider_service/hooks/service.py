@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_service._compat import mask_secret
+from airflow_provider_service.arguments import require_choice, require_flag, require_one_of
 from airflow_provider_service.client._client import Resources, ServiceClient
 from airflow_provider_service.client.errors import (
     ServiceConfigError,
@@ -15,15 +18,20 @@ from airflow_provider_service.client.errors import (
     ServiceNotOfferedError,
     ServiceStartingError,
 )
-from airflow_provider_service.hooks.connection import config_of
+from airflow_provider_service.connection import config_of
+from airflow_provider_service.failing import failing_at_once
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Self
 
     from airflow_provider_service.client.config import ServiceConfig
     from airflow_provider_service.client.http.transport import Transport
+    from airflow_provider_service.waits.outcome import OnVanished
+
+DAY_SECONDS = 86_400.0
 
 
 class ServiceHook(Resources, BaseHook):
@@ -86,6 +94,87 @@ class ServiceHook(Resources, BaseHook):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def run_workflow(
+        self,
+        *,
+        workflow_id: str | None = None,
+        workflow_name: str | None = None,
+        payload: Any = None,
+        run_key: str | None = None,
+        context: Context | None = None,
+        webhook_node: str | None = None,
+        webhook_conn_id: str | None = None,
+        webhook_headers: Mapping[str, str] | None = None,
+        activate: bool = True,
+        wait_for_completion: bool = True,
+        timeout: timedelta | float = DAY_SECONDS,
+        poll_interval: timedelta | float = 10.0,
+        on_vanished: OnVanished = "fail",
+        return_output: Literal["none", "last_node"] = "none",
+    ) -> dict[str, Any]:
+        """Run a workflow on its production webhook, and wait in the worker until the execution has ended.
+
+        Safe to repeat with a ``run_key``: calls with the same key resume the execution that an earlier one started,
+        also when that one was killed or lost its answer, unless the execution has failed. Within a task the key belongs
+        to its task run, as the execution of ``ServiceRunWorkflowOperator`` does: each attempt resumes what the one
+        before has started, or starts another where that has failed; clearing the task asks for a new one. Elsewhere
+        the key stands for itself: it counts for a day, every call first looks for three seconds for what others have
+        started, and the workflow must keep its executions. Two calls with the same key at the same time may start two.
+
+        Without a key, every call starts an execution of its own: once, also when the answer is lost, but whoever calls
+        again after a kill runs the workflow again.
+
+        An execution that has not ended at the ``timeout`` is stopped. Ending the task early does not stop it.
+
+        :param workflow_id: the workflow; or give its name.
+        :param workflow_name: exact name of the workflow.
+        :param payload: JSON body of the call; query parameters where the webhook takes ``GET``.
+        :param run_key: any text that stands for this run of the workflow.
+        :param context: of the task, where that is not the one that runs here, such as in a callback.
+        :param webhook_node: name of the webhook node, needed when the workflow has several.
+        :param webhook_conn_id: Airflow connection that holds the webhook's own authentication: user and password, or
+            for header authentication the header's name as login and its value as password.
+        :param webhook_headers: further headers of the call.
+        :param activate: activate the workflow when it is not active; else such a workflow is refused.
+        :param wait_for_completion: wait until the execution has ended.
+        :param timeout: seconds, or a timedelta, after which the wait is over; a day by default.
+        :param poll_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
+        :param on_vanished: what it means that the execution cannot be found: ``"fail"`` or ``"succeed"``.
+        :param return_output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
+        :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
+            ``return_output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or
+            not shown; without ``wait_for_completion`` only ids and address. Of an execution that was not kept, with
+            ``on_vanished="succeed"``, what is not known is None.
+        :raises ServiceExecutionFailedError: the execution failed, or had not ended in time and was stopped.
+        :raises ServiceWaitError: the execution could not be observed; with the same key, another call resumes it.
+        :raises ServiceRunNotStartedError: nothing was started.
+        :raises ServiceApiError: another failure of a call; nothing was started.
+        :raises AirflowFailException: an argument or the workflow cannot be used, an execution may have been started
+            that cannot be found, or it has vanished. Airflow does not retry the task: that would not help, or might
+            double the run.
+        """
+        from airflow_provider_service.hooks._running import require_key, run_once, wait_as, webhook_headers_as
+        from airflow_provider_service.runs.workflow import WorkflowRun, whole_workflow
+
+        with failing_at_once():
+            require_one_of(workflow_id=workflow_id, workflow_name=workflow_name)
+            require_key(run_key, context)
+            require_flag("activate", activate)
+            require_flag("wait_for_completion", wait_for_completion)
+            require_choice("return_output", return_output, ("none", "last_node"))
+            wait = wait_as(self.service_conn_id, timeout, poll_interval, on_vanished)
+            headers = webhook_headers_as(self, webhook_conn_id, webhook_headers)
+            workflow = whole_workflow(self, workflow_id, workflow_name)
+            return run_once(
+                self.client,
+                WorkflowRun(workflow, payload, webhook_node, headers, activate),
+                wait,
+                run_key=run_key,
+                context=context,
+                wait_for_completion=wait_for_completion,
+                with_output=return_output == "last_node",
+            )
 
     def test_connection(self) -> tuple[bool, str]:
         """Try address and key once, without retries: ``GET /discover``.

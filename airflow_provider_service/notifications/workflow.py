@@ -92,7 +92,7 @@ class ServiceNotifier(BaseNotifier):
 
         from airflow.providers.common.compat.connection import get_async_connection
 
-        from airflow_provider_service.hooks.connection import config_for
+        from airflow_provider_service.connection import config_for
 
         config = await config_for(self.service_conn_id)
         webhook = await get_async_connection(self.webhook_conn_id) if self.webhook_conn_id else None

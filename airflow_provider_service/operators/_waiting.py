@@ -81,8 +81,10 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         :raises TaskDeferred: the triggerer waits.
         :raises ServiceTaskKilledError: the task was killed.
         """
+        from airflow_provider_service.waits.watch import look_here
+
         wait = self._wait_for(execution_id, deadline)
-        outcome = self._look(wait)
+        outcome = look_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
         if self._killed.is_set():
             raise ServiceTaskKilledError(f"the task was killed while execution {execution_id} had not ended")
         return outcome or self._defer(wait, told)
@@ -97,19 +99,6 @@ class ServiceWaitingOperator(ServiceBaseOperator):
             on_vanished=self.on_vanished,
             fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
         )
-
-    def _look(self, wait: Wait) -> Outcome | None:
-        from airflow_provider_service.client import ServiceClient
-        from airflow_provider_service.waits.watch import Watch
-
-        watch = Watch(wait)
-        with ServiceClient(self.hook.config.one_try()) as client:
-            outcome = watch.look(client)
-            while outcome is None and not self.deferrable:
-                if self._killed.wait(min(wait.poll_interval, wait.seconds_left)):
-                    return None
-                outcome = watch.look(client)
-        return outcome
 
     def _defer(self, wait: Wait, told: dict[str, Any]) -> Outcome:
         from airflow_provider_service.triggers.execution import ServiceExecutionTrigger

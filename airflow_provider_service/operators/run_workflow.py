@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.arguments import one_of, require_flag, require_mapping, require_one_of
-from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
+from airflow_provider_service.arguments import one_of, require_flag, require_one_of
+from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import DAY_SECONDS
 from airflow_provider_service.task_arguments import rendered
@@ -152,14 +152,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
         return {"output": small_output(self.hook.client, outcome.execution_id, self._headers)}
 
-    def _headers(self, authentication: str) -> dict[str, str]:
-        from airflow_provider_service.client.resources.webhooks import authentication_headers
+    def _headers(self, authentication: str) -> Mapping[str, str]:
+        from airflow_provider_service.hooks._running import webhook_headers_as
 
-        headers = {} if self.webhook_headers is None else revealed(self.webhook_headers)
-        require_mapping("webhook_headers", headers)
-        if self.webhook_conn_id is None:
-            return dict(headers)
-        connection = self.hook.get_connection(self.webhook_conn_id)
-        own = authentication_headers(authentication, connection.login or "", connection.password or "")
-        mask_all(own)
-        return {**headers, **own}
+        return webhook_headers_as(self.hook, self.webhook_conn_id, revealed(self.webhook_headers))(authentication)

@@ -41,22 +41,16 @@ class Attempt:
     :param since: a moment of our clock before the first attempt began; None when that is not known.
     :param store: what Airflow keeps for the task (3.3 and newer); None where it keeps nothing.
     :param state_key: where in the store.
-    :param is_repeated: whether this attempt has asked for the execution before.
     """
 
-    def __init__(
-        self,
-        key: RunKey,
-        since: datetime | None,
-        *,
-        store: Any = None,
-        state_key: str = STATE_KEY,
-        is_repeated: bool = False,
-    ) -> None:
+    def __init__(self, key: RunKey, since: datetime | None, *, store: Any = None, state_key: str = STATE_KEY) -> None:
         self.key, self.since = key, since
+        #: Whether calls of the same attempt may have come before.
+        self.is_repeated = False
+        #: Whether it may have started an execution.
+        self.has_called = False
         self._store, self._state_key = store, state_key
         self._before: Any = None
-        self.is_repeated = is_repeated
 
     @classmethod
     def of_task(cls, context: Context, *names: str) -> Attempt:
@@ -86,14 +80,16 @@ class Attempt:
         )
 
     @classmethod
-    def of_names(cls, *names: str, since: datetime) -> Attempt:
-        """An attempt that nobody counts: the calls of the same names belong together, whoever makes them.
+    def uncounted(cls, *names: str, since: datetime) -> Attempt:
+        """An attempt that nobody counts: calls of the same names in a deployment of Airflow belong together.
 
         :param since: a moment of our clock; calls before it do not count.
         """
         from airflow_provider_service.runs.search import RunKey
 
-        return cls(RunKey(task=_digest(*names), attempt=UNCOUNTED), since)
+        attempt = cls(RunKey(task=_digest(_deployment_name(), *names), attempt=UNCOUNTED), since)
+        attempt.is_repeated = True
+        return attempt
 
     @classmethod
     def only(cls) -> Attempt:
@@ -111,16 +107,17 @@ class Attempt:
         """Take the number after those of the executions that were found, where nobody counts."""
         if self.key.attempt == UNCOUNTED:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
-            self.is_repeated = True
 
     def note_call(self) -> None:
         """Note that this attempt is about to start an execution."""
+        self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
             self._keep(Kept(self.key.attempt))
 
     def take_back(self) -> None:
         """Take the note of the call back: it provably started nothing."""
+        self.has_called = False
         if self._store is None:
             return
         if self._before is None:
@@ -161,10 +158,14 @@ def _first_attempt(ti: Any, retries: int) -> int:
 
 def _deployment(run: Any) -> str:
     """Tell apart the deployments of Airflow that share the service, even where they run the same DAGs."""
-    section = "api" if AIRFLOW_V_3_0_PLUS else "webserver"
-    name = conf.get("service", "deployment", fallback=None) or conf.get(section, "base_url", fallback=None)
     # Airflow 2 shows the DAG run's number in its database, Airflow 3 when the run was due.
-    return _digest(name, str(getattr(run, "id", None) or getattr(run, "run_after", None)))
+    return _digest(_deployment_name(), str(getattr(run, "id", None) or getattr(run, "run_after", None)))
+
+
+def _deployment_name() -> str | None:
+    section = "api" if AIRFLOW_V_3_0_PLUS else "webserver"
+    name: str | None = conf.get("service", "deployment", fallback=None) or conf.get(section, "base_url", fallback=None)
+    return name
 
 
 def _digest(*parts: Any) -> str:

@@ -121,7 +121,7 @@ class ServiceExecutionTrigger(BaseTrigger):
                 await asyncio.shield(work)
 
     async def _stop_if_killed(self) -> None:
-        from airflow_provider_service.hooks.connection import config_for
+        from airflow_provider_service.connection import config_for
         from airflow_provider_service.waits.killed import was_killed
 
         if await was_killed(self.task_instance, self.execution_id):

@@ -22,8 +22,8 @@ from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
 
 # Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
 from airflow_provider_service.client.resources import executions as _executions  # noqa: F401
+from airflow_provider_service.connection import config_for
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.hooks.connection import config_for
 from airflow_provider_service.waits import reads
 from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.watch import Watch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from airflow_provider_service.waits.outcome import Outcome, broken, judge
 from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models.executions import Execution
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,27 @@ class Watch(Wait):
             f"such executions, or it never existed (on_vanished='{self.on_vanished}')"
         )
         return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)
+
+
+def look_here(
+    config: ServiceConfig, wait: Wait, stopped: threading.Event, *, only_once: bool = False
+) -> Outcome | None:
+    """Look until a wait is over; None when it was given up before.
+
+    :param config: the server; its retries are off here, since the next look is the retry.
+    :param stopped: set from outside to give up.
+    :param only_once: give up after one look.
+    """
+    from airflow_provider_service.client import ServiceClient
+
+    watch = Watch(wait)
+    with ServiceClient(config.one_try()) as client:
+        outcome = watch.look(client)
+        while outcome is None and not only_once:
+            if stopped.wait(min(wait.poll_interval, wait.seconds_left)):
+                return None
+            outcome = watch.look(client)
+    return outcome
 
 
 def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:

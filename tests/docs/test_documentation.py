@@ -29,7 +29,7 @@ OF_THE_CODE = [
 ]
 #: What ends in a slash, and files of some kinds, below the root or the package.
 PATH = re.compile(r"(?<![\w./*-])[\w./-]+(?:/|\.(?:py|json|md|toml|txt))(?![\w./*-])")
-TESTED = [*sorted((ROOT / "example_dags").glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]
+TESTED = [*sorted((ROOT / "example_dags").glob("*.py")), *sorted(Path(__file__).parent.rglob("*.py"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 BLOCKS = [(page, kind, text) for page in PAGES for kind, text in FENCE.findall(page.read_text())]

@@ -18,7 +18,7 @@ from airflow_provider_service import __version__
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.client.models.webhooks import WebhookTrigger
-from airflow_provider_service.hooks.connection import config_of
+from airflow_provider_service.connection import config_of
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features

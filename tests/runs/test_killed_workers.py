@@ -22,11 +22,12 @@ from airflow_provider_service.simulator.engine.executions import Execution
 from tests.waits.driving import looks_at
 
 from . import victims
+from .hook_task import HookTask
 from .moments import connections, seed_of_the_day, soon
 from .task_run import StateStore, TaskRun
 from .workflows import DONE, WITH_ID, held, put, respond, wait, webhook
 
-KILLS = {ServiceRunWorkflowOperator: 50, ServiceRetryExecutionOperator: 7}
+KILLS = {ServiceRunWorkflowOperator: 50, ServiceRetryExecutionOperator: 7, HookTask: 7}
 TRIES_FOR_A_KILL = 4
 AT_ONCE = 3
 RUN_SECONDS = 0.15
@@ -201,6 +202,7 @@ def killed_once(slot: Slot, operator: type[Any], aim: Phase, seed: int, folder: 
     ("operator", "aim"),
     [
         *((ServiceRunWorkflowOperator, aim) for aim in WINDOWS),
+        *((HookTask, aim) for aim in WINDOWS),
         # A retry is answered at the end of its run, so nothing of it comes after the call.
         *((ServiceRetryExecutionOperator, aim) for aim in WINDOWS if aim is not Phase.AFTER),
     ],

@@ -31,6 +31,7 @@ FORKS.set_forkserver_preload(
         "airflow_provider_service.runs.workflow",
         "airflow_provider_service.client.http.transport",
         "airflow_provider_service.rows.upsert",
+        "airflow_provider_service.hooks._running",
         "airflow_provider_service.hooks.service",
         "airflow_provider_service.operators.executions",
         "airflow_provider_service.operators.rows",

@@ -10,7 +10,7 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.hooks.connection import config_for
+from airflow_provider_service.connection import config_for
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import poller as poller_module
 from airflow_provider_service.waits.outcome import Outcome

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.connection import get_async_connection
 
+from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.client.config import NO_EXTRAS, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
 
@@ -42,6 +43,21 @@ async def config_for(service_conn_id: str) -> ServiceConfig:
     :raises ServiceConfigError: a field of the connection is unknown, missing or wrong.
     """
     return config_of(await get_async_connection(service_conn_id))
+
+
+def webhook_headers_of(connection: Connection, authentication: str) -> dict[str, str]:
+    """The headers of a webhook's own authentication, whose values the task's log hides.
+
+    :param connection: user and password; for a header its name as login and its value as password.
+    :param authentication: that of the webhook node, such as ``basicAuth``.
+    :raises ServiceInputError: no login.
+    """
+    from airflow_provider_service.client.resources.webhooks import authentication_headers
+
+    headers = authentication_headers(authentication, connection.login or "", connection.password or "")
+    for value in headers.values():
+        mask_secret(value)
+    return headers
 
 
 def _extra(source: str, text: str | None) -> dict[str, Any]:

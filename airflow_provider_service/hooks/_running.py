@@ -1,0 +1,160 @@
+"""Runs of workflows that a hook makes: one for a key, as an operator makes one for its task run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, get_args
+
+from airflow.providers.common.compat.sdk import AirflowException, get_current_context
+
+from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice, require_mapping
+from airflow_provider_service.client.errors import ServiceRunNotSeenError
+from airflow_provider_service.connection import webhook_headers_of
+from airflow_provider_service.links import execution_url
+from airflow_provider_service.runs.attempt import Attempt
+from airflow_provider_service.runs.once import RunOnce
+from airflow_provider_service.runs.workflow import MakeHeaders, WorkflowRun, small_output
+from airflow_provider_service.waits.outcome import OnVanished, Outcome, settle, unseen
+from airflow_provider_service.waits.stop import stop_overdue
+from airflow_provider_service.waits.wait import Wait
+from airflow_provider_service.waits.watch import look_here
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import BaseHook, Context
+
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.runs.search import Mark
+
+#: A key that no task gives counts for so long.
+KEY_LIFETIME = timedelta(days=1)
+FAULT_TOLERANCE_SECONDS = 300.0
+# What tasks have called in this process: within an attempt, a key stands for one execution.
+_called: set[Mark] = set()
+
+
+def wait_as(
+    service_conn_id: str, timeout: timedelta | float, poll_interval: timedelta | float, on_vanished: OnVanished
+) -> Wait:
+    """A wait that begins now, for an execution that is not known yet.
+
+    :raises ServiceInputError: an argument is out of its range.
+    """
+    require_choice("on_vanished", on_vanished, get_args(OnVanished))
+    seconds = read_seconds("timeout", timeout)
+    return Wait(
+        execution_id="",
+        service_conn_id=service_conn_id,
+        deadline=time.time() + seconds,
+        timeout=seconds,
+        poll_interval=read_seconds("poll_interval", poll_interval),
+        on_vanished=on_vanished,
+        fault_tolerance=FAULT_TOLERANCE_SECONDS,
+    )
+
+
+def webhook_headers_as(hook: BaseHook, conn_id: str | None, given: Mapping[str, str] | None) -> MakeHeaders:
+    """What makes the headers of a call: those that are given, and the webhook's own authentication.
+
+    :param conn_id: Airflow connection that holds the authentication.
+    :raises ServiceInputError: the headers are not a mapping.
+    """
+    headers = {} if given is None else given
+    require_mapping("webhook_headers", headers)
+    connection = None if conn_id is None else hook.get_connection(conn_id)
+
+    def make(authentication: str) -> dict[str, str]:
+        own = {} if connection is None else webhook_headers_of(connection, authentication)
+        return {**headers, **own}
+
+    return make
+
+
+def require_key(run_key: str | None, context: Context | None) -> None:
+    """Refuse a key that is not text, and a context that no key belongs to.
+
+    :raises ServiceInputError: either.
+    """
+    if run_key is not None and not (isinstance(run_key, str) and run_key.strip()):
+        refuse("run_key", "text that is not empty", run_key)
+    require(run_key is not None or context is None, "context says nothing without a run_key")
+
+
+def attempt_for(run_key: str | None, workflow_id: str, context: Context | None) -> Attempt:
+    """The attempt that a key makes: within a task that of its task run, elsewhere one that nobody counts.
+
+    :param context: of the task; None for that of the task that runs here, if one does.
+    """
+    if run_key is None:
+        return Attempt.only()
+    context = context or _current_context()
+    if context is None:
+        return Attempt.uncounted(workflow_id, run_key, since=datetime.now(timezone.utc) - KEY_LIFETIME)
+    attempt = Attempt.of_task(context, workflow_id, run_key)
+    attempt.is_repeated = attempt.key.mark in _called
+    return attempt
+
+
+def _current_context() -> Context | None:
+    try:
+        return get_current_context()
+    except (RuntimeError, AirflowException):  # Airflow 3 and 2
+        return None
+
+
+def run_once(
+    client: ServiceClient,
+    run: WorkflowRun,
+    wait: Wait,
+    *,
+    run_key: str | None,
+    context: Context | None,
+    wait_for_completion: bool,
+    with_output: bool,
+) -> dict[str, Any]:
+    """Run a workflow for a key, and wait for the execution; returns what the operator returns.
+
+    :param wait: how to wait, for an execution that is not known yet.
+    """
+    workflow_id = run.workflow.id
+    attempt = attempt_for(run_key, workflow_id, context)
+    try:
+        execution_id = _resume_or_start(client, run, attempt, wait.timeout)
+    except ServiceRunNotSeenError as error:
+        if wait.on_vanished != "succeed":
+            raise
+        outcome = unseen(error)
+    else:
+        if not wait_for_completion:
+            url = execution_url(client.base_url, workflow_id, execution_id)
+            return Outcome(execution_id, "succeeded", "", workflow_id=workflow_id, url=url).to_xcom(only_ids=True)
+        outcome = _ended(client, replace(wait, execution_id=execution_id))
+    if not wait_for_completion:
+        return outcome.to_xcom(only_ids=True)
+    result = settle(outcome, retry_helps=True)
+    if with_output:
+        is_known = outcome.status is not None
+        result["output"] = small_output(client, outcome.execution_id, run.headers) if is_known else None
+    return result
+
+
+def _resume_or_start(client: ServiceClient, run: WorkflowRun, attempt: Attempt, timeout: float) -> str:
+    once = RunOnce(client, attempt, timeout=timeout, stopped=threading.Event())
+    kept = once.kept()
+    try:
+        execution_id = kept[0] if kept else run.resume_or_start(once)
+    finally:
+        if attempt.has_called:
+            _called.add(attempt.key.mark)
+    attempt.remember(execution_id, run.workflow.id)
+    return execution_id
+
+
+def _ended(client: ServiceClient, wait: Wait) -> Outcome:
+    outcome = look_here(client.transport.config, wait, threading.Event())
+    if outcome is None:
+        raise AssertionError("nobody gives this wait up")
+    return stop_overdue(client, outcome, wait) if outcome.verdict == "timed_out" else outcome
