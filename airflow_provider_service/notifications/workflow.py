@@ -27,11 +27,11 @@ class ServiceNotifier(BaseNotifier):
     rendered as empty text: the notice is sent all the same.
 
     :param workflow_id: the workflow; it must be active.
-    :param message: text for people.
-    :param details: further JSON for the workflow.
+    :param message: text for people; empty by default.
+    :param details: further JSON for the workflow; null by default.
     :param webhook_node: name of the webhook node, needed when the workflow has several.
-    :param webhook_conn_id: Airflow connection with the webhook's own authentication.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param webhook_conn_id: Airflow connection with the webhook's own authentication, where it has one.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator, conf
 
-from airflow_provider_service.arguments import SECONDS_OR_ZERO, CheckedArguments, one_of, read_seconds, require_flag
+from airflow_provider_service.arguments import (
+    SECONDS_OR_ZERO,
+    CheckedArguments,
+    one_of,
+    optional,
+    read_seconds,
+    require_flag,
+)
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
@@ -72,7 +79,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         "fault_tolerance": SECONDS_OR_ZERO,
         "deferrable": require_flag,
         "poke_interval": SECONDS_OR_ZERO,
-        "timeout": SECONDS_OR_ZERO,  # Airflow's own, which allows for more than clocks can hold
+        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own, which allows for more than clocks can hold
     }
 
     def __init__(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests import airflow_features
@@ -290,6 +292,20 @@ async def test_alone_where_airflow_shares_no_streams(simulator: ServiceSimulator
     one = simulator.start_execution(workflow_id, status="success")
 
     assert await told == one
+
+
+@pytest.mark.parametrize("interval", [0, "soon", True])
+def test_an_interval_without_meaning(interval: Any) -> None:
+    with pytest.raises(ServiceInputError, match=r"^poll_interval must be a timedelta or a number of seconds above 0"):
+        ServiceExecutionEventTrigger(workflow_id="w", poll_interval=interval)
+
+
+def test_an_interval_may_be_a_timedelta() -> None:
+    [half_a_minute, default] = (
+        ServiceExecutionEventTrigger(workflow_id="w", **given).serialize()
+        for given in ({"poll_interval": timedelta(seconds=30)}, {})
+    )
+    assert half_a_minute == default
 
 
 @pytest.mark.parametrize("statuses", [[], ["fine"], "success", ["success", "running"]])

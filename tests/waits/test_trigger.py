@@ -7,10 +7,15 @@ import json
 import logging
 import os
 import time
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits.outcome import Outcome
 from tests import airflow_features
@@ -64,6 +69,32 @@ async def test_a_revived_trigger_is_the_same(simulator: ServiceSimulator, workfl
 
     assert revived(trigger).serialize() == trigger.serialize()
     assert trigger.serialize()[1]["cancel_on_kill"] is True
+
+
+def test_an_operator_defers_with_seconds_whatever_it_is_given(simulator: ServiceSimulator, workflow_id: str) -> None:
+    spans: dict[str, Any] = {
+        "poll_interval": timedelta(seconds=7),
+        "timeout": timedelta(minutes=5),
+        "fault_tolerance": timedelta(minutes=1),
+    }
+    task = ServiceRunWorkflowOperator(
+        task_id="run", workflow_id=workflow_id, deferrable=True, execution_timeout=timedelta(minutes=2), **spans
+    )
+    context: Any = {"ti": TaskInstance(), "task": task, "dag_run": SimpleNamespace(start_date=None)}
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute(context)
+
+    stored = deferred.value.trigger.serialize()[1]
+    # Half a minute is left for Airflow to run the task again.
+    assert (stored["poll_interval"], stored["timeout"], stored["fault_tolerance"]) == (7.0, 90.0, 60.0)
+    assert abs(stored["deadline"] - time.time() - 90) < 60
+    assert {name: getattr(task, name) for name in spans} == spans
+
+
+@pytest.mark.parametrize("wrong", [{"on_vanished": "skip"}, {"cancel_on_kill": "no"}, {"poll_interval": -1}])
+def test_arguments_without_meaning(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ServiceInputError, match=f"^{next(iter(wrong))} must be "):
+        execution_trigger("7", **wrong)
 
 
 def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulator, workflow_id: str) -> None:

@@ -1,0 +1,43 @@
+"""What beside operators has arguments: its own signature and documentation name all of them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from airflow_provider_service.notifications.workflow import ServiceNotifier
+from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+KINDS = (ServiceExecutionSensor, ServiceNotifier, ServiceExecutionTrigger, ServiceExecutionEventTrigger)
+#: Arguments of Airflow's own sensor that are checked beside its own checks.
+OF_AIRFLOW = {"timeout"}
+
+
+def own_arguments(kind: type) -> set[str]:
+    parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+    return {one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_documentation_names_every_argument(kind: type) -> None:
+    described = re.findall(r"^:param (\w+):", inspect.cleandoc(kind.__doc__ or ""), re.MULTILINE)
+    assert sorted(described) == sorted(own_arguments(kind))
+    assert "service_conn_id" in described
+
+
+def test_what_is_no_template_of_the_sensor_is_checked_when_the_dag_file_is_read() -> None:
+    checked = own_arguments(ServiceExecutionSensor) - set(ServiceExecutionSensor.template_fields)
+    assert ServiceExecutionSensor.checks.keys() == checked | OF_AIRFLOW
+
+
+@pytest.mark.parametrize("kind", [ServiceExecutionTrigger, ServiceExecutionEventTrigger])
+def test_a_trigger_stores_every_argument(kind: type) -> None:
+    required = {"execution_id": "1", "service_conn_id": "c", "deadline": 1.0, "timeout": 60.0, "workflow_id": "w"}
+    arguments = {name: value for name, value in required.items() if name in own_arguments(kind)}
+    path, stored = kind(**arguments).serialize()
+    assert path == f"{kind.__module__}.{kind.__name__}"
+    assert stored.keys() == own_arguments(kind)
