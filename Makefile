@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.ready-live
+MUTATION := $(VENV)/.ready-mutation
 STACK  := .venv-stack
 # The real server: 2.41, 2.40 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
 SERVER ?= 2.41
@@ -13,7 +14,7 @@ UV     := 0.13.8
 AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-stack conformance bench-imports bench-rows bench-waiting bench-triggerer stack-wheel lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench-imports bench-rows bench-waiting bench-triggerer stack-wheel lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,6 +39,9 @@ endif
 
 test-chaos: $(READY) ## tasks between a bad network, workers that die and wrong clocks (SHORT=1: in minutes; CHAOS_SEED=...)
 	SHORT=$(SHORT) $(BIN)/python -m pytest tests/chaos
+
+test-mutation: $(MUTATION) ## mutate runs, waits and rows and show what no test notices (MODULE=rows/upsert_plan.py; SAMPLE=50: mutants of each); hours
+	$(BIN)/python -m scripts.mutation $(MODULE) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 test-stack: stack-wheel ## run a real deployment of Airflow with the wheel, kill it, click it (SHORT=1: in minutes)
 	SHORT=$(SHORT) $(STACK)/bin/python -m pytest tests/databases tests/stack --durations=10
@@ -68,12 +72,12 @@ format: $(READY) ## write the code as ruff wants it
 	$(BIN)/ruff format .
 
 constraints: $(READY) ## pin the newest versions of all that development and the older versions of Airflow need
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group live --group stack --upgrade --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group live --group mutation --group stack --upgrade --python-version 3.11 \
 	  --no-emit-index-url --no-header --no-annotate -o constraints.txt
 	$(BIN)/nox --sessions pins
 
 clean: ## remove the environment and all that was made
-	rm -rf $(VENV) $(STACK) .stack .nox .airflow .conformance .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(STACK) .stack .nox .airflow .conformance .mutation .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"
@@ -84,6 +88,10 @@ $(READY): pyproject.toml constraints.txt
 
 $(LIVE): $(READY)
 	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group live
+	@touch $@
+
+$(MUTATION): $(READY)
+	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group mutation
 	@touch $@
 
 stack-wheel: $(STACK)/.ready

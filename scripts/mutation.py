@@ -1,0 +1,124 @@
+"""Mutate modules of runs, waits and rows one at a time, and tell which mutants no test notices.
+
+``python -m scripts.mutation [MODULE] [--sample N]``. mutmut works in a folder of its own for each module, below
+``.mutation``, with the few tests that can kill that module's mutants; of these a mutant runs those that reach it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.stats import status_by_exit_code
+from mutmut.utils.format_utils import get_mutant_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path("airflow_provider_service")
+WORK = ROOT / ".mutation"
+MUTMUT = Path(sys.executable).with_name("mutmut")
+
+UPSERTS = "operators/test_upsert operators/test_stored_duplicates operators/test_rounded_values"
+POLLING = "waits/test_poller waits/test_poller_requests waits/test_slow_reads"
+#: The tests of each module that take seconds; those that kill processes or cover the same once more are not among them.
+TESTS = {
+    "rows/upsert_plan.py": "operators/test_upsert operators/test_stored_duplicates operators/test_column_names",
+    "rows/values.py": f"{UPSERTS} operators/test_column_names operators/test_rows",
+    "rows/files.py": "operators/test_row_files",
+    "rows/batches.py": f"{UPSERTS} operators/test_rows operators/test_arguments",
+    "rows/upsert.py": f"{UPSERTS} operators/test_arguments",
+    "rows/upsert_writes.py": UPSERTS,
+    "waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_sensor",
+    "waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger",
+    "waits/poller.py": POLLING,
+    "waits/reads.py": POLLING,
+    "waits/stop.py": "waits/test_matrix runs/test_killing",
+    "waits/killed.py": "waits/test_matrix runs/test_killing",
+    "runs/search.py": "runs/test_searching runs/test_not_searchable runs/test_queued",
+    "runs/data.py": "runs/test_searching runs/test_output waits/test_watch",
+    "runs/queued.py": "runs/test_queued runs/test_searching",
+    "runs/attempt.py": "runs/test_attempts runs/test_clearing",
+    "runs/call_and_search.py": "runs/test_starting runs/test_not_searchable runs/test_answers_of_others",
+    "runs/once.py": "runs/test_attempts runs/test_retrying",
+    "runs/service_retry.py": "runs/test_retrying",
+    "runs/start.py": "runs/test_starting runs/test_refusals runs/test_answers_of_others",
+    "runs/workflow.py": "runs/test_starting runs/test_refusals runs/test_output",
+}
+
+
+def lay_out(module: str) -> Path:
+    """Make the folder in which mutmut runs: the project by links, and its settings with those for this module."""
+    folder = WORK / module.removesuffix(".py").replace("/", ".")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    copied = ["tests", "scripts", "example_dags"]
+    for name in (str(PACKAGE), *copied):
+        (folder / name).symlink_to(ROOT / name)
+    settings = {
+        "source_paths": [str(PACKAGE)],
+        "also_copy": copied,
+        "only_mutate": [str(PACKAGE / module)],
+        "do_not_mutate_patterns": [r"\blog\.\w+\("],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": [f"tests/{name}.py" for name in TESTS[module].split()],
+        # A mutant that hangs is given up after (time of its tests + constant) * multiplier.
+        "timeout_constant": 3.0,
+        "timeout_multiplier": 4.0,
+        "use_git_change_detection": False,
+    }
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    own = (ROOT / "pyproject.toml").read_text()
+    (folder / "pyproject.toml").write_text("\n".join([own, "[tool.mutmut]", *lines, ""]))
+    return folder
+
+
+def run(module: str, sample: int | None, seed: int) -> tuple[Counter[str], list[str]]:
+    """Run the mutants of a module, and return how many ended how, and what the survivors change."""
+    folder = lay_out(module)
+    os.chdir(folder)  # mutmut looks for its settings here
+    path = PACKAGE / module
+    made = mutate_file_contents(str(path), path.read_text()).mutant_names
+    names = [get_mutant_name(path, name) for name in made]
+    chosen = names if sample is None else sorted(random.Random(seed).sample(names, min(sample, len(names))))
+    print(f"\n== {module}: {len(chosen)} of {len(names)} mutants", flush=True)
+    # One at a time: the tests keep times, and a slow machine must not kill mutants.
+    done = subprocess.run([MUTMUT, "run", "--max-children", "1", *chosen], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"mutmut failed on {module}:\n{done.stdout[-5000:]}{done.stderr[-5000:]}")
+    codes = json.loads((folder / "mutants" / f"{path}.meta").read_text())["exit_code_by_key"]
+    ends = {name: status_by_exit_code[codes[name]] for name in chosen}
+    changes = [_change(name, end) for name, end in ends.items() if end != "killed"]
+    return Counter(ends.values()), changes
+
+
+def _change(name: str, end: str) -> str:
+    shown = subprocess.run([MUTMUT, "show", name], capture_output=True, text=True, check=True).stdout
+    lines = [line for line in shown.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+    return "\n".join([f"{end}: {name.rpartition('.')[2]}", *lines])
+
+
+def main() -> None:
+    """Run the modules that the command line names, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("module", nargs="?", choices=TESTS, help="below the package; all by default, which takes hours")
+    parser.add_argument("--sample", type=int, help="number of mutants of each module; all by default")
+    parser.add_argument("--seed", type=int, default=0, help="chooses another sample")
+    options = parser.parse_args()
+    table = []
+    for module in [options.module] if options.module else TESTS:
+        ends, changes = run(module, options.sample, options.seed)
+        print("\n\n".join(changes), flush=True)
+        shown = ", ".join(f"{number} {end}" for end, number in ends.most_common())
+        table.append(f"{module}: {sum(ends.values())} mutants: {shown}")
+    print("", *table, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
