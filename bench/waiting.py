@@ -1,4 +1,4 @@
-"""What it costs to wait for many executions in one event loop: shared waits, and beside them one read a wait.
+"""What it costs to wait for many executions in one event loop: shared waits, compared with one read per wait.
 
 ``python -m bench.waiting`` prints a table for docs/benchmarks.md, and fails when shared waits break their limits.
 """
@@ -31,8 +31,8 @@ ENDINGS = 100
 NAIVE_THREADS = 32
 DAY = 86_400.0
 HEADER = (
-    "| waits | way | requests an interval | % of a core | largest stall, ms | of sleeping tasks beside it, ms "
-    "| delay, s | 95 % of delays, s |"
+    "| waits | method | requests per interval | % of a core | largest stall, ms | stall of sleeping tasks, ms "
+    "| median delay, s | 95th percentile of delays, s |"
 )
 # What shared waits may need at most, in any interval, as long as they are so many or fewer.
 LIMITED_WAITS = 5000
@@ -86,7 +86,7 @@ class SharedWaits:
 class SingleReads:
     """One read of one execution, again and again, in a pool of threads."""
 
-    name = "one read a wait"
+    name = "one read per wait"
 
     def __init__(self) -> None:
         from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -201,7 +201,7 @@ def broken_limits(count: int, shared: Sample) -> list[str]:
         return []
     stall = max(shared.stall_ms) - max(shared.sleeping_ms)
     measured = [
-        (max(shared.requests), MAX_REQUESTS, "requests an interval"),
+        (max(shared.requests), MAX_REQUESTS, "requests per interval"),
         (max(shared.cpu_percent), MAX_CPU_PERCENT, "% of a core"),
         (stall, MAX_STALL_MS, "ms of stall beyond that of tasks that only sleep"),
     ]

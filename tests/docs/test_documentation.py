@@ -87,11 +87,11 @@ def test_every_path_of_the_code_exists(page: Path) -> None:
     assert [path for path in named if not any((root / path).exists() for root in (ROOT, PACKAGE))] == []
 
 
-def test_the_rooms_of_the_diagram_are_those_of_the_package() -> None:
+def test_the_architecture_page_names_every_package() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
 
-    assert set(re.findall(r"`(\w+)/`", page)) == rooms
+    assert set(re.findall(r"`(\w+)/`", page)) == packages
 
 
 @pytest.mark.parametrize("line", EXPORTS[True])
