@@ -1,4 +1,4 @@
-"""What the compatibility package of the oldest supported Python does not offer yet."""
+"""Names that the compatibility package of the oldest supported Python does not offer yet."""
 
 from __future__ import annotations
 

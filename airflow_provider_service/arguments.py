@@ -1,6 +1,6 @@
-"""Checks of what operators and sensors are given: each says what was expected, and what came instead.
+"""Checks of the arguments of operators and sensors: each error says what was expected and what was given instead.
 
-They load nothing heavy, since what is no template is checked while Airflow reads the DAG file.
+They load nothing heavy, because arguments that are not templates are checked while Airflow parses the DAG file.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from airflow_provider_service.client.errors import ServiceInputError, shown
 
 T = TypeVar("T")
 
-#: The largest whole number that JSON holds everywhere.
+#: The largest whole number that every JSON implementation holds exactly.
 MAX_COUNT = 2**53
-#: Thirty years; far beyond that sockets and clocks overflow.
+#: Thirty years; sockets and clocks overflow far beyond that.
 MAX_SECONDS = 10**9
 
 
@@ -30,7 +30,7 @@ def refuse(name: str, expected: str, value: object) -> NoReturn:
 
 
 def require(condition: object, message: str) -> None:
-    """Refuse an argument, or several that do not go together.
+    """Refuse an argument, or several that cannot be combined.
 
     :raises ServiceInputError: the condition does not hold.
     """
@@ -39,9 +39,9 @@ def require(condition: object, message: str) -> None:
 
 
 def require_one_of(**arguments: object) -> None:
-    """Refuse none, or several, of arguments of which one must be given.
+    """Require exactly one of several arguments.
 
-    :raises ServiceInputError: not exactly one of them is there.
+    :raises ServiceInputError: none of them is given, or more than one.
     """
     given = [name for name, value in arguments.items() if value is not None]
     require(len(given) == 1, f"give either {' or '.join(arguments)}, not {' and '.join(given) or 'none of them'}")
@@ -58,18 +58,18 @@ def required(name: str, value: T | None) -> T:
 
 
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse an argument that is none of its documented words.
+    """Refuse an argument that is not one of its documented values.
 
-    :raises ServiceInputError: an unknown word.
+    :raises ServiceInputError: an unknown value.
     """
     if value not in choices:
         refuse(name, f"one of {', '.join(choices)}", value)
 
 
 def require_flag(name: str, value: object, *, optional: bool = False) -> None:
-    """Refuse an argument that is neither True nor False: other values would silently count as one of them.
+    """Refuse an argument that is neither True nor False, because Python would silently treat it as one of them.
 
-    :param optional: whether None will do.
+    :param optional: whether None is accepted.
     :raises ServiceInputError: another value.
     """
     if not (isinstance(value, bool) or (optional and value is None)):
@@ -85,12 +85,12 @@ def require_mapping(name: str, value: object) -> None:
 
 
 def read_count(name: str, value: int | str, *, least: int = 1) -> int:
-    """Read a whole number, which may be text, such as a rendered template.
+    """Read a whole number, which may be given as text, for example as a rendered template.
 
-    :param least: the smallest one allowed.
+    :param least: the smallest value allowed.
     :raises ServiceInputError: another value.
     """
-    # Python refuses to read texts of thousands of digits.
+    # Python refuses to convert text of thousands of digits.
     is_digits = isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdecimal()
     number = int(value) if is_digits else value
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MAX_COUNT:
@@ -99,10 +99,10 @@ def read_count(name: str, value: int | str, *, least: int = 1) -> int:
 
 
 def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = False) -> float:
-    """Read a duration: a timedelta, or a number of seconds, which may be text, such as one of the environment.
+    """Read a duration: a timedelta or a number of seconds, which may be text, for example from the environment.
 
-    :param or_zero: whether 0 will do.
-    :raises ServiceInputError: another value, or one that is not above 0.
+    :param or_zero: whether 0 is accepted.
+    :raises ServiceInputError: another value, or a duration that is not above 0.
     """
     try:
         given = value.total_seconds() if isinstance(value, timedelta) else value
@@ -116,20 +116,20 @@ def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = F
 
 
 def as_list(name: str, value: object) -> list[Any]:
-    """Read an argument that holds several values; one text is refused, since it would count as its letters.
+    """Read an argument that holds several values; a single text is refused, because it would be read letter by letter.
 
     :raises ServiceInputError: text, a mapping, or a single value.
     """
-    # A mapped task's output arrives as a lazy sequence, not as a list.
+    # The output of a mapped task arrives as a lazy sequence, not as a list.
     is_many = isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
     require(is_many, f"{name} must be a list, not {type(value).__name__}")
     return list(value)  # type: ignore[call-overload, no-any-return]
 
 
 def as_texts(name: str, value: object) -> list[str]:
-    """Read an argument that holds several texts.
+    """Read an argument that is a list of texts.
 
-    :raises ServiceInputError: one text, or an item that is empty or no text.
+    :raises ServiceInputError: a single text, or an item that is empty or not text.
     """
     items = as_list(name, value)
     for item in items:
@@ -139,15 +139,15 @@ def as_texts(name: str, value: object) -> list[str]:
 
 
 def read_moment(name: str, value: datetime | str | None) -> datetime | None:
-    """Read a moment that may be text, such as a rendered template; without time zone it means UTC.
+    """Read a date and time, which may be text, for example a rendered template; without a time zone it means UTC.
 
-    :raises ServiceInputError: another value, or text that is no moment.
+    :raises ServiceInputError: another value, or text that is not a date and time.
     """
     if value is None or isinstance(value, datetime):
         return value
     from airflow_provider_service.client.models.moments import parse_moment
 
-    expected = "a moment such as 2026-01-31T00:00:00Z"
+    expected = "a date and time such as 2026-01-31T00:00:00Z"
     if not isinstance(value, str):
         refuse(name, expected, value)
     try:
@@ -156,7 +156,7 @@ def read_moment(name: str, value: datetime | str | None) -> datetime | None:
         refuse(name, expected, value)
 
 
-#: Refuses a value of an argument, whose name it is given.
+#: Takes an argument's name and value, and refuses a value that is not allowed.
 Check = Callable[[str, Any], object]
 
 OPTIONAL_FLAG: Check = partial(require_flag, optional=True)
@@ -164,7 +164,7 @@ SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
 
 
 def optional(check: Check) -> Check:
-    """A check that lets None pass."""
+    """A check that accepts None as well."""
 
     def checked(name: str, value: Any) -> object:
         return value if value is None else check(name, value)
@@ -173,31 +173,31 @@ def optional(check: Check) -> Check:
 
 
 def one_of(*words: str) -> Check:
-    """A check that an argument is one of its documented words."""
+    """A check that an argument is one of its documented values."""
     return partial(require_choice, choices=words)
 
 
 class CheckedArguments:
-    """For operators and sensors: what is no template is checked when Airflow reads the DAG file, in mapped tasks too.
+    """For operators and sensors, mapped or not: checks arguments that are not templates while the DAG file is parsed.
 
-    The outermost ``__init__`` of the package ends with :meth:`check_arguments`.
+    The outermost ``__init__`` within the package ends with :meth:`check_arguments`.
     """
 
-    #: The check of each argument that is not a template field.
+    #: The check for each argument that is not a template field.
     checks: ClassVar[Mapping[str, Check]] = {}
     template_fields: Sequence[str]
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """Check the arguments that all mapped tasks share; Airflow makes the tasks only when they run."""
+        """Check the arguments that all mapped tasks share; Airflow creates the tasks only when they run."""
         for name in cls.checks.keys() & kwargs.keys() - set(cls.template_fields):
             cls.checks[name](name, kwargs[name])
         return super().partial(**kwargs)  # type: ignore[misc]
 
     def check_arguments(self, *, are_rendered: bool = False) -> None:
-        """Refuse arguments that cannot be meant.
+        """Refuse arguments that cannot be right.
 
-        :param are_rendered: check also those that a subclass has made template fields.
+        :param are_rendered: also check those that a subclass has turned into template fields.
         """
         for name, check in self.checks.items():
             if are_rendered or name not in self.template_fields:

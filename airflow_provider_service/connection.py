@@ -1,4 +1,4 @@
-"""The one place that reads an Airflow connection."""
+"""Read an Airflow connection. Nothing else in the package does."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def config_of(connection: Connection) -> ServiceConfig:
     """Read the settings of a connection of type ``service``.
 
     :param connection: base URL in ``host`` (and ``port``), key in ``password``, the rest in ``extra``;
-        ``schema`` may hold ``http`` or ``https``, or the path prefix when the connection came as a URI.
-    :raises ServiceConfigError: a field is unknown, missing or wrong.
+        ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
+    :raises ServiceConfigError: a field is unknown, missing or invalid.
     """
     source = f"connection '{connection.conn_id}'"
     extra = _extra(source, connection.extra)
@@ -40,7 +40,7 @@ def config_of(connection: Connection) -> ServiceConfig:
 async def config_for(service_conn_id: str) -> ServiceConfig:
     """Read a connection within an event loop.
 
-    :raises ServiceConfigError: a field of the connection is unknown, missing or wrong.
+    :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
     """
     return config_of(await get_async_connection(service_conn_id))
 
@@ -78,7 +78,7 @@ def _base_url(source: str, connection: Connection) -> str:
         host = f"{schema if schema in _PROTOCOLS else 'https'}://{host}"
     try:
         if not host.isprintable():
-            raise ValueError  # urlsplit drops line breaks without a word
+            raise ValueError  # urlsplit drops line breaks silently
         parts = urlsplit(host)
         port = f":{connection.port}" if connection.port and not parts.port else ""
     except ValueError:

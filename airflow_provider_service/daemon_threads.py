@@ -1,6 +1,6 @@
-"""Blocking calls beside an event loop, in daemon threads: a call that hangs never keeps its process from exiting.
+"""Blocking calls in daemon threads next to an event loop: a call that hangs never keeps its process from exiting.
 
-The interpreter joins the threads of a ``ThreadPoolExecutor`` before it exits, and with them those of
+The interpreter joins the threads of a ``ThreadPoolExecutor`` before it exits, including those of
 ``asyncio.to_thread``.
 """
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 def in_daemon_thread(call: Callable[..., T], *arguments: object, name: str = "service-call") -> asyncio.Future[T]:
-    """Start a blocking call in a thread of its own, in the context of the caller.
+    """Start a blocking call in a new thread, in the context of the caller.
 
-    :param name: of the thread.
-    :returns: a future of the running event loop; when that is cancelled, the call runs on unheard.
+    :param name: name of the thread.
+    :returns: a future of the running event loop; if it is cancelled, the call keeps running and its result is ignored.
     """
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so that its result can be set

@@ -1,4 +1,4 @@
-"""Which failures of a task Airflow does not retry."""
+"""Failures of a task that Airflow does not retry."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_provider_service.client.errors import ServiceError
 
 @contextmanager
 def failing_at_once() -> Iterator[None]:
-    """Turn the errors that a retry would meet again into failures that are not retried.
+    """Turn errors that a retry would run into again into failures that Airflow does not retry.
 
-    :raises AirflowFailException: what was raised within is final.
+    :raises AirflowFailException: the error raised within is final.
     """
     try:
         yield

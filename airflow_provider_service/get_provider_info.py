@@ -1,4 +1,4 @@
-"""What Airflow is told about this provider; imports nothing, since Airflow reads it at every start."""
+"""The description of this provider for Airflow; imports nothing, because Airflow reads it at every start."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "key_header": _field(
         "Key header", "string", "Header that carries the key; n8n expects X-N8N-API-KEY", default="X-SERVICE-API-KEY"
     ),
-    # No default: the form would save it, and it would win over the version that the base URL names.
+    # No default: the form would save it, and it would override the version in the base URL.
     "api_version": _field(
-        "API version", "integer", "Number in the path of the API root; 1, unless the base URL names it", minimum=1
+        "API version", "integer", "Number in the path of the API root; 1 unless the base URL contains it", minimum=1
     ),
     "webhook_base_url": _field(
-        "Webhook base URL", "string", "Address that production webhooks are below, when it is not the base URL"
+        "Webhook base URL", "string", "Address that production webhooks are relative to, if it is not the base URL"
     ),
-    "timeout": _field("Timeout", "number", "Seconds until the whole answer must be there", default=30),
+    "timeout": _field("Timeout", "number", "Seconds within which the whole answer must arrive", default=30),
     "connect_timeout": _field("Connect timeout", "number", "Seconds to wait for a connection", default=5),
     "retry_deadline": _field(
         "Retry deadline",
         "number",
-        "Seconds in which all tries of a call must begin; 0: one try",
+        "Seconds within which all tries of a call must begin; 0: one try",
         default=60,
     ),
     "verify": _field("Verify TLS", "string", "true, false, or the path of a CA bundle", default="true"),
     "cert": _field("Client certificate", "string", "Path of a certificate, or a JSON pair of certificate and key"),
-    # Airflow hides values of this name, rightly: an address can hold a password. It must have no default, which Airflow
-    # would offer, and save, as "***".
+    # Airflow rightly hides values of this name: an address can contain a password. It must not have a default, because
+    # Airflow would offer it, and save it, as "***".
     "proxies": _field("Proxies", "string", 'Proxy by scheme as JSON: {"https": "http://proxy:3128"}'),
-    "page_size": _field("Page size", "integer", "Items to ask for in a page", default=250, minimum=1, maximum=250),
+    "page_size": _field("Page size", "integer", "Items to request per page", default=250, minimum=1, maximum=250),
     "max_answer_mib": _field("Largest answer", "integer", "Largest answer to read, in MiB", default=256, minimum=1),
     "max_payload_mib": _field(
         "Largest payload", "number", "Largest body of a webhook in MiB: the server's N8N_PAYLOAD_SIZE_MAX", default=16
@@ -60,11 +60,11 @@ def _modules(*names: str) -> list[dict[str, Any]]:
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Describe the provider as Airflow's provider schema asks."""
+    """Describe the provider as Airflow's provider schema requires."""
     return {
         "package-name": "airflow-provider-service",
         "name": "Service",
-        "description": "Drive a workflow-automation service from Airflow, and wait for its executions.",
+        "description": "Drive a workflow-automation service from Airflow and wait for its executions.",
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "connection-types": [
             {

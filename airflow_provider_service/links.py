@@ -1,4 +1,4 @@
-"""Where the service shows an object, and the buttons that lead there. The one place that builds a page's address."""
+"""Addresses of the service's pages, and the buttons that lead there. Addresses of pages are built only here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INSIGHTS_PAGE = "/insights"
 
 
 def page_url(base_url: str, path: str, *ids: str | int) -> str:
-    """Address of a page of the service; ids fill the ``{}`` of the path, encoded."""
+    """Address of a page of the service; the encoded ids replace each ``{}`` of the path."""
     return base_url + path.format(*(quote(str(value), safe="") for value in ids))
 
 
@@ -51,7 +51,7 @@ class ServiceLink(BaseOperatorLink):
         context["ti"].xcom_push(key=self.xcom_key, value=url)
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Return the pushed address, or nothing when the task did not get that far."""
+        """Return the pushed address, or an empty text if the task did not get that far."""
         from airflow.providers.common.compat.sdk import XCom
 
         return XCom.get_value(key=self.xcom_key, ti_key=ti_key) or ""

@@ -1,4 +1,4 @@
-"""Types of the arguments of tasks, so that a type checker finds one that is misspelt or of the wrong type."""
+"""Types of task arguments, so that a type checker finds arguments that are misspelt or of the wrong type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: What a template field takes: a value, which may hold templates, or the output of another task.
+#: The type of a template field: a value, which may contain templates, or the output of another task.
 Templated = Union[T, "XComArg"]
 #: A duration: a timedelta, or a number of seconds.
 Duration = timedelta | float
@@ -22,12 +22,12 @@ _Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
 
 
 def rendered(value: Templated[T]) -> T:
-    """Return the argument of a template field as it is, under the type that it has once it is rendered."""
+    """Return the argument of a template field unchanged, typed as it will be once it is rendered."""
     return value  # type: ignore[return-value]
 
 
 class TaskArguments(TypedDict, total=False):
-    """What Airflow's own ``BaseOperator`` takes; some versions of Airflow do not know all of it."""
+    """The arguments of Airflow's own ``BaseOperator``; some versions of Airflow do not know all of them."""
 
     task_id: Required[str]
     allow_nested_operators: bool

@@ -12,7 +12,7 @@ __all__ = ["ServiceClient", "ServiceConfig"]
 
 
 def __getattr__(name: str) -> object:
-    # Late, so that importing a sibling such as ``client.errors`` loads neither requests nor pydantic.
+    # Imported late, so that importing a sibling such as ``client.errors`` loads neither requests nor pydantic.
     if name == "ServiceClient":
         from airflow_provider_service.client._client import ServiceClient
 

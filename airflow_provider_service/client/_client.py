@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Resources:
-    """The resources of one server; a child class provides the transport.
+    """The resources of one server; a subclass provides the transport.
 
     A resource's module is loaded when its attribute is first used.
     """
@@ -151,7 +151,7 @@ class Resources:
 
     @cached_property
     def discovery(self) -> Discovery:
-        """What the key may do on this server."""
+        """The capabilities of the key on this server."""
         from airflow_provider_service.client.resources.discovery import Discovery
 
         return Discovery(self.transport)
@@ -172,7 +172,7 @@ class Resources:
 
     @cached_property
     def webhooks(self) -> Webhooks:
-        """Production webhooks of workflows, which are outside the API."""
+        """Production webhooks of workflows, which are not part of the API."""
         from airflow_provider_service.client.resources.webhooks import Webhooks
 
         return Webhooks(self.transport)
@@ -187,17 +187,17 @@ class Resources:
         repeatable: bool | None = None,
         timeout: float | None = None,
     ) -> Any:
-        """Call any endpoint of the API, for those that have no method here.
+        """Call any endpoint of the API; meant for endpoints without a method of their own.
 
         :param method: HTTP method.
         :param path: path below the API root, with ``{}`` for each id: ``/roles/{}``.
         :param ids: values for the placeholders; they are percent-encoded.
         :param query: query parameters; those that are None are left out.
         :param body: JSON body.
-        :param repeatable: whether a second call does no harm; by default so for GET, PUT and DELETE.
+        :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :returns: the JSON value of the answer, or None when it is empty.
-        :raises ServiceApiError: the child class that names what went wrong.
+        :raises ServiceApiError: the subclass that names the failure.
         """
         return self.transport.call(method, path, *ids, query=query, body=body, repeatable=repeatable, timeout=timeout)
 
@@ -215,12 +215,12 @@ class ServiceClient(Resources):
 
     @property
     def base_url(self) -> str:
-        """Address of the service, below which its pages are."""
+        """Address of the service, which its pages are relative to."""
         return self._own_transport.config.base_url
 
     @property
     def transport(self) -> Transport:
-        """What sends the requests."""
+        """The transport that sends the requests."""
         return self._own_transport
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a client must know of a server: address, key, limits of time, TLS and proxies."""
+"""Settings that a client needs to reach a server: address, key, time limits, TLS and proxies."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from airflow_provider_service.client.errors import ServiceConfigError
 
 DEFAULT_KEY_HEADER = "X-SERVICE-API-KEY"
 
-#: The longest time that can be set, in seconds: a day. Sockets and clocks take far longer ones for an error.
+#: The longest time that can be set, in seconds: one day. Sockets and clocks raise errors for far longer times.
 MAX_SECONDS = 86_400.0
 
 _API_ROOT = re.compile(r"/api/v(?P<version>\d{1,2})$")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Labels of at most 63 characters, or an IPv6 address.
+# Labels of up to 63 characters, or an IPv6 address.
 _HOST = re.compile(r"(?!.{254})([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]*:[0-9a-f:.]+")
 _FLAGS = {"true": True, "false": False}
 _MASK = "***"
 _PROXIED = re.compile(r"(https?|all)(://.+)?")
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
-# Airflow takes a value whose name contains one of its sensitive names for a secret.
+# Airflow treats a value as a secret if its name contains one of its sensitive names.
 _RENAMED = {"api_key_header": "key_header", "webhook_url": "webhook_base_url"}
 
 
@@ -32,23 +32,23 @@ class ServiceConfig(BaseModel):
     """Settings of one server.
 
     :param base_url: http(s) address, with port and path prefix if any, with or without ``/api/v1``.
-    :param api_key: the key.
+    :param api_key: the API key.
     :param key_header: header that carries the key; n8n servers expect ``X-N8N-API-KEY``.
-    :param api_version: number in the path of the API root; taken from ``base_url`` when it stands there.
-    :param webhook_base_url: address that production webhooks are below, when it is not ``base_url``;
-        with or without the ``/webhook`` at its end.
-    :param timeout: seconds until the whole answer of a try must be there, connecting included.
-    :param connect_timeout: seconds of it for a connection: all addresses, proxy and TLS.
-    :param retry_deadline: seconds in which a call and all its retries must begin; 0 turns retries off. A call thus
-        takes ``retry_deadline`` and ``timeout`` together at most.
-    :param verify: check TLS certificates: yes, no, or the path of a CA bundle.
+    :param api_version: number in the path of the API root; taken from ``base_url`` if it is part of that.
+    :param webhook_base_url: address that production webhooks are relative to, if it is not ``base_url``;
+        with or without a trailing ``/webhook``.
+    :param timeout: seconds within which the whole answer of one try must arrive, connecting included.
+    :param connect_timeout: how many of these seconds connecting may take: all addresses, proxy and TLS.
+    :param retry_deadline: seconds within which a call and all its retries must begin; 0 turns retries off. A call thus
+        takes ``retry_deadline`` plus ``timeout`` at most.
+    :param verify: whether to check TLS certificates, or the path of a CA bundle to check them with.
     :param cert: client certificate: a path, or paths of certificate and key.
     :param proxies: proxy by scheme, e.g. ``{"https": "http://user:password@proxy:3128"}``; an empty address means none.
-    :param page_size: items to ask for in a page, 1 to 250.
-    :param max_answer_mib: largest answer to read, in MiB, unpacked; 1 to 4096.
+    :param page_size: items to request per page, 1 to 250.
+    :param max_answer_mib: largest answer to read, in MiB after decompression; 1 to 4096.
     :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024: the server's
         ``N8N_PAYLOAD_SIZE_MAX``.
-    :param application: what uses the client, as ``name/version``; every call names it in its ``User-Agent``.
+    :param application: program that uses the client, as ``name/version``; every call names it in its ``User-Agent``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
@@ -65,18 +65,18 @@ class ServiceConfig(BaseModel):
     cert: str | tuple[str, str] | None = None
     proxies: dict[str, SecretStr] | None = None  # an address can hold a password
     page_size: int = Field(250, ge=1, le=250)
-    # The service shows up to 100 MiB of an execution's data unasked.
+    # The service returns up to 100 MiB of an execution's data by default.
     max_answer_mib: int = Field(256, ge=1, le=4096)
     max_payload_mib: float = Field(16.0, gt=0, le=1024)
     application: str | None = Field(None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~/ -]+$")
 
     @classmethod
     def parse(cls, source: str, values: dict[str, Any]) -> ServiceConfig:
-        """Read settings, or say in one message all that is wrong with them.
+        """Read settings, or report everything that is wrong with them in one message.
 
-        :param source: what to call the origin of the values, e.g. ``"connection 'service_default'"``.
+        :param source: where the values come from, for the message, e.g. ``"connection 'service_default'"``.
         :param values: settings by name; None and blank text count as absent.
-        :raises ServiceConfigError: unknown name or bad value; the message never holds a value.
+        :raises ServiceConfigError: an unknown name or an invalid value; the message never contains a value.
         """
         try:
             return cls.model_validate({name: value for name, value in values.items() if not _is_blank(value)})
@@ -90,7 +90,7 @@ class ServiceConfig(BaseModel):
         found = _API_ROOT.search(address.strip().rstrip("/")) if isinstance(address, str) else None
         return {"api_version": int(found["version"]), **values} if found else values
 
-    # Of the validators that come first, Pydantic runs the one that stands last first: this one sees parsed JSON.
+    # Pydantic runs "before" validators in reverse order of definition, so this one sees parsed JSON.
     @field_validator("*", mode="before")
     @classmethod
     def _no_mask(cls, value: Any) -> Any:
@@ -110,7 +110,7 @@ class ServiceConfig(BaseModel):
         try:
             parts = urlsplit(value)
             port = f":{parts.port}" if parts.port and parts.port != _DEFAULT_PORTS.get(parts.scheme) else ""
-        except ValueError:  # its text holds the value
+        except ValueError:  # the error's text contains the value
             raise ValueError("is not a valid address; is the port a number up to 65535?") from None
         name = parts.hostname or ""
         if parts.scheme not in ("http", "https") or not _HOST.fullmatch(name) or not value.isprintable():
@@ -170,7 +170,7 @@ class ServiceConfig(BaseModel):
         return value
 
     def one_try(self, *, connect_timeout: float | None = None, timeout: float | None = None) -> ServiceConfig:
-        """The same settings without retries, and with other limits of time if they are given, in seconds."""
+        """The same settings without retries and, if given, with other time limits in seconds."""
         limits = {"connect_timeout": connect_timeout, "timeout": timeout}
         given = {name: seconds for name, seconds in limits.items() if seconds is not None}
         return self.model_copy(update={"retry_deadline": 0.0, **given})
@@ -191,7 +191,7 @@ class ServiceConfig(BaseModel):
         return {name: address.get_secret_value() for name, address in (self.proxies or {}).items()}
 
 
-#: Settings that no connection holds among its extras.
+#: Settings that are not among the extras of a connection.
 NO_EXTRAS = frozenset({"api_key", "application", "base_url"})
 EXTRAS = ServiceConfig.model_fields.keys() - NO_EXTRAS
 
@@ -222,9 +222,9 @@ def _proxy(address: str) -> str:
     address = address if "://" in address else f"http://{address}"
     try:
         parts = urlsplit(address)
-        _ = parts.port  # raises on what is not a port
+        _ = parts.port  # raises an error for an invalid port
         known = parts.scheme in _PROXY_SCHEMES and _HOST.fullmatch(parts.hostname or "")
-    except ValueError:  # its text holds the value
+    except ValueError:  # the error's text contains the value
         known = None
     if _MASK in address:
         raise ValueError(

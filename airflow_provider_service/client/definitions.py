@@ -1,4 +1,4 @@
-"""Whether a workflow already is as its exported definition says."""
+"""Comparison of a workflow with its exported definition."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.workflows import Workflow, writable
 
 _REQUIRED = ("name", "nodes", "connections")
-# What the service fills in where a node leaves it out.
+# Values that the service fills in where a node omits them.
 _GENERATED_IN_NODES = ("id", "webhookId")
 _NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
-# A setting that the service accepts and forgets.
+# A setting that the service accepts but does not store.
 _SETTINGS_NOT_KEPT = ("binaryMode",)
 
 
@@ -21,7 +21,7 @@ def parse_definition(definition: Any) -> Mapping[str, Any]:
     """Return an exported workflow as a mapping.
 
     :param definition: a mapping, or its JSON text.
-    :raises ServiceInputError: neither.
+    :raises ServiceInputError: neither of these.
     """
     if isinstance(definition, str):
         try:
@@ -34,9 +34,9 @@ def parse_definition(definition: Any) -> Mapping[str, Any]:
 
 
 def read_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Strip an exported workflow to what defines it, by the names of the wire.
+    """Reduce an exported workflow to the fields that define it, by their names on the wire.
 
-    Static data is left out: it is where a running workflow keeps its state.
+    Static data is left out, because a running workflow keeps its state there.
 
     :raises ServiceInputError: name, nodes or connections are missing.
     """
@@ -50,19 +50,19 @@ def read_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tag_names(definition: Mapping[str, Any]) -> set[str]:
-    """The names of the tags that an exported workflow carries."""
+    """The names of an exported workflow's tags."""
     tags = definition.get("tags")
     named = (tag.get("name") if isinstance(tag, Mapping) else tag for tag in (tags if isinstance(tags, list) else ()))
     return {name for name in named if isinstance(name, str)}
 
 
 def is_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
-    """Whether the draft, and all that has no versions, is as the definition says: an update would change nothing."""
+    """Whether the draft and everything without versions match the definition: an update would change nothing."""
     return _are_as_defined(writable(workflow), wanted)
 
 
 def runs_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
-    """Whether the workflow is active and what runs is as the definition says, whatever its draft is."""
+    """Whether the workflow is active and its active version matches the definition, regardless of its draft."""
     live = workflow.active_version
     versioned = {"nodes": live.nodes, "connections": live.connections, "nodeGroups": live.node_groups} if live else {}
     return workflow.active and _are_as_defined({**writable(workflow), **versioned}, wanted)
@@ -77,7 +77,7 @@ def _equal(current: Any, wanted: Any) -> bool:
 
 
 def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
-    # The service merges settings: those that are not named stay.
+    # The service merges settings: those that are not named stay as they are.
     held = current or {}
     return all(name in held and held[name] == value for name, value in wanted.items() if name not in _SETTINGS_NOT_KEPT)
 

@@ -1,7 +1,7 @@
-"""Every exception of the package: one per meaning, and on each what may follow it.
+"""Every exception of the package: one per meaning, each with attributes that say what may follow it.
 
-Who repeats calls, waits for executions or ends tasks asks the attributes of :class:`ServiceError`, never for a list of
-classes.
+Code that repeats calls, waits for executions or ends tasks checks the attributes of :class:`ServiceError`, never a list
+of classes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ MAX_MESSAGE_CHARS = 500
 
 
 def shown(value: object) -> str:
-    """A refused value as a message can show it: short, and whatever it is."""
+    """Any refused value in a short form that a message can show."""
     try:
         text = repr(value)
-    except ValueError:  # Python does not write numbers of thousands of digits
-        return "a number of too many digits"
+    except ValueError:  # Python refuses to convert numbers of thousands of digits
+        return "a number with too many digits"
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
 
 
 def one_line(text: str) -> str:
-    """Text from outside as a message can show it: on one line, without control characters, and not too long."""
+    """External text in a form that a message can show: on one line, without control characters, and not too long."""
     printable = re.sub(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\uffff]", " ", text)
     return re.sub(r"\s+", " ", printable).strip()[:MAX_MESSAGE_CHARS]
 
@@ -35,7 +35,7 @@ class ServiceError(Exception):
     repeat_may_help = False
     #: Whether the server provably did not act on the request.
     not_processed = True
-    #: Whether the next look would meet it again, so that a wait or a search ends at once instead of looking on.
+    #: Whether the next look would fail in the same way, so that a wait or a search ends at once.
     ends_wait = False
     #: Whether a person must change something first, so that trying the task again is pointless.
     final = False
@@ -46,7 +46,7 @@ class ServiceError(Exception):
         return str(self)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions cross process borders in Airflow; keyword-only arguments need help there.
+        # Exceptions cross process boundaries in Airflow; keyword-only arguments need help there.
         return (_rebuild, (type(self), self.__dict__, str(self)))
 
 
@@ -64,13 +64,13 @@ class ServiceConfigError(ServiceError, ValueError):
 
 
 class ServiceInputError(ServiceError, ValueError):
-    """An argument cannot be part of a request; nothing was sent."""
+    """An argument cannot be used in a request; nothing was sent."""
 
     ends_wait = final = True
 
 
 class ServiceLookupError(ServiceError, LookupError):
-    """A name that stands for no object, or for several of them."""
+    """A name matches no object, or several of them."""
 
     ends_wait = final = True
 
@@ -116,7 +116,7 @@ class ServiceApiError(ServiceError):
 
 
 class ServiceUnreachableError(ServiceApiError):
-    """No connection could be made, or it broke before an answer came."""
+    """No connection could be made, or it broke before an answer arrived."""
 
     repeat_may_help = True
 
@@ -128,22 +128,22 @@ class ServiceConnectionLostError(ServiceUnreachableError):
 
 
 class ServiceProxyError(ServiceUnreachableError):
-    """The proxy could not be reached, or refused; nothing reached the service."""
+    """The proxy could not be reached, or refused the request; nothing reached the service."""
 
     @property
     def repeat_may_help(self) -> bool:  # type: ignore[override]
-        """Whether the proxy may let the same call through later: not where it asks for a password or forbids it."""
+        """Whether the proxy may accept the same call later: not if it requires a password or forbids the call."""
         return self.status is None or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class ServiceTlsError(ServiceUnreachableError):
-    """TLS could not be agreed on: a wrong scheme, or a certificate that is not trusted."""
+    """The TLS handshake failed: a wrong scheme, or a certificate that is not trusted."""
 
     repeat_may_help = False
 
 
 class ServiceTimeoutError(ServiceApiError):
-    """No whole answer came within the timeout: the server may have acted on the request."""
+    """The whole answer did not arrive within the timeout: the server may have acted on the request."""
 
     repeat_may_help = True
     not_processed = False
@@ -184,7 +184,7 @@ class ServiceNotFoundError(ServiceApiError):
 
 
 class ServiceNotOfferedError(ServiceApiError):
-    """404 or 405 on the route itself, or 400 for a parameter: this server's generation does not offer it."""
+    """404 or 405 on the route itself, or 400 for a parameter: this server's version does not offer it."""
 
     ends_wait = final = True
 
@@ -218,18 +218,18 @@ class ServiceServerError(ServiceApiError):
 
 
 class ServiceUnavailableError(ServiceServerError):
-    """502, 503 or 504: the server, or a proxy before it, could not answer now."""
+    """502, 503 or 504: the server, or a proxy in front of it, could not answer at the time."""
 
     repeat_may_help = True
 
     @property
     def not_processed(self) -> bool:  # type: ignore[override]
-        """Whether the server turned the request away: a 503 that asks to come back later."""
+        """Whether the server turned the request away: a 503 with a Retry-After header."""
         return self.status == HTTPStatus.SERVICE_UNAVAILABLE and self.retry_after is not None
 
 
 class ServiceRedirectError(ServiceApiError):
-    """A redirect that was not followed, since it leads elsewhere and the key must not."""
+    """A redirect that was not followed, because it leads elsewhere and the key must not be sent there."""
 
     ends_wait = True
 
@@ -247,7 +247,7 @@ class ServiceAnswerTooLargeError(ServiceApiError):
 
 
 class ServiceWebhookNotLiveError(ServiceApiError):
-    """404 of the webhook itself: its workflow is not active, or became so a moment ago. Nothing ran."""
+    """404 from the webhook itself: its workflow is not active, or was activated only just now. Nothing ran."""
 
     repeat_may_help = True
 
@@ -257,21 +257,21 @@ class ServiceWebhookRefusedError(ServiceApiError):
 
 
 class ServiceWebhookUncertainError(ServiceApiError):
-    """429 or 502 to 504: a proxy answered, or the workflow itself. Only a look at the executions tells what ran."""
+    """429 or 502 to 504: a proxy or the workflow itself answered. Only the list of executions shows what ran."""
 
     repeat_may_help = True
     not_processed = False
 
 
 class ServiceRunNotFoundError(ServiceError):
-    """A start was asked for, but no execution of it can be found. It may have run, so that another could double it."""
+    """A start was requested, but its execution cannot be found. It may have run: another start could duplicate it."""
 
     not_processed = False
     ends_wait = final = True
 
 
 class ServiceRunNotSeenError(ServiceRunNotFoundError):
-    """A start was confirmed, but its execution was not kept, or not for long enough to be seen.
+    """A start was confirmed, but its execution was not kept, or not long enough to be seen.
 
     :param workflow_id: the workflow that ran.
     """
@@ -282,22 +282,22 @@ class ServiceRunNotSeenError(ServiceRunNotFoundError):
 
 
 class ServiceRunNotStartedError(ServiceError):
-    """A start was asked for, and provably no execution was made."""
+    """A start was requested, and provably no execution was created."""
 
 
 class ServiceTaskKilledError(ServiceError):
-    """The task was killed while it started an execution or waited for it."""
+    """The task was killed while it was starting an execution or waiting for it."""
 
     not_processed = False
 
 
 class ServiceWaitError(ServiceError):
-    """The execution could not be observed. That says nothing of how it ended, so trying the task again may help."""
+    """The execution could not be observed. That says nothing about how it ended, so trying the task again may help."""
 
     not_processed = False
 
 
 class ServiceExecutionFailedError(ServiceError):
-    """The execution a task started has failed, or did not end in time. Trying the task again starts a new one."""
+    """The execution that a task started has failed or did not end in time. Trying the task again starts a new one."""
 
     not_processed = False

@@ -1,4 +1,4 @@
-"""Objects by name, where the service itself knows them by id only."""
+"""Look up objects by name where the API itself knows only their ids."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 def find_workflow(client: Resources, name: str, *, project_id: str | None = None) -> Workflow | None:
     """Find a workflow by its exact name; archived ones do not count.
 
-    :raises ServiceLookupError: several carry the name.
+    :raises ServiceLookupError: several have the name.
     """
     listed = client.workflows.list(name=name, project_id=project_id)
     # The server's filter matches any part of a name, whatever the case.
@@ -38,9 +38,9 @@ def find_workflow(client: Resources, name: str, *, project_id: str | None = None
 
 
 def get_workflow(client: Resources, name: str, *, project_id: str | None = None) -> Workflow:
-    """Return the workflow of an exact name, as a list has it; archived ones do not count.
+    """Return the workflow with an exact name, as a list shows it; archived ones do not count.
 
-    :raises ServiceLookupError: none carries the name, or several do.
+    :raises ServiceLookupError: none has the name, or several do.
     """
     return _existing(find_workflow(client, name, project_id=project_id), "workflow", name)
 
@@ -48,18 +48,18 @@ def get_workflow(client: Resources, name: str, *, project_id: str | None = None)
 def find_data_table(client: Resources, name: str, *, project_id: str | None = None) -> DataTable | None:
     """Find a data table by its exact name.
 
-    :raises ServiceLookupError: several projects have a table of the name.
+    :raises ServiceLookupError: several projects have a table with the name.
     """
     wanted = {"name": name, "projectId": project_id}
     listed = client.data_tables.list(filter={key: value for key, value in wanted.items() if value is not None})
-    # The server's filter ignores the case, and tables may differ in it alone.
+    # The server's filter ignores case, and the names of tables may differ only in case.
     return _at_most_one((table for table in listed if table.name == name), "data table", name)
 
 
 def get_data_table(client: Resources, name: str, *, project_id: str | None = None) -> DataTable:
-    """Return the data table of an exact name.
+    """Return the data table with an exact name.
 
-    :raises ServiceLookupError: none carries the name, or several projects have a table of it.
+    :raises ServiceLookupError: no table has the name, or tables of several projects do.
     """
     return _existing(find_data_table(client, name, project_id=project_id), "data table", name)
 
@@ -70,9 +70,9 @@ def find_tag(client: Resources, name: str) -> Tag | None:
 
 
 def find_variable(client: Resources, key: str, *, project_id: str | None = None) -> Variable | None:
-    """Find a variable by its key: in a project, or among those of the whole instance.
+    """Find a variable by its key: in a project, or among the variables of the whole instance.
 
-    :raises ServiceLookupError: several carry the key.
+    :raises ServiceLookupError: several have the key.
     """
     listed = client.variables.list(project_id=project_id)
     return _at_most_one(
@@ -83,9 +83,9 @@ def find_variable(client: Resources, key: str, *, project_id: str | None = None)
 
 
 def get_variable(client: Resources, key: str, *, project_id: str | None = None) -> Variable:
-    """Return the variable of a key: of a project, or of the whole instance.
+    """Return the variable with a key: of a project, or of the whole instance.
 
-    :raises ServiceLookupError: none carries the key, or several do.
+    :raises ServiceLookupError: none has the key, or several do.
     """
     return _existing(find_variable(client, key, project_id=project_id), _variable(project_id), key)
 
@@ -95,7 +95,7 @@ def find_credential(
 ) -> Credential | None:
     """Find a credential by its exact name and, if given, its type and project.
 
-    :raises ServiceLookupError: several carry the name; the service allows that.
+    :raises ServiceLookupError: several have the name, which the service allows.
     """
 
     def fits(one: Credential) -> bool:
@@ -108,9 +108,9 @@ def find_credential(
 def get_credential(
     client: Resources, name: str, *, credential_type: str | None = None, project_id: str | None = None
 ) -> Credential:
-    """Return the credential of an exact name and, if given, of a type and in a project.
+    """Return the credential with an exact name and, if given, its type and project.
 
-    :raises ServiceLookupError: none carries the name, or several do.
+    :raises ServiceLookupError: none has the name, or several do.
     """
     found = find_credential(client, name, credential_type=credential_type, project_id=project_id)
     return _existing(found, "credential", name)
@@ -119,15 +119,15 @@ def get_credential(
 def find_project(client: Resources, name: str) -> Project | None:
     """Find a project by its exact name.
 
-    :raises ServiceLookupError: several carry the name.
+    :raises ServiceLookupError: several have the name.
     """
     return _at_most_one((one for one in client.projects.list() if one.name == name), "project", name)
 
 
 def get_project(client: Resources, name: str) -> Project:
-    """Return the project of an exact name.
+    """Return the project with an exact name.
 
-    :raises ServiceLookupError: none carries the name, or several do.
+    :raises ServiceLookupError: none has the name, or several do.
     """
     return _existing(find_project(client, name), "project", name)
 

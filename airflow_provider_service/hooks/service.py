@@ -1,4 +1,4 @@
-"""The hook: an Airflow connection turned into a client of the service."""
+"""The hook, which turns an Airflow connection into a client of the service."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ServiceHook(Resources, BaseHook):
     def config(self) -> ServiceConfig:
         """The connection's settings.
 
-        :raises ServiceConfigError: a field of the connection is unknown, missing or wrong.
+        :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
         """
         config = config_of(self.get_connection(self.service_conn_id))
         mask_secret(config.api_key.get_secret_value())
@@ -75,7 +75,7 @@ class ServiceHook(Resources, BaseHook):
 
     @property
     def transport(self) -> Transport:
-        """What sends the requests."""
+        """The transport that sends the requests."""
         return self.client.transport
 
     def get_conn(self) -> ServiceClient:
@@ -177,9 +177,9 @@ class ServiceHook(Resources, BaseHook):
             )
 
     def test_connection(self) -> tuple[bool, str]:
-        """Try address and key once, without retries: ``GET /discover``.
+        """Test the address and the key once, without retries: ``GET /discover``.
 
-        :returns: whether both work, and what is wrong if not.
+        :returns: whether both work, and a message that says what is wrong if not.
         """
         try:
             config = self.config.one_try()
@@ -199,11 +199,11 @@ def _what_the_key_may(client: ServiceClient) -> str:
         found = client.discovery.discover()
     except ServiceNotOfferedError:
         next(client.workflows.list(limit=1), None)
-        return "the key may list workflows (this server can not tell its scopes)"
+        return "the key may list workflows (this server does not report the key's scopes)"
     return f"the key holds {len(found.scopes)} scopes"
 
 
 def _starting_or_elsewhere(client: ServiceClient, error: ServiceStartingError) -> str:
     if client.transport.probe("/healthz/readiness") == 503:
         return f"The service at {client.transport.config.base_url} is still starting; try again in a minute"
-    return f"{client.transport.config.api_root} is not the service's API: it answers with an HTML page. {error.hint}"
+    return f"{client.transport.config.api_root} is not the service's API: it answered with an HTML page. {error.hint}"

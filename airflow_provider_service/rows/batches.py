@@ -1,4 +1,4 @@
-"""Many rows or row ids in as few calls as the server takes."""
+"""Send many rows or row ids in as few calls as the server allows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_table_rows import Condition, RowFilter
 
-#: Rows in one insert; beyond this the server gets no faster.
+#: Rows per insert; larger inserts are not faster.
 MAX_ROWS = 10_000
-#: Bytes of rows in one insert: half of what the server accepts by default.
+#: Bytes of rows per insert: half of what the server accepts by default.
 MAX_BYTES = 8 * 1024 * 1024
-#: Conditions in a filter that travels in a body: the server fails at 1,000.
+#: Conditions in a filter that is sent in a body: the server fails at 1,000.
 MAX_CONDITIONS = 900
-#: Characters of an encoded filter that travels in the URL: common proxies refuse a request line of 8 KiB.
+#: Characters of an encoded filter that is sent in the URL: common proxies refuse a request line of 8 KiB.
 MAX_URL_CHARS = 7_000
-#: Ids in a row from which a range is fewer calls than naming them.
+#: Number of consecutive ids from which a range takes fewer calls than naming them.
 MIN_RANGE = 80
 
 Item = TypeVar("Item")
@@ -34,7 +34,7 @@ def insert_in_batches(
     max_rows: int = MAX_ROWS,
     max_bytes: int = MAX_BYTES,
 ) -> Iterator[int]:
-    """Insert rows and yield the number of rows inserted so far after each call. Each call is all or nothing."""
+    """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing."""
     done = 0
     sized = ((dict(row), len(to_json(row).encode())) for row in rows)
     for batch in _packed(sized, max_items=max_rows, max_size=max_bytes):
@@ -56,14 +56,14 @@ def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
 
 
 def fits_in_url(value: str | None) -> bool:
-    """Whether a filter for a text can travel in a request's URL."""
+    """Whether a filter for a text can be sent in a request's URL."""
     return value is None or _encoded_length(_equals("", value)) <= MAX_URL_CHARS
 
 
 def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
-    """Filters for a request's URL that together match the rows of these ids and no others.
+    """Filters for a request's URL that together match exactly the rows with these ids.
 
-    A range stands for ids without a gap only: a row that others insert into a gap meanwhile is not matched.
+    A range is used only for ids without a gap, so a row that others insert into a gap in the meantime is not matched.
     """
     named: list[int] = []
     ranges: list[RowFilter] = []

@@ -1,4 +1,4 @@
-"""Rows as files that are complete or not there."""
+"""Write rows to files that are either complete or absent."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from airflow_provider_service.client.errors import ServiceInputError
 Row = Mapping[str, Any]
 
 ENDINGS = (".csv", ".jsonl")
-#: What spreadsheets take for the start of a formula; the wide ones count in East Asian locales.
+#: Characters that spreadsheets take for the start of a formula; the full-width ones count in East Asian locales.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def write_rows(path: str, columns: Sequence[str], rows: Iterable[Row], *, neutralize_formulas: bool = True) -> int:
     """Write rows to a file, one at a time, and return their number.
 
-    The file gets its name when it is complete; a failure leaves what was there before. A file that is replaced passes
-    on its permissions, and a link stays a link: what it points to is replaced.
+    The file gets its name when it is complete; after a failure, the previous file is unchanged. A new file takes over
+    the permissions of the file that it replaces, and a link stays a link: the file that it points to is replaced.
 
-    :param path: ends in ``.csv`` or ``.jsonl``; its directory exists.
-    :param columns: columns in their order.
-    :param neutralize_formulas: put an apostrophe before text of a ``.csv`` that looks like a formula.
-    :raises ServiceInputError: another ending, no such directory, or something there that is not a file.
+    :param path: path that ends in ``.csv`` or ``.jsonl``; its directory must exist.
+    :param columns: columns, in the order in which they are written.
+    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that looks like a formula.
+    :raises ServiceInputError: the ending is another, the directory does not exist, or the path is not that of a file.
     """
     target = _target(path)
     partial = target.with_name(f".{target.name}.{uuid4().hex}.part")
@@ -35,7 +35,7 @@ def write_rows(path: str, columns: Sequence[str], rows: Iterable[Row], *, neutra
     count = 0
     try:
         _create_like(target, partial)
-        # Half a pair of surrogates, which UTF-8 cannot hold, becomes its escape sequence.
+        # Half a surrogate pair, which UTF-8 cannot encode, is written as its escape sequence.
         with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             if is_csv:
                 file.write(",".join(columns) + "\n")
@@ -66,7 +66,7 @@ def _target(path: str) -> Path:
 
 
 def _create_like(target: Path, partial: Path) -> None:
-    # Nobody may open it who could not open the file that it replaces, not even while it is empty.
+    # Only those who may open the file that it replaces may open it, even while it is empty.
     if target.exists():
         partial.touch(0o600, exist_ok=False)
         partial.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -75,7 +75,7 @@ def _create_like(target: Path, partial: Path) -> None:
 
 
 def _csv_line(row: Row, columns: Sequence[str], neutralize_formulas: bool) -> str:
-    # By hand: Python's writer leaves some line breaks without quotes, and tells empty text from null only since 3.12.
+    # By hand: Python's writer does not quote some line breaks, and distinguishes empty text from null only since 3.12.
     return ",".join(_cell(row.get(name), neutralize_formulas) for name in columns) + "\n"
 
 
@@ -83,7 +83,7 @@ def _cell(value: Any, neutralize_formulas: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, (bool, int, float)):
-        return json.dumps(value)  # true and false, so that both kinds of file say the same
+        return json.dumps(value)  # true and false, so that both kinds of file have the same values
     text = value if isinstance(value, str) else json.dumps(value)
     if neutralize_formulas and text.startswith(FORMULA_STARTS):
         text = f"'{text}"

@@ -1,4 +1,4 @@
-"""Upsert of many rows as a plan: read, compare, write only what differs, in few calls."""
+"""Upsert many rows by a plan: read, compare, and write only the differences, in few calls."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Whole numbers up to which the service finds every number by equality.
+#: The service finds every whole number up to this one by equality.
 MAX_FOUND_NUMBER = 2**53
-#: Filtered reads up to which asking for the keys is cheaper than reading a table of unknown size.
+#: Up to this number of filtered reads, searching for the keys is cheaper than reading a table of unknown size.
 MAX_FILTERED_READS = 25
 
 OnDuplicate = Literal["last", "fail"]
@@ -31,7 +31,7 @@ OnDuplicate = Literal["last", "fail"]
 
 @dataclass(frozen=True)
 class UpsertResult:
-    """Rows of the table that were inserted, changed, left as they were, and removed as duplicates of their key."""
+    """Numbers of rows that were inserted, changed, left unchanged, and removed as duplicates of their key."""
 
     inserted: int
     updated: int
@@ -49,24 +49,24 @@ def upsert_rows(
     on_stored_duplicates: OnStoredDuplicates = "remove_copies",
     change_strategy: ChangeStrategy = "update",
 ) -> UpsertResult:
-    """Make the table hold the given rows: rows of a known key get the given values, the others are inserted.
+    """Make the table contain the given rows: stored rows with a given key are updated, the other rows are inserted.
 
-    All input is checked against the table's columns before anything is sent. Values that the service cannot hold
-    exactly are compared as it holds them, and reported in one warning. Safe to repeat. Not atomic: a row that another
-    writer inserts, changes or deletes between the reading and the writing is not seen.
+    All input is checked against the table's columns before anything is sent. Values that the service cannot store
+    exactly are compared as it stores them, and reported in one warning. Safe to repeat. Not atomic: a change that
+    another writer makes between reading and writing is not noticed.
 
     :param table: the table with its columns.
-    :param rows: columns to values; every row has a value, or None, for each key column.
-    :param key_columns: columns that tell rows apart.
-    :param on_duplicate: what to do with input rows of the same key: the ``"last"`` one counts, or ``"fail"``.
-    :param on_stored_duplicates: what to do with several stored rows of the same key, such as those that an earlier
-        attempt left whose insert arrived late: ``"remove_copies"`` updates all and deletes those that then equal a
-        newer one in every column, ``"keep_newest"`` deletes all but the one that was inserted last, ``"update_all"``
-        keeps them all, ``"fail"`` writes nothing.
+    :param rows: mappings of columns to values; every row has a value, or None, for each key column.
+    :param key_columns: columns that identify a row.
+    :param on_duplicate: what to do if input rows have the same key: use the ``"last"`` one, or ``"fail"``.
+    :param on_stored_duplicates: what to do if several stored rows have the same key, for example because the insert of
+        an earlier attempt arrived late: ``"remove_copies"`` updates all and deletes those that then equal a newer one
+        in every column, ``"keep_newest"`` deletes all but the one inserted last, ``"update_all"`` keeps them all,
+        ``"fail"`` writes nothing.
     :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
         changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
         ids, ``"auto"`` updates up to 100 groups and replaces more.
-    :raises ServiceInputError: keys or values that the table cannot hold, or options that do not go together; nothing
+    :raises ServiceInputError: the table cannot store the keys or values, or the options cannot be combined; nothing
         was written.
     """
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
@@ -81,7 +81,7 @@ def upsert_rows(
 
 @dataclass
 class _Rounded:
-    """Values that the service holds less exactly than they were given: how many, and the first."""
+    """Counts the values that the service stores less exactly than they were given, and remembers the first."""
 
     count: int = 0
     first: str = ""
@@ -96,8 +96,8 @@ class _Rounded:
     def report(self) -> None:
         if self.count:
             log.warning(
-                "The service holds %d values less exactly than they were given, the first in %s. A number keeps 15 to "
-                "17 digits and a date milliseconds; a column of type string keeps everything",
+                "The service stores %d values less exactly than they were given, the first in %s. A number keeps 15 to "
+                "17 digits and a date keeps milliseconds; a column of type string keeps everything",
                 self.count,
                 self.first,
             )
@@ -127,7 +127,7 @@ def _by_key(
         wanted[key] = row
     rounded.report()
     if duplicates:
-        log.warning("%d input rows were dropped, since a later row has the same key", duplicates)
+        log.warning("%d input rows were dropped because a later row has the same key", duplicates)
     return wanted
 
 
@@ -142,7 +142,7 @@ def _check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> 
 def _refuse_duplicate(place: str, key: Mapping[str, Any], is_rounded: bool, on_duplicate: OnDuplicate) -> None:
     if is_rounded:
         raise ServiceInputError(
-            f"{place} has a key that the service cannot tell from that of an earlier row: it holds both as "
+            f"{place} has a key that the service cannot distinguish from that of an earlier row: it stores both as "
             f"{shown(key)}; use a key column of type string; nothing was sent"
         )
     if on_duplicate == "fail":
@@ -152,7 +152,7 @@ def _refuse_duplicate(place: str, key: Mapping[str, Any], is_rounded: bool, on_d
 def _stored(
     client: Resources, table_id: str, wanted: Mapping[Key, Row], types: Mapping[str, str], key_columns: Sequence[str]
 ) -> Iterator[Row]:
-    """The rows of the table that may carry a wanted key, and others."""
+    """The rows of the table that may have a wanted key, possibly among others."""
     filters = _key_filters(wanted, types, key_columns)
     pages = [None] if filters is None else filters
     found = chain.from_iterable(client.data_table_rows.list(table_id, filter=one) for one in pages)
@@ -172,7 +172,7 @@ def _checked(row: Row, table_id: str) -> Row:
 def _key_filters(
     wanted: Mapping[Key, Row], types: Mapping[str, str], key_columns: Sequence[str]
 ) -> list[RowFilter] | None:
-    # A filter cannot nest, so it asks for one column of the key.
+    # Filters cannot be nested, so only one column of the key is searched for.
     values = {name: {key[position] for key in wanted} for position, name in enumerate(key_columns)}
     findable = [name for name in key_columns if all(_is_findable(value, types[name]) for value in values[name])]
     if not findable:
@@ -183,7 +183,7 @@ def _key_filters(
 
 
 def _is_findable(value: Any, column_type: str) -> bool:
-    # The service never finds dates by equality, nor some numbers of more digits than a double has.
+    # The service never finds dates by equality, nor some numbers with more digits than a double has.
     if column_type == "number":
         return value is None or abs(value) <= MAX_FOUND_NUMBER
     return column_type == "boolean" or (column_type == "string" and fits_in_url(value))

@@ -1,4 +1,4 @@
-"""What an upsert must write: the given rows compared with the stored ones."""
+"""Plan an upsert by comparing the given rows with the stored ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What to do with several stored rows of one key.
+#: What to do if several stored rows have the same key.
 OnStoredDuplicates = Literal["remove_copies", "keep_newest", "update_all", "fail"]
 Key = tuple[Any, ...]
 
@@ -25,25 +25,25 @@ MAX_SHOWN_KEYS = 5
 
 @dataclass(frozen=True)
 class Change:
-    """A stored row, and the values that it must get."""
+    """A stored row and the values that it must get."""
 
     row: Row
     values: Row
 
     @property
     def replacement(self) -> Row:
-        """The row as it must be, with every column that can be written."""
+        """The row as it must become, with every column that can be written."""
         return {**_own_columns(self.row), **self.values}
 
 
 @dataclass
 class UpsertPlan:
-    """What must be written.
+    """The changes to write.
 
-    - ``inserts``: rows of keys that the table lacks.
-    - ``changes``: rows that differ from what was given.
-    - ``unchanged``: number of rows that hold what was given.
-    - ``surplus``: ids of rows that are to go, because a newer row of their key stays.
+    - ``inserts``: rows with keys that the table lacks.
+    - ``changes``: rows that differ from the given values.
+    - ``unchanged``: number of rows that already have the given values.
+    - ``surplus``: ids of rows to delete, because a newer row with their key stays.
     """
 
     inserts: list[Row] = field(default_factory=list)
@@ -52,7 +52,7 @@ class UpsertPlan:
     surplus: list[int] = field(default_factory=list)
 
     def equal_changes(self) -> list[tuple[Row, list[int]]]:
-        """Values to write, each with the ids of all rows that get them: one call can serve many ids."""
+        """Values to write, each with the ids of all rows that get them: one call can change many rows."""
         groups: dict[str, tuple[Row, list[int]]] = {}
         for change in self.changes:
             groups.setdefault(to_json(change.values), (change.values, []))[1].append(change.row["id"])
@@ -67,9 +67,9 @@ def plan_upsert(
 ) -> UpsertPlan:
     """Compare the wanted rows with the stored ones.
 
-    :param wanted: row by key, in the types of the columns.
-    :param stored: rows of the table, at least those that have a wanted key; a row may come twice.
-    :raises ServiceInputError: several stored rows have the same key, and that is to fail.
+    :param wanted: rows by key, in the types of the columns.
+    :param stored: rows of the table, at least those with a wanted key; a row may occur twice.
+    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail.
     """
     found = _by_wanted_key(stored, wanted, key_columns)
     doubled = {key: list(rows) for key, rows in found.items() if len(rows) > 1}
@@ -91,14 +91,14 @@ def plan_upsert(
 
 
 def key_of(row: Mapping[str, Any], key_columns: Sequence[str]) -> Key:
-    """The values of the columns that tell rows apart."""
+    """The values of the key columns."""
     return tuple(row.get(name) for name in key_columns)
 
 
 def _by_wanted_key(
     stored: Iterable[Row], wanted: Mapping[Key, Row], key_columns: Sequence[str]
 ) -> dict[Key, dict[int, Row]]:
-    # By id, since a page can repeat a row while others delete: it must not count as its own copy.
+    # By id, because a page can repeat a row while others delete rows: it must not count as a copy of itself.
     found: dict[Key, dict[int, Row]] = {}
     for row in stored:
         key = key_of(row, key_columns)
@@ -120,12 +120,12 @@ def _plan_key(plan: UpsertPlan, given: Row, kept: Iterable[Row], rows: Mapping[i
 
 
 def _kept(rows: Mapping[int, Row], given: Row, on_stored_duplicates: OnStoredDuplicates) -> Iterable[Row]:
-    # The service gives the highest id anew after its row is deleted. A row goes only while a newer one stays, so that
-    # a delete that is repeated, or arrives late, never meets another row under its id.
+    # The service reuses the highest id after its row is deleted. A row is deleted only if a newer one stays, so that a
+    # delete that is repeated, or arrives late, never hits another row with the same id.
     if on_stored_duplicates == "keep_newest":
         return [rows[max(rows)]]
     if on_stored_duplicates == "remove_copies":
-        # Later rows take the place of earlier ones that would hold the same after the upsert.
+        # Later rows replace earlier ones that would have the same values after the upsert.
         return {to_json({**_own_columns(rows[row_id]), **given}): rows[row_id] for row_id in sorted(rows)}.values()
     return rows.values()
 
@@ -141,6 +141,6 @@ def _several_rows(doubled: Mapping[Key, Sequence[int]], key_columns: Sequence[st
     ]
     more = f", and {len(doubled) - MAX_SHOWN_KEYS} more keys" if len(doubled) > MAX_SHOWN_KEYS else ""
     return (
-        f"the table holds several rows of the same key: {'; '.join(examples)}{more}. Nothing was written; delete the "
+        f"the table has several rows with the same key: {'; '.join(examples)}{more}. Nothing was written; delete the "
         "rows that are not wanted, or choose another on_stored_duplicates"
     )

@@ -1,4 +1,4 @@
-"""Writing the plan of an upsert, in an order that loses no row when it breaks off anywhere."""
+"""Write the plan of an upsert in an order that loses no row wherever it is interrupted."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How rows change.
+#: How rows are changed.
 ChangeStrategy = Literal["update", "replace", "auto"]
 
-#: Calls up to which ``auto`` updates rows in place: about a second.
+#: Maximum number of calls with which ``auto`` updates rows in place: about a second.
 MAX_UPDATE_CALLS = 100
-#: Calls between two lines of progress.
+#: Calls between two log lines of progress.
 CALLS_A_LINE = 500
-# With the other two, rows that are doubled when a task dies between inserting and deleting would stay doubled.
+# With the other two, rows that were duplicated by a task that died between inserting and deleting would stay so.
 _REPAIRING = ("remove_copies", "keep_newest")
 
 
 def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
-    """The strategy that keeps its promise under the policy for stored duplicates.
+    """The strategy to use, which must be compatible with the policy for stored duplicates.
 
-    :raises ServiceInputError: ``"replace"`` with a policy that does not repair what a killed task leaves.
+    :raises ServiceInputError: ``"replace"`` with a policy that does not repair what a killed task leaves behind.
     """
     if on_stored_duplicates in _REPAIRING:
         return change_strategy
@@ -38,15 +38,15 @@ def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnSto
         raise ServiceInputError(
             "change_strategy='replace' needs on_stored_duplicates "
             f"{' or '.join(map(repr, _REPAIRING))}, not {on_stored_duplicates!r}: a task that dies between inserting "
-            "and deleting would leave rows doubled for good; nothing was sent"
+            "and deleting would leave duplicate rows for good; nothing was sent"
         )
     return "update"
 
 
 def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy) -> None:
-    """Write what a plan says: change, insert, and delete last, so that whatever is deleted is held by a newer row.
+    """Write a plan: change, insert, and delete last, so that a newer row exists for every row that is deleted.
 
-    :raises ServiceApiError: a call failed; what was written before it stays, and the next upsert completes it.
+    :raises ServiceApiError: a call failed; earlier writes stay, and the next upsert completes the rest.
     """
     updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
     replaced = [change.row["id"] for change in plan.changes]
@@ -67,8 +67,8 @@ def _replaces(strategy: ChangeStrategy, update_calls: int, replaced: Sequence[in
         return strategy == "replace" and update_calls > 0
     if strategy == "update":
         log.info(
-            "%d rows change in place, with a call for each of %d groups of equal changes; change_strategy='replace' "
-            "would take about %d calls, and give the rows new ids",
+            "%d rows are changed in place, with a call for each of %d groups of equal changes; "
+            "change_strategy='replace' would take about %d calls and give the rows new ids",
             len(replaced),
             update_calls,
             1 + len(list(exactly_in_url(replaced))),
@@ -77,7 +77,7 @@ def _replaces(strategy: ChangeStrategy, update_calls: int, replaced: Sequence[in
 
 
 def _require_deletable(client: Resources, table_id: str, ids: Sequence[int]) -> None:
-    # A key that may insert but not delete must fail before rows are doubled.
+    # A key that may insert but not delete must fail before rows are duplicated.
     client.data_table_rows.delete(table_id, next(iter(exactly_in_url(ids[:1]))), dry_run=True)
 
 
@@ -92,4 +92,4 @@ def _delete(client: Resources, table_id: str, ids: Sequence[int]) -> None:
     for condition in exactly_in_url(ids):
         client.data_table_rows.delete(table_id, condition)
     if ids:
-        log.info("Deleted %d rows whose key has a newer row", len(ids))
+        log.info("Deleted %d rows that have a newer row with the same key", len(ids))

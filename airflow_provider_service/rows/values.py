@@ -1,4 +1,4 @@
-"""Values of rows as their column's type holds them, so that what is compared is what gets written."""
+"""Convert values to the form in which their column stores them, so that rows are compared as they are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_service.client.models.moments import parse_moment
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.data_tables import DataTable
 
-#: The service takes earlier years for others: 1 for 2001, and 99 for 1999.
+#: The service misreads earlier years: 1 as 2001, and 99 as 1999.
 MIN_YEAR = 100
 
 _WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -27,16 +27,16 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def column_types(table: DataTable) -> dict[str, str]:
-    """Name and type of the columns that can be written, in the table's order."""
+    """Names and types of the columns that can be written, in the table's order."""
     return {column.name: column.type for column in sorted(table.columns or (), key=lambda column: column.index)}
 
 
 def check_columns(row: object, types: Mapping[str, str], place: str) -> None:
-    """Refuse a row that the table has no columns for.
+    """Refuse a row that does not fit the table's columns.
 
     :param types: type by column name.
-    :param place: what to call the row in a message, e.g. ``"row 3"``.
-    :raises ServiceInputError: not a mapping, or a column that the table lacks or that nobody can write.
+    :param place: how messages refer to the row, e.g. ``"row 3"``.
+    :raises ServiceInputError: the row is not a mapping, or has a column that the table lacks or that cannot be written.
     """
     if not isinstance(row, Mapping):
         raise ServiceInputError(f"{place} is {type(row).__name__}, not a mapping of columns to values")
@@ -50,18 +50,18 @@ def check_columns(row: object, types: Mapping[str, str], place: str) -> None:
 
 
 def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> dict[str, Any]:
-    """Write the values of a row as the service will answer them.
+    """Write the values of a row as the service will return them.
 
     :param types: type by column name.
-    :param place: what to call the row in a message, e.g. ``"row 3"``.
-    :raises ServiceInputError: not a mapping, a column that the table lacks, or a value that its column cannot hold.
+    :param place: how messages refer to the row, e.g. ``"row 3"``.
+    :raises ServiceInputError: the row is not a mapping, or has an unknown column or a value of a wrong type.
     """
     check_columns(row, types, place)
     return {name: _typed(value, types[name], f"{place}, column {name!r}") for name, value in row.items()}
 
 
 def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
-    """The columns of a row whose values the service holds less exactly than they were given.
+    """The columns of a row whose values the service stores less exactly than they were given.
 
     :param given: the row as it was given.
     :param typed: the same row from :func:`typed_row`.
@@ -82,7 +82,7 @@ def _typed(value: Any, column_type: str, place: str) -> Any:
 
 def _string(value: Any) -> str:
     if isinstance(value, str):
-        value.encode()  # lone surrogates are not text: the service would store something else
+        value.encode()  # lone surrogates are not valid text: the service would store something else
         return value
     if isinstance(value, bool):
         return "1" if value else "0"
@@ -98,7 +98,7 @@ def _number(value: Any) -> int | float:
         raise ValueError(value)
     if not isinstance(value, (str, int, float, Decimal)):
         raise ValueError(value)
-    # The service holds doubles, and answers them with the fewest digits that tell them apart.
+    # The service stores doubles, and returns them with the fewest digits that distinguish them.
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(value)

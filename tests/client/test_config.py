@@ -104,7 +104,7 @@ def test_the_address_of_one_webhook_is_refused(path: str) -> None:
         (5, "should be a valid string"),
     ],
 )
-def test_an_address_that_can_not_be_used_is_said_to_be_so(field: str, address: Any, problem: str) -> None:
+def test_an_address_that_cannot_be_used_is_said_to_be_so(field: str, address: Any, problem: str) -> None:
     with pytest.raises(ServiceConfigError) as caught:
         parse(**{field: address})
 

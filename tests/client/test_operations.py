@@ -252,7 +252,7 @@ def test_a_page_instead_of_json_is_said_to_be_so(client: Client, server: request
 
 @pytest.mark.parametrize("bad", ["", " ", ".", "..", None, True, 1.5, b"1"], ids=repr)
 @each_call_with_ids
-def test_a_value_that_can_not_be_an_id_is_not_sent(
+def test_a_value_that_cannot_be_an_id_is_not_sent(
     client: Client, server: requests_mock.Mocker, call: Call, bad: Any
 ) -> None:
     for place in range(CONTRACT[call.operation]["path"].count("{")):

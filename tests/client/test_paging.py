@@ -64,12 +64,12 @@ class Endless:
 
 
 STUCK: list[tuple[Endless, str, int]] = [
-    (Endless(lambda number: [{"n": number}], cursor=lambda _: "same"), "a cursor came again", 2),
-    (Endless(lambda number: [{"n": number}], cursor=lambda number: str(number % 3)), "a cursor came again", 4),
-    (Endless(lambda _: [{"id": "a"}, {"id": "b"}]), "a page came again", 2),
-    (Endless(lambda number: [{"id": number % 2, "n": number}]), "a page came again", 3),
-    (Endless(lambda _: [{"versionId": "a"}]), "a page came again", 2),
-    (Endless(lambda _: [[], 7, None]), "a page came again", 2),
+    (Endless(lambda number: [{"n": number}], cursor=lambda _: "same"), "a cursor was repeated", 2),
+    (Endless(lambda number: [{"n": number}], cursor=lambda number: str(number % 3)), "a cursor was repeated", 4),
+    (Endless(lambda _: [{"id": "a"}, {"id": "b"}]), "a page was repeated", 2),
+    (Endless(lambda number: [{"id": number % 2, "n": number}]), "a page was repeated", 3),
+    (Endless(lambda _: [{"versionId": "a"}]), "a page was repeated", 2),
+    (Endless(lambda _: [[], 7, None]), "a page was repeated", 2),
     (Endless(lambda _: []), "100 pages in a row were empty", 101),
     (Endless(lambda number: [{"n": 0}] if number == 50 else []), "100 pages in a row were empty", 151),
 ]
@@ -102,7 +102,7 @@ def test_a_skip_list_that_ignores_what_it_is_to_skip_is_an_error() -> None:
         asked.append(paging["skip"])
         return {"data": [{"id": "a"}, {"id": "b"}], "count": 5}
 
-    with pytest.raises(PagingError, match="a page came again"):
+    with pytest.raises(PagingError, match="a page was repeated"):
         [*follow_skip(fetch, page_size=2, limit=None)]
     assert asked == [0, 2]
 
@@ -110,8 +110,8 @@ def test_a_skip_list_that_ignores_what_it_is_to_skip_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("page", "says"),
     [
-        ({"data": TAGS, "nextCursor": "same"}, "the list does not advance: a page came again"),
-        ({"data": [], "nextCursor": "same"}, "the list does not advance: a cursor came again"),
+        ({"data": TAGS, "nextCursor": "same"}, "the list does not advance: a page was repeated"),
+        ({"data": [], "nextCursor": "same"}, "the list does not advance: a cursor was repeated"),
     ],
 )
 def test_the_client_says_which_list_does_not_advance(
@@ -271,7 +271,7 @@ def test_executions_with_data_come_in_small_pages(server: requests_mock.Mocker) 
 
 @pytest.mark.parametrize(
     ("limit", "shown"),
-    [(1.5, "1.5"), (10**30, "1000+"), (10**5000, "a number of too many digits")],
+    [(1.5, "1.5"), (10**30, "1000+"), (10**5000, "a number with too many digits")],
     ids=["fraction", "large", "huge"],
 )
 def test_both_ways_refuse_a_limit_that_is_no_number(limit: Any, shown: str) -> None:

@@ -55,13 +55,13 @@ def test_a_moment_without_a_time_zone_is_refused(server: requests_mock.Mocker) -
 
 @pytest.mark.parametrize(("path", "ids"), [("/x/{}", []), ("/x", ["a"]), ("/x/{}/y/{}", ["a"])])
 def test_a_path_needs_as_many_ids_as_it_has_places(path: str, ids: list[str]) -> None:
-    with pytest.raises(errors.ServiceInputError, match=f"places for ids, not {len(ids)}; nothing was sent"):
+    with pytest.raises(errors.ServiceInputError, match=f"placeholders for ids, not {len(ids)}; nothing was sent"):
         fill_path(path, ids)
 
 
 @pytest.mark.parametrize("value", ["x" * 301, 10**5000, -(10**5000)], ids=["text", "number", "negative"])
 def test_an_id_of_any_length_is_no_id(value: str | int) -> None:
-    with pytest.raises(errors.ServiceInputError, match="can not be an id; nothing was sent"):
+    with pytest.raises(errors.ServiceInputError, match="cannot be an id; nothing was sent"):
         fill_path("/x/{}", [value])
 
 

@@ -209,7 +209,7 @@ def test_what_may_have_been_processed_is_not_repeated_otherwise(
 
 @pytest.mark.parametrize("method", [*READS_AND_REPEATABLE, *OTHERS])
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 501])
-def test_what_another_try_can_not_help_is_not_repeated(server: requests_mock.Mocker, method: str, status: int) -> None:
+def test_what_another_try_cannot_help_is_not_repeated(server: requests_mock.Mocker, method: str, status: int) -> None:
     with pytest.raises(errors.ServiceApiError):
         attempts(server, method, status_code=status, json={"message": "no"}, headers=JSON)
 
@@ -301,7 +301,7 @@ def test_retries_are_told_in_the_log_without_the_key(
 
     warning = next(record.message for record in caplog.records if record.levelno == logging.WARNING)
     assert "GET /x: the service is not available now (HTTP 503)" in warning
-    assert "Attempt 1; trying again in" in warning
+    assert "Try 1 failed; trying again in" in warning
     assert KEY not in caplog.text
 
 
@@ -369,7 +369,7 @@ def test_a_ca_bundle_that_is_not_there_is_said_to_be_so() -> None:
     assert client.transport.probe("/healthz") is None
 
 
-def test_an_answer_that_can_not_be_followed_is_said_to_be_so(server: requests_mock.Mocker) -> None:
+def test_an_answer_that_cannot_be_followed_is_said_to_be_so(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/x", exc=requests.TooManyRedirects("30"))
 
     with pytest.raises(errors.ServiceUnexpectedResponseError, match="GET /x: the answer cannot be read: TooManyRedir"):

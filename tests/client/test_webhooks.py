@@ -35,7 +35,7 @@ def test_the_webhook_of_a_workflow_is_found_without_a_request(client: Client, se
 
 
 def test_one_of_several_must_be_named(client: Client) -> None:
-    with pytest.raises(ServiceInputError, match="has several webhooks, choose one by its node: 'A', 'B'; nothing was"):
+    with pytest.raises(ServiceInputError, match="has several webhooks; choose one by its node: 'A', 'B'; nothing was"):
         client.webhooks.find(workflow(webhook("A", path="a"), webhook("B", path="b")))
 
 

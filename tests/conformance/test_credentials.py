@@ -210,7 +210,7 @@ def test_an_untestable_credential_says_so_in_a_success(service: Target, make: Ma
 
 
 @pytest.mark.covers("test_credential")
-def test_an_unknown_credential_can_not_be_tested(service: Target) -> None:
+def test_an_unknown_credential_cannot_be_tested(service: Target) -> None:
     with refused(ServiceNotFoundError, f'Credential with ID "{NO_ID}" was not found.'):
         service.client.credentials.test(NO_ID)
 

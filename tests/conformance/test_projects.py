@@ -113,7 +113,7 @@ def test_a_member_comes_changes_and_goes(service: Target, project: Project, user
 
 
 @pytest.mark.covers("add_project_users", "change_project_user_role", "delete_project_user", needs=("create_project",))
-def test_members_that_can_not_be(service: Target, project: Project, user: InvitedUser) -> None:
+def test_members_that_cannot_be(service: Target, project: Project, user: InvitedUser) -> None:
     projects, user_id = service.client.projects, str(user.id)
     unknown = f"Could not find user with id: {NO_UUID}"
 

@@ -175,7 +175,7 @@ def test_no_body_is_needed_and_another_type_is_refused(bench: Workbench, service
 
 
 @pytest.mark.covers("update_workflow", "publish_workflow")
-def test_an_update_that_can_not_be_published_is_refused_and_stored_as_the_draft(
+def test_an_update_that_cannot_be_published_is_refused_and_stored_as_the_draft(
     bench: Workbench, service: Target
 ) -> None:
     made = bench.publish()

@@ -77,7 +77,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (STOP, {"timeout": True}, f"timeout {SECONDS}"),
         (STOP, {"timeout": timedelta(0)}, f"timeout {SECONDS}"),
         (STOP, {"timeout": float("nan")}, f"timeout {SECONDS}"),
-        (STOP, {"timeout": 10**5000}, f"timeout {SECONDS}, up to .*, not a number of too many digits"),
+        (STOP, {"timeout": 10**5000}, f"timeout {SECONDS}, up to .*, not a number with too many digits"),
         (STOP, {"poll_interval": [1]}, f"poll_interval {SECONDS}"),
         (AUDIT, {"timeout": "inf"}, f"timeout {SECONDS}"),
         (PACKAGE, {"timeout": None}, f"timeout {SECONDS}"),
@@ -134,8 +134,8 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (INVITE, {"users": [{"email": 5}]}, "users must list e-mail addresses"),
         (INVITE, {"users": ["a@example.com", "A@Example.com"]}, "users names a@example.com more than once"),
         # moments
-        (INSIGHTS, {"range_start": 5}, "range_start must be a moment such as 2026-01-31T00:00:00Z, not 5"),
-        (DELETE, {"started_before": 5}, "started_before must be a moment"),
+        (INSIGHTS, {"range_start": 5}, "range_start must be a date and time such as 2026-01-31T00:00:00Z, not 5"),
+        (DELETE, {"started_before": 5}, "started_before must be a date and time"),
         (
             DELETE,
             {"older_than": "old"},
@@ -153,8 +153,8 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (READ, {"filter": {}}, "filter must hold at least one condition"),
         (GENERIC, {"arguments": []}, "arguments must be a mapping, not list"),
         # ids
-        (STOP, {"execution_id": "9" * 5000}, "'9+' can not be an id"),
-        (STOP, {"execution_id": 10**5000}, "can not be an id"),
+        (STOP, {"execution_id": "9" * 5000}, "'9+' cannot be an id"),
+        (STOP, {"execution_id": 10**5000}, "cannot be an id"),
         (STOP, {"execution_id": True}, "an id must be text or a whole number, not bool"),
         (STOP, {"execution_id": "all"}, "an execution id must be a whole number from 1, not 'all'"),
         ((ServiceActivateWorkflowOperator, {}), {"workflow_id": "\udc80"}, r"'\\udc80' is not valid Unicode text"),
@@ -162,7 +162,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (DELETE, {"workflow_id": "\udc80"}, r"'\\udc80' is not valid Unicode text"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(execute, simulator, monkeypatch, kind, arguments, message):
+def test_what_cannot_be_meant_is_refused(execute, simulator, monkeypatch, kind, arguments, message):
     monkeypatch.setenv("AIRFLOW_CONN_TRACKER", '{"conn_type": "http", "login": "u"}')
     operator, others = kind
     # What is no template is refused before the task exists.

@@ -90,7 +90,7 @@ def test_stopping_many_by_status_and_age(execute, client, simulator, link, workf
         ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id, or all_workflows"),
         ({"workflow_id": "w", "status": "new"}, "status must be one of queued, running, waiting, not 'new'"),
         ({"workflow_id": "w", "status": []}, "status must not be empty"),
-        ({"workflow_id": "w", "started_before": "soon"}, "started_before must be a moment such as"),
+        ({"workflow_id": "w", "started_before": "soon"}, "started_before must be a date and time such as"),
         ({"workflow_id": "w", "started_before": "2026-01-01", "older_than": timedelta(1)}, "give either started_befo"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_selection_of_several_pages_is_deleted_in_whole(execute, client, simul
         ),
         (
             {"execution_ids": [10**5000]},
-            "each of execution_ids must be a whole number .*, not a number of too many dig",
+            "each of execution_ids must be a whole number .*, not a number with too many dig",
         ),
         ({"execution_ids": [1], "status": "error"}, "give either execution_ids, or a selection"),
         ({"execution_ids": "12"}, "execution_ids must be a list, not str"),

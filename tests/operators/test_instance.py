@@ -226,7 +226,7 @@ def test_insights_of_a_range(execute, simulator, link):
 
 
 def test_a_range_that_is_none(execute):
-    with pytest.raises(AirflowFailException, match="range_start must be a moment such as"):
+    with pytest.raises(AirflowFailException, match="range_start must be a date and time such as"):
         execute(ServiceGetInsightsOperator, range_start="last week")
     with pytest.raises(AirflowFailException, match="endDate must be"):
         execute(ServiceGetInsightsOperator, range_start="2026-02-01", range_end="2026-01-01")

@@ -89,7 +89,7 @@ def test_a_number_of_thousands_of_digits_is_refused_in_few_words(upsert):
     [("stock", [2**60, 2**60 + 1]), ("sold_at", ["2026-01-02T00:00:00.0001Z", "2026-01-02T00:00:00.0002Z"])],
 )
 def test_keys_that_the_service_cannot_tell_apart_are_refused(upsert, held, key, values):
-    with pytest.raises(AirflowFailException, match="row 2 has a key that the service cannot tell from that of an"):
+    with pytest.raises(AirflowFailException, match="row 2 has a key that the service cannot distinguish from that of"):
         upsert([{key: value, "shop": str(value)} for value in values], key)
     assert held("sku") == []
 

@@ -37,7 +37,7 @@ Guarded = Callable[..., str]
     [
         ([node("Clock", "scheduleTrigger", 1, {}, 0)], "has no webhook trigger, so nothing outside can start it"),
         ([{**webhook(), "disabled": True}, node("Clock", "scheduleTrigger", 1, {}, 0)], "has no webhook trigger"),
-        ([webhook("a", name="A"), webhook("b", name="B")], "has several webhooks, choose one by its node: 'A', 'B'"),
+        ([webhook("a", name="A"), webhook("b", name="B")], "has several webhooks; choose one by its node: 'A', 'B'"),
         ([webhook("orders/:id")], "has the path 'orders/:id', which is not fixed"),
         ([webhook("={{ $json.path }}")], "which is not fixed"),
         (
@@ -49,7 +49,7 @@ Guarded = Callable[..., str]
         ([webhook(httpMethod=None)], "takes None, which is not an HTTP method"),
     ],
 )
-def test_webhooks_that_can_not_be_called(
+def test_webhooks_that_cannot_be_called(
     task_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], message: str
 ) -> None:
     workflow_id = put(simulator, *nodes, active=False)
@@ -293,7 +293,7 @@ def test_a_connection_without_a_login(
 
 
 @pytest.mark.parametrize("value", ["secret\n", " secret", "sec\r\nret: x", "sécret€", 5, None])
-def test_headers_that_can_not_be_sent_are_not_shown(value: Any) -> None:
+def test_headers_that_cannot_be_sent_are_not_shown(value: Any) -> None:
     with pytest.raises(ServiceInputError, match="the value of header 'X-Token' must be text") as refused:
         checked_headers({"X-Token": value})
     assert "ret" not in str(refused.value).replace("header", "")

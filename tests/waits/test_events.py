@@ -143,7 +143,7 @@ def reads(simulator: ServiceSimulator) -> list[tuple[str, int]]:
 
 
 @in_event_loop
-async def test_one_that_can_not_be_read_hides_no_other(
+async def test_one_that_cannot_be_read_hides_no_other(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = simulator.create_webhook_workflow(path="other")["id"]

@@ -160,7 +160,7 @@ def test_a_webhook_with_authentication(notify: Notify, simulator: ServiceSimulat
 
 
 @airflow_features.errors_of_notifiers
-def test_a_secret_that_can_not_be_sent_is_not_shown(
+def test_a_secret_that_cannot_be_sent_is_not_shown(
     notify: Notify, simulator: ServiceSimulator, guarded_alert: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = {"conn_type": "http", "login": "X-Alert-Token", "password": f"{TOKEN}\n"}
@@ -232,7 +232,7 @@ def test_a_workflow_that_fails_was_told_all_the_same(
 
 
 @airflow_features.errors_of_notifiers
-def test_what_can_not_be_told_is_an_error(
+def test_what_cannot_be_told_is_an_error(
     notify: Notify, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = {**json.loads(simulator.connection_json()), "extra": {"retry_deadline": 0}}

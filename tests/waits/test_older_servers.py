@@ -12,7 +12,7 @@ from airflow_provider_service.events.endings import Poll
 ADDRESS = "https://service.example.com"
 
 
-def test_a_status_that_can_not_be_listed_hides_no_other(requests_mock: requests_mock.Mocker) -> None:
+def test_a_status_that_cannot_be_listed_hides_no_other(requests_mock: requests_mock.Mocker) -> None:
     def listed(request: Any, context: Any) -> dict[str, Any]:
         context.headers["Content-Type"] = "application/json"
         status = request.qs.get("status", [None])[0]

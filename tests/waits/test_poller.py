@@ -103,7 +103,7 @@ async def test_waits_follow_a_connection_that_moves_while_the_old_server_answers
 
 
 @in_event_loop
-async def test_a_connection_that_can_not_be_read_again_does_not_end_waits(
+async def test_a_connection_that_cannot_be_read_again_does_not_end_waits(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.1)

@@ -134,7 +134,7 @@ async def test_lists_that_were_refused_are_tried_again(
 
 
 @in_event_loop
-async def test_a_list_that_can_not_be_understood_is_replaced_by_reads(
+async def test_a_list_that_cannot_be_understood_is_replaced_by_reads(
     simulator: ServiceSimulator, workflow_id: str
 ) -> None:
     simulator.inject("html", times=3, path=LIST, status=200)

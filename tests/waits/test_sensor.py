@@ -125,7 +125,7 @@ def test_an_id_may_be_a_number_or_have_blanks(
         ("deferrable", "false"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_when_the_dag_file_is_read(option: str, value: Any) -> None:
+def test_what_cannot_be_meant_is_refused_when_the_dag_file_is_read(option: str, value: Any) -> None:
     wrong = {option: value}
     with pytest.raises(ServiceInputError, match=f"^{option} must be .*, not "):
         sensor("1", **wrong)
@@ -181,7 +181,7 @@ def test_an_id_from_an_earlier_task(mode: Mode, simulator: ServiceSimulator, wor
 
 @every_mode
 @pytest.mark.parametrize("option", ["never_fail", "soft_fail", None])
-def test_a_connection_that_can_not_be_used(
+def test_a_connection_that_cannot_be_used(
     option: str | None, mode: Mode, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({"conn_type": "service"}))

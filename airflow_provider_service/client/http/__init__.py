@@ -1,1 +1,1 @@
-"""How a call of the REST API travels: address, key, time limits, retries, pages and errors."""
+"""The HTTP layer of the REST API client: address, key, time limits, retries, pages and errors."""

@@ -1,4 +1,4 @@
-"""What an answer of the server means: a value, or the one exception that names the failure."""
+"""Interpret an answer of the server: as a value, or as the exception that names the failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_service.client.http.scopes import describe_scope
 if TYPE_CHECKING:
     from airflow_provider_service.client.http.exchange import Answer
 
-# An error's message stands at the beginning of its page.
+# The message is at the beginning of an error page.
 MESSAGE_BYTES = 4 * 1024
 _HEAD_OF_PAGE = re.compile(r"<head\b.*?</head>", re.IGNORECASE | re.DOTALL)
 _NO_TEXT = re.compile(r"<(script|style)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
@@ -59,7 +59,7 @@ def decode(response: Answer, method: str, path: str, *, scope: str | None, secre
 
 def _no_json(response: Answer, method: str, path: str, message: str | None) -> errors.ServiceApiError:
     status = response.status_code
-    if message and "is starting up" in message:  # an older server says so with a 200
+    if message and "is starting up" in message:  # an older server answers this with status 200
         return errors.ServiceStartingError(
             "the service is still starting", method=method, path=path, status=status, server_message=message
         )
@@ -101,16 +101,16 @@ def _meaning(
         return (
             errors.ServiceNotOfferedError,
             "this server does not offer the operation",
-            "It may be of an older version",
+            "The server may be an older version",
         )
     if status == HTTPStatus.BAD_REQUEST and (message or "").startswith("Unknown query parameter"):
-        # Also where an older server takes the last part of a path that it lacks for an id.
+        # An older server also answers this when it takes the last part of an unknown path for an id.
         return (
             errors.ServiceNotOfferedError,
             "this server does not offer the operation with this parameter",
-            "It may be of an older version",
+            "The server may be an older version",
         )
-    if status == HTTPStatus.UNAUTHORIZED and "not licensed" in (message or ""):  # so an older server says
+    if status == HTTPStatus.UNAUTHORIZED and "not licensed" in (message or ""):  # the wording of an older server
         return _meaning_of_forbidden(message or "", scope)
     if status == HTTPStatus.UNAUTHORIZED:
         return (
@@ -148,11 +148,11 @@ def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.
 
 
 def message_of(response: Answer, secret: str | None = None) -> str | None:
-    """The server's own words: on one line, without the key, markup and stack trace, and not too long."""
+    """The server's own words on one line, without the key, markup and stack trace, and not too long."""
     message = _body(response).get("message")
     if isinstance(message, str):
         return _told(masked(message, secret)[:MESSAGE_BYTES])
-    # Masked before it is cut; what may be a part of the key at its end is left out.
+    # Masked before it is truncated; an ending that may be a part of the key is left out.
     text = masked(response.beginning(MESSAGE_BYTES), secret)
     if len(response.content) > MESSAGE_BYTES:
         text = text[: -len(secret or " ")]
@@ -164,7 +164,7 @@ def _told(text: str) -> str | None:
 
 
 def _first_line(page: str) -> str:
-    """The first line of a page that says something; its title if the page itself is empty."""
+    """The first line of a page that is not empty, or the page's title if there is no such line."""
     page = _NO_TEXT.sub(" ", page)
     for part in (_HEAD_OF_PAGE.sub(" ", page), page):
         text = html.unescape(re.sub(r"<[^<>]*>", " ", _END_OF_LINE.sub("\n", part)))
@@ -186,7 +186,7 @@ def _is_json(response: Answer) -> bool:
 
 
 def retry_after(response: Answer) -> float | None:
-    """Seconds the server asks to wait, or None."""
+    """Seconds that the server asks to wait, or None."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isdecimal():
         return float(value)

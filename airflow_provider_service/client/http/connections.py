@@ -1,7 +1,7 @@
-"""Connections on which no step outlasts its time limit, and that are not used again after they were idle for long.
+"""Connections on which no step exceeds its time limit, and which are not reused after a long idle time.
 
-The time limit of ``urllib3`` is that of one read, so a byte now and then holds a call for ever. Here every read and
-every write gets what is left of the whole exchange.
+The time limit of ``urllib3`` applies to a single read, so an occasional byte can keep a call open forever. Here every
+read and every write is limited to the time that is left for the whole exchange.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from airflow_provider_service.client.http.redaction import HiddenText
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# The server closes idle connections after about 6 s; a request must not meet that moment.
+# The server closes idle connections after about 6 s; a request must not be sent just then.
 REUSE_CONNECTION_SECONDS = 4.0
-# What sockets can take, about 23 days.
+# The longest timeout that sockets accept, about 23 days.
 MAX_SECONDS = 2_000_000.0
 _SENT_AT_ONCE = 256 * 1024
 _now = time.monotonic
@@ -45,7 +45,7 @@ class Deadline:
     def left(self) -> float:
         """Seconds that are left.
 
-        :raises TimeoutError: none.
+        :raises TimeoutError: no time is left.
         """
         seconds = self._end - _now()
         if seconds <= 0:
@@ -57,15 +57,15 @@ _deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def _current_deadline() -> Deadline:
-    """The deadline of the exchange that is going on; without one, as late as sockets can take."""
+    """The deadline of the current exchange; without one, the latest that sockets accept."""
     return _deadline.get() or Deadline(MAX_SECONDS)
 
 
 @contextmanager
 def ending_by(deadline: Deadline) -> Iterator[None]:
-    """Let whatever this thread sends and reads inside end by a deadline.
+    """Apply a deadline to everything that this thread sends and reads inside the block.
 
-    Resolving a host's name is the exception: that has the limits of the system.
+    The exception is resolving a host name, which is subject to the limits of the system.
     """
     token = _deadline.set(deadline)
     try:
@@ -75,7 +75,7 @@ def ending_by(deadline: Deadline) -> Iterator[None]:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads from a socket, with what is left of the time as the limit of each read."""
+    """Reads from a socket; each read is limited to the time that is left."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         self._raw, self._sock, self._deadline = raw, sock, _current_deadline()
@@ -103,7 +103,7 @@ class _TimedConnection(HTTPConnection):
     idle_since = 0.0
 
     def connect(self) -> None:
-        """Connect, through a proxy and with TLS where there are such, all within the time limit of a connection."""
+        """Connect, through a proxy and with TLS if configured, all within the time limit for connecting."""
         call = _current_deadline()
         try:
             with ending_by(Deadline(min(self.timeout or MAX_SECONDS, call.left()))):
@@ -112,7 +112,7 @@ class _TimedConnection(HTTPConnection):
             raise ConnectTimeoutError(self, f"no connection within {self.timeout:g} s") from None
 
     def _new_conn(self) -> socket.socket:
-        # urllib3 would give each of several addresses the whole time; here each gets its share of what is left.
+        # urllib3 would give each of several addresses the full time; here each gets its share of the time that is left.
         name = self._dns_host
         error: Exception = NewConnectionError(self, "the name has no address")
         try:
@@ -135,14 +135,14 @@ class _TimedConnection(HTTPConnection):
         raise error
 
     def request(self, *args: Any, **options: Any) -> None:
-        """Connect first, while no frame holds the request in bytes, and send."""
+        """Connect first, while no frame holds the bytes of the request, and send."""
         if self.sock is None:
             self.connect()
         self.timeout = _current_deadline().left()
         super().request(*args, **options)
 
     def send(self, data: Any) -> None:
-        """Send in parts, since the time limit is that of one part."""
+        """Send in parts, because the time limit applies to each part."""
         if self.sock is None or not isinstance(data, bytes):
             super().send(data)
             return
@@ -179,21 +179,21 @@ _POOLS = {"http": _Pool, "https": _TlsPool}
 
 
 class TimedAdapter(HTTPAdapter):
-    """Lets ``requests`` use these connections, also through proxies other than SOCKS."""
+    """Makes ``requests`` use these connections, also through proxies other than SOCKS."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Make the pools of connections without a proxy."""
+        """Create the pools of connections without a proxy."""
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = _POOLS
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """Make the pools of connections through a proxy."""
+        """Create the pools of connections through a proxy."""
         manager = super().proxy_manager_for(proxy, **options)
         if not proxy.lower().startswith("socks"):
             manager.pool_classes_by_scheme = _POOLS
         return manager
 
     def proxy_headers(self, proxy: str) -> dict[str, str]:
-        """The password of a proxy as a header, whose repr hides it."""
+        """The header with the credentials of a proxy; its repr hides them."""
         headers: Mapping[str, str] = super().proxy_headers(proxy)
         return {name: HiddenText(value) for name, value in headers.items()}

@@ -1,4 +1,4 @@
-"""One exchange with the server: a request goes out, its whole answer comes in, within limits of time and size."""
+"""One exchange with the server: send a request and receive its whole answer, within limits of time and size."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from airflow_provider_service.client.http.redaction import HiddenText, masked
 
 MAX_REDIRECTS = 10
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# As deep as pydantic reads and writes; the JSON of Python's library stops elsewhere in each version.
+# The depth that pydantic reads and writes; the limit of Python's json module differs between versions.
 MAX_NESTING = 200
 _READ_AT_ONCE = 64 * 1024
 _MIB = 1024 * 1024
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 
-# All that connecting, sending and reading raise, whatever a server answers.
+# Everything that connecting, sending and reading can raise, whatever a server answers.
 _FAILURES = (HTTPError, HTTPException, OSError, ValueError, LookupError)
 
 
@@ -40,8 +40,8 @@ class Answer:
     """A whole answer.
 
     :param status_code: HTTP status.
-    :param headers: headers, by names in any case.
-    :param content: body, unpacked.
+    :param headers: headers by name; case does not matter.
+    :param content: body, decompressed.
     """
 
     def __init__(self, status_code: int, headers: Mapping[str, str], content: bytes) -> None:
@@ -49,7 +49,7 @@ class Answer:
 
     @property
     def content_type(self) -> str:
-        """The media type in lower case, without parameters; empty when none is stated."""
+        """The media type in lower case, without parameters; empty if none is stated."""
         return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
     @cached_property
@@ -58,9 +58,9 @@ class Answer:
         return self.beginning(len(self.content))
 
     def beginning(self, size: int) -> str:
-        """The text of the first bytes of the body: in the stated encoding, else in UTF-8, else in Latin-1."""
+        """The first bytes of the body as text: in the stated encoding, or else in UTF-8, or else in Latin-1."""
         stated = _CHARSET.search(self.headers.get("Content-Type", ""))
-        # Where it is cut, half a character at its end is no sign of another encoding.
+        # If the body is truncated, half a character at its end does not indicate another encoding.
         strictness = "strict" if size >= len(self.content) else "ignore"
         for charset in (stated[1] if stated else "utf-8", "utf-8"):
             try:
@@ -72,30 +72,30 @@ class Answer:
     def json(self) -> Any:
         """The JSON value of the body.
 
-        :raises ValueError: it is not JSON, is nested too deep, or holds a number that Python cannot hold.
+        :raises ValueError: it is not JSON, is nested too deeply, or contains a number that Python cannot represent.
         """
         try:
             return self._value
         except RecursionError:
-            raise ValueError("nested too deep") from None
+            raise ValueError("nested too deeply") from None
 
     @cached_property
     def _value(self) -> Any:
         try:
             return from_json(self.content, allow_inf_nan=False)
         except ValueError:
-            pass  # it may still be JSON: in another encoding, or with half a surrogate pair
+            pass  # it may still be JSON, in another encoding or with half a surrogate pair
         try:
             value = json.loads(self.content)
         except UnicodeDecodeError:
             value = json.loads(self.text)
         if _depth(value) > MAX_NESTING:
-            raise ValueError("nested too deep")
+            raise ValueError("nested too deeply")
         return json.loads(_without_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False)))
 
 
 def _without_surrogates(text: str) -> str:
-    """The text with a replacement for each half of a surrogate pair, which nothing could write."""
+    """The text with each half of a surrogate pair replaced, because it could not be encoded."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -111,9 +111,9 @@ def _inside(value: dict[str, Any] | list[Any]) -> Any:
 
 
 class Session(requests.Session):
-    """Exchanges requests for answers, with one server. Safe to use from several threads.
+    """Exchanges requests and answers with one server. Safe to use from several threads.
 
-    Proxies and CA bundles of the environment are used, credentials in ``~/.netrc`` are not.
+    Proxies and CA bundles from the environment are used; credentials in ``~/.netrc`` are not.
 
     :param config: the server's settings.
     """
@@ -122,7 +122,7 @@ class Session(requests.Session):
         super().__init__()
         self._config = config
         self._key = HiddenText(config.api_key.get_secret_value())
-        self.auth = _as_it_is  # else requests looks for the host in ~/.netrc
+        self.auth = _as_it_is  # otherwise requests looks for the host in ~/.netrc
         self.headers["Accept"] = "application/json"
         self.headers["User-Agent"] = user_agent(config.application)
         adapter = TimedAdapter(pool_connections=4, pool_maxsize=32)
@@ -132,11 +132,11 @@ class Session(requests.Session):
     def exchange(self, request: requests.PreparedRequest, path: str, timeout: float, *, follow: bool) -> Answer:
         """Send a request and read the whole answer.
 
-        :param path: path of the call, for errors.
-        :param timeout: seconds from now until the answer must be there as a whole, redirects included.
-        :param follow: follow redirects within the origin, with the key; else a redirect is an error.
-        :raises ServiceApiError: the child class that says why there is no answer.
-        :raises ServiceConfigError: the settings of TLS or of the proxy cannot be used.
+        :param path: path of the call, for error messages.
+        :param timeout: seconds from now within which the whole answer must arrive, redirects included.
+        :param follow: follow redirects within the origin, with the key; otherwise a redirect is an error.
+        :raises ServiceApiError: the subclass that says why there is no answer.
+        :raises ServiceConfigError: the TLS or proxy settings cannot be used.
         """
         timeout = min(timeout, MAX_SECONDS)
         deadline = Deadline(timeout)
@@ -151,7 +151,7 @@ class Session(requests.Session):
         )
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Leave redirects to :meth:`exchange`: requests would send the key elsewhere, and read bodies without limit."""
+        """Leave redirects to :meth:`exchange`: requests would send the key elsewhere and read bodies without limit."""
 
     def _exchange_once(
         self, request: requests.PreparedRequest, path: str, timeout: float, deadline: Deadline
@@ -159,7 +159,7 @@ class Session(requests.Session):
         method, url = request.method or "", request.url or ""
         settings = self._settings(url)
         proxy = select_proxy(url, settings["proxies"])
-        if proxy and not _names_host(proxy):  # requests fails on it in a way of its own
+        if proxy and not _names_host(proxy):  # requests raises an unrelated error for it
             raise failures.bad_proxy(proxy)
         try:
             with ending_by(deadline):
@@ -172,7 +172,7 @@ class Session(requests.Session):
             if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED and proxy and url.startswith("http:"):
                 raise failures.proxy_error(str(response.reason), method, path, proxy, status=response.status_code)
             return Answer(response.status_code, response.headers, content)
-        # Not inside of the handler, lest the frames that hold the request's headers hang on the error as its context.
+        # Raised outside the handler, so that the error's context keeps no frames that hold the request's headers.
         raise failed
 
     def _settings(self, url: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Session(requests.Session):
             size += len(part)
             if size > limit:
                 raise _too_large(self._config, method, path, response.status_code)
-            deadline.left()  # a SOCKS proxy's connections know no deadline
+            deadline.left()  # connections through a SOCKS proxy do not support the deadline
         return b"".join(parts)
 
     def _redirect_of(self, answer: Answer, request: requests.PreparedRequest, path: str, follow: bool) -> str | None:
@@ -219,7 +219,7 @@ class Session(requests.Session):
 
 
 def user_agent(application: str | None) -> str:
-    """The header that names who calls: this package, what uses it, and the HTTP library, each with its version."""
+    """The User-Agent header: this package, the application and the HTTP library, each with its version."""
     products = (f"airflow-provider-service/{__version__}", application, default_user_agent())
     return " ".join(filter(None, products))
 

@@ -1,4 +1,4 @@
-"""Why no answer came: the one exception that names it."""
+"""Turn the failure of an exchange into the exception that names it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib3.exceptions import ClosedPoolError, LocationValueError, NewConnectio
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.config import ServiceConfig
 
-# The other side ended a TLS connection, which says nothing of whether it had read a request.
+# The other side closed a TLS connection, which does not show whether it had read a request.
 _TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
-# There was nothing that a request could have been sent on.
+# There was no connection on which a request could have been sent.
 _NO_CONNECTION = (ClosedPoolError, NewConnectionError, ProxyError)
 
-# The base URL was checked when it was configured: what is wrong with an address is wrong with that of the proxy.
+# The base URL was checked when it was configured, so an invalid address can only be that of the proxy.
 _BAD_PROXY = (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, LocationValueError)
 
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
@@ -26,10 +26,10 @@ _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
 def failure_to_answer(
     error: Exception, method: str, path: str, config: ServiceConfig, *, timeout: float, proxy: str | None
 ) -> Exception:
-    """Name the failure of an exchange that ended without a whole answer.
+    """Name the failure of an exchange that ended without a complete answer.
 
-    :param timeout: seconds that the exchange could take.
-    :param proxy: address of the proxy that was used, which can hold a password.
+    :param timeout: seconds that the exchange was allowed to take.
+    :param proxy: address of the proxy that was used; it may contain a password.
     """
     named = _proxy_failure(error, method, path, proxy)
     if named is not None:
@@ -76,7 +76,7 @@ def _proxy_failure(error: Exception, method: str, path: str, proxy: str | None) 
 
 
 def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
-    """Say that the address of a proxy is not valid."""
+    """Report that the address of a proxy is not valid."""
     return errors.ServiceConfigError(
         f"the proxy {_shown(proxy)} cannot be used: its address is not that of a proxy, or of one that needs a further "
         "package; see the connection's extra 'proxies' and the proxies of the environment; nothing was sent"
@@ -86,9 +86,9 @@ def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
 def proxy_error(
     reason: str, method: str, path: str, proxy: str | None, *, status: int | None
 ) -> errors.ServiceProxyError:
-    """Blame the proxy.
+    """Report that the proxy caused the failure.
 
-    :param status: HTTP status that the proxy answered itself, or None.
+    :param status: HTTP status that the proxy itself answered, or None.
     """
     return errors.ServiceProxyError(
         f"the proxy {_shown(proxy)} lets nothing through: {reason}",
@@ -112,7 +112,7 @@ def _was_sent(error: requests.ConnectionError) -> bool:
 
 
 def _root_cause(error: BaseException) -> str:
-    """The innermost message, without the URL and object reprs that wrap it."""
+    """The innermost message, without the URL and the object reprs around it."""
     cause = _innermost(error)
     text = re.sub(r"<[^>]*>:?\s*|\w*Connection(Pool)?\([^)]*\):\s*", "", str(cause))
     return errors.one_line(text) or type(cause).__name__

@@ -1,4 +1,4 @@
-"""The one place that follows pages."""
+"""Follow the pages of a list. Nothing else in the package does."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from airflow_provider_service.client.errors import ServiceInputError, shown
 Fetch = Callable[[dict[str, Any]], Any]
 
 
-# A filter of the server can empty a page, and the next one too, but not page after page for ever.
+# A filter of the server can empty a page, or several in a row, but not an endless number of them.
 MAX_EMPTY_PAGES = 100
 
 
 class PagingError(Exception):
-    """Pages that lead nowhere: there is no telling what the list holds."""
+    """Paging does not advance, so the content of the list cannot be determined."""
 
 
 def follow_cursor(
     fetch: Fetch, *, page_size: int, limit: int | None, offset: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the items of a cursor list, page after page, holding one page at a time.
+    """Yield the items of a cursor list page by page, with one page in memory at a time.
 
     Ends on a null, absent or empty cursor.
 
-    :param fetch: gets one page for the paging parameters; it repeats the filters by itself.
-    :param page_size: items to ask for in a page.
-    :param limit: number of items in total, None for all.
-    :param offset: number of items to skip, on lists that know it; a cursor holds its own.
-    :raises PagingError: while iterating: a cursor or a page came again, or page after page was empty.
+    :param fetch: gets one page for the paging parameters; it adds the filters to each request.
+    :param page_size: items to request per page.
+    :param limit: maximum number of items; None for all.
+    :param offset: number of items to skip, on lists that support it; a cursor contains its own offset.
+    :raises PagingError: while iterating: a cursor or a page was repeated, or too many pages in a row were empty.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -48,18 +48,18 @@ def follow_cursor(
             if not cursor:
                 return
             if cursor in cursors:
-                raise PagingError("a cursor came again")
+                raise PagingError("a cursor was repeated")
             cursors.add(cursor)
 
     return _first(pages(), limit)
 
 
 def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the items of a skip/take list, page after page, until their count is reached.
+    """Yield the items of a skip/take list page by page, until their count is reached.
 
-    Parameters as for :func:`follow_cursor`.
+    The parameters are those of :func:`follow_cursor`.
 
-    :raises PagingError: while iterating: a page came again.
+    :raises PagingError: while iterating: a page was repeated.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -78,10 +78,10 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
 
 
 class _Advance:
-    """Sees to it that each page brings something new, by its length and its outer items.
+    """Ensures that each page brings something new, judging by its length and its first and last item.
 
-    A page also comes again when, between two requests of a skip list, somebody inserts exactly one page of items before
-    it: then the list fails rather than yield them twice, and can be read again.
+    A page is also repeated when, between two requests for a skip list, exactly one page of items is inserted before it:
+    then the list fails rather than yielding items twice, and can be read again.
     """
 
     def __init__(self) -> None:
@@ -89,18 +89,18 @@ class _Advance:
         self._empty = 0
 
     def check(self, items: list[Any]) -> None:
-        """Take note of a page.
+        """Record a page.
 
-        :raises PagingError: it came before, or is one of too many empty ones.
+        :raises PagingError: it was seen before, or too many pages in a row were empty.
         """
         self._empty = 0 if items else self._empty + 1
         if self._empty > MAX_EMPTY_PAGES:
-            raise PagingError(f"{MAX_EMPTY_PAGES} pages in a row were empty, and each led to a further one")
+            raise PagingError(f"{MAX_EMPTY_PAGES} pages in a row were empty, and each led to another one")
         if not items:
             return
         page = (len(items), _identity(items[0]), _identity(items[-1]))
         if page in self._seen:
-            raise PagingError("a page came again")
+            raise PagingError("a page was repeated")
         self._seen.add(page)
 
 

@@ -1,4 +1,4 @@
-"""Take secrets out of values that are shown."""
+"""Remove secrets from values that are shown."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 HIDDEN = "***"
-# A shorter text is in too many places by chance; it is hidden only under its own name.
+# A shorter text occurs in too many places by chance, so it is hidden only under its own name.
 MIN_CHARS = 5
 
 
 class HiddenText(str):
-    """Text whose repr does not show it: tracebacks with local variables show their reprs, those of dicts too."""
+    """Text that its repr does not show, because tracebacks with local variables show the reprs of values and dicts."""
 
     __slots__ = ()
 
@@ -20,17 +20,17 @@ class HiddenText(str):
 
 
 def masked(text: str, secret: str | None) -> str:
-    """The text without one secret."""
+    """The text with a secret masked."""
     return text.replace(secret, HIDDEN) if secret else text
 
 
 def redacted(value: Any, secrets: Mapping[str, Collection[str]]) -> Any:
-    """Copy a JSON value with its secrets hidden: wherever a secret stands, and all that stands under its name.
+    """Copy a JSON value with its secrets hidden: wherever a secret occurs, and everything under a secret's name.
 
-    :param secrets: by name, whose case does not count: the texts to hide.
+    :param secrets: the texts to hide, by name; the case of a name does not matter.
     """
     names = frozenset(name.lower() for name in secrets)
-    # The longest first, since one secret can be a part of another.
+    # The longest first, because one secret can be part of another.
     texts = sorted({text for many in secrets.values() for text in many if len(text) >= MIN_CHARS}, key=len)[::-1]
     return _redacted(value, names, texts)
 

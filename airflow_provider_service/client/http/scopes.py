@@ -1,4 +1,4 @@
-"""Every key scope of the specification, and what to tell a caller whose key lacks one."""
+"""Every key scope of the specification, and how to name it to a caller whose key lacks it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPECIFIED_SCOPES: frozenset[str] = frozenset(
     f"{resource}:{action}" for resource, actions in _ACTIONS.items() for action in actions.split()
 )
 
-# Where the server asks for another scope than the specification names for the same operation.
+# Operations for which the server requires a different scope from the one in the specification.
 _SPECIFIED_AS = {
     "workflow:deactivate": "workflow:activate",
     "project:manageMembers": "project:update",
@@ -34,7 +34,7 @@ _SPECIFIED_AS = {
 
 
 def describe_scope(scope: str) -> str:
-    """Name the scope or scopes an operation needs, with the specification's name where the two differ.
+    """Name the scope or scopes that an operation needs, with the specification's name where the two differ.
 
     :param scope: server scope, or several joined by a comma, e.g. ``"workflow:deactivate"``.
     """

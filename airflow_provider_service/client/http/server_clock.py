@@ -1,11 +1,11 @@
-"""How far the server's clock is off ours, as the dates of its answers show."""
+"""The difference between the server's clock and ours, derived from the dates of its answers."""
 
 from __future__ import annotations
 
 import email.utils
 from datetime import timedelta
 
-# A date outside of these years is no clock, and arithmetic with it can leave what Python's dates can hold.
+# A date outside these years cannot come from a clock, and arithmetic with it can exceed the range of Python's dates.
 _YEARS = range(1970, 9000)
 
 
@@ -13,8 +13,8 @@ class ServerClock:
     """Learns the offset of the server's clock from the ``Date`` header of its answers.
 
     A date counts whole seconds and was written at some time between the request and its answer, so each answer only
-    says between which two values the offset lies. Several answers together narrow that down to a fraction of a second,
-    and slow ones do no harm. When a clock is set, the old values no longer fit and are forgotten.
+    gives a range for the offset. Several answers together narrow it down to a fraction of a second, and slow answers do
+    no harm. When a clock is set, the old values no longer fit and are discarded.
     """
 
     def __init__(self) -> None:
@@ -29,9 +29,9 @@ class ServerClock:
     def learn(self, date: str | None, sent: float, answered: float) -> None:
         """Take the date of an answer into account.
 
-        :param date: value of the ``Date`` header; anything but a date of our era is left aside.
+        :param date: value of the ``Date`` header; anything but a plausible date is ignored.
         :param sent: our time when the request was sent, in seconds since 1970.
-        :param answered: our time when the answer's headers had come.
+        :param answered: our time when the answer's headers had arrived.
         """
         try:
             written = email.utils.parsedate_to_datetime(date or "")
@@ -44,5 +44,5 @@ class ServerClock:
         known = self._bounds
         if known and least <= known[1] and known[0] <= most:
             least, most = max(least, known[0]), min(most, known[1])
-        if least <= most:  # not where our own clock was set back meanwhile
+        if least <= most:  # not if our own clock was set back in the meantime
             self._bounds = least, most

@@ -1,4 +1,4 @@
-"""The one place that sends a request: address, key, encoding, time limits, retries, errors."""
+"""Send requests: address, key, encoding, time limits, retries and errors. Nothing else in the package does."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ log = logging.getLogger(__name__)
 Query = Mapping[str, Any]
 
 MAX_RETRY_AFTER = 120.0
-# A webhook is live shortly after its workflow was activated; one that is not by then is not active.
+# A webhook goes live shortly after its workflow is activated; if it is not live by then, the workflow is not active.
 WEBHOOK_LIVE_SECONDS = 15.0
 MEBIBYTE = 2**20
-# Methods whose repetition leaves the server as one call would.
+# Methods that, when repeated, leave the server in the same state as a single call.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
 MAX_ID_CHARS = 300
-# Written by whoever calls, with {} for each id; everything else in it goes out as it stands.
+# Written by the caller, with {} for each id; everything else in it is sent as it is.
 _PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
 
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
@@ -62,7 +62,7 @@ class Transport:
     """Sends requests to one server. Safe to use from several threads.
 
     :param config: the server's settings.
-    :param sleep: waits between retries, in seconds; a test or a cancelled wait can replace it.
+    :param sleep: waits between retries, given seconds; a test or a wait that can be cancelled may replace it.
     """
 
     def __init__(self, config: ServiceConfig, *, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -78,7 +78,7 @@ class Transport:
     def clock_offset(self) -> timedelta | None:
         """The server's time minus ours, to about a second; None until the API has answered.
 
-        It comes from the answers' ``Date`` header. Some reverse proxies write that header anew: then it is their time.
+        It comes from the answers' ``Date`` header. Some reverse proxies rewrite that header: then it is their time.
         """
         return self._server_clock.offset
 
@@ -99,7 +99,7 @@ class Transport:
         timeout: float | None = None,
         binary: bool = False,
     ) -> Any:
-        """Send one request of the API, repeat it while that is safe and may help, and return the decoded answer.
+        """Send one API request, repeat it while that is safe and may help, and return the decoded answer.
 
         :param method: HTTP method.
         :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
@@ -108,14 +108,14 @@ class Transport:
         :param query: query parameters by the names of the wire; those that are None are left out.
         :param body: JSON body, or the text fields that go with ``files``.
         :param files: parts of a multipart body.
-        :param repeatable: whether a second call does no harm; by default so for GET, PUT and DELETE.
-        :param timeout: seconds until the whole answer of a try must be there, instead of the connection's setting.
-            Tries begin until the connection's ``retry_deadline``, so all of them end that much later.
+        :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
+        :param timeout: seconds within which the whole answer of one try must arrive, instead of the connection's
+            setting. Tries begin until the connection's ``retry_deadline``, so the last one can end that much later.
         :param binary: return the bytes of the answer instead of decoding JSON.
         :returns: the JSON value, bytes, or None for an empty answer.
-        :raises ServiceInputError: an id or a query value that can not be sent; nothing was sent.
-        :raises ServiceConfigError: a file that the extras 'verify' or 'cert' name can not be used.
-        :raises ServiceApiError: the child class that names what went wrong.
+        :raises ServiceInputError: an id or a query value that cannot be sent; nothing was sent.
+        :raises ServiceConfigError: a file named by the extras 'verify' or 'cert' cannot be used.
+        :raises ServiceApiError: the subclass that names the failure.
         """
         method = _checked_method(method)
         target = fill_path(path, ids)
@@ -143,19 +143,19 @@ class Transport:
         timeout: float,
         stopped: threading.Event | None = None,
     ) -> WebhookAnswer:
-        """Call a production webhook, without the key; repeat it only while nothing ran.
+        """Call a production webhook, without the key; repeat the call only while nothing has run.
 
         :param method: HTTP method of the webhook.
-        :param path: path of the webhook, as its node names it.
-        :param headers: further headers.
-        :param payload: JSON body; query parameters where the method has no body.
-        :param timeout: seconds until the whole answer must be there.
-        :param stopped: set from outside to call no more.
-        :returns: what the workflow, or the service for it, answered.
-        :raises ServiceInputError: a payload that cannot be sent, or is larger than the server accepts.
-        :raises ServiceWebhookNotLiveError: the webhook is not there.
+        :param path: path of the webhook, as given in its node.
+        :param headers: additional headers.
+        :param payload: JSON body; query parameters if the method has no body.
+        :param timeout: seconds within which the whole answer must arrive.
+        :param stopped: set by the caller to stop further tries.
+        :returns: the answer of the workflow, or of the service on its behalf.
+        :raises ServiceInputError: the payload cannot be sent or is larger than the server accepts.
+        :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live.
         :raises ServiceWebhookRefusedError: wrong authentication, method or body.
-        :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
+        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
         """
         _check_timeout(timeout)
         has_body = method not in METHODS_WITHOUT_BODY
@@ -177,7 +177,7 @@ class Transport:
     def _webhook_body(self, payload: Any) -> bytes:
         body = to_json(payload).encode()
         limit = self.config.max_payload_mib
-        # The server would answer as if the workflow had been executed, and failed.
+        # The server would answer as if the workflow had been executed and had failed.
         if len(body) > limit * MEBIBYTE:
             raise ServiceInputError(
                 f"the payload has {len(body):,} bytes, and the server accepts {limit:g} MiB (its N8N_PAYLOAD_SIZE_MAX; "
@@ -186,10 +186,10 @@ class Transport:
         return body
 
     def probe(self, path: str) -> int | None:
-        """Ask for a page of the server outside the API, without the key.
+        """Request a page of the server outside the API, without the key.
 
         :param path: path below the base URL, e.g. ``/healthz/readiness``.
-        :returns: the HTTP status, or None when no answer came.
+        :returns: the HTTP status, or None if no answer arrived.
         """
         request = self._prepare("GET", self.config.base_url + path, {})
         try:
@@ -227,7 +227,7 @@ def _retrying(repeatable: bool, deadline: float, sleep: Callable[[float], None])
         wait=_pause,
         stop=stop_before_delay(deadline),
         sleep=sleep,
-        before_sleep=_tell,
+        before_sleep=_log_retry,
         reraise=True,
     )
 
@@ -235,7 +235,7 @@ def _retrying(repeatable: bool, deadline: float, sleep: Callable[[float], None])
 def to_json(value: Any) -> str:
     """Write a value as compact JSON.
 
-    :raises ServiceInputError: a value that JSON can not hold.
+    :raises ServiceInputError: the value cannot be represented in JSON.
     """
     try:
         text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -248,7 +248,7 @@ def to_json(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is None:
-        # The service reads it in whatever time zone it has at the moment.
+        # The service would interpret it in its own current time zone.
         raise ValueError(f"{value.isoformat()} has no time zone")
     return to_jsonable_python(value)
 
@@ -267,14 +267,14 @@ def _checked_method(method: str) -> str:
 def fill_path(path: str, ids: Sequence[str | int]) -> str:
     """Put percent-encoded ids into a path.
 
-    :raises ServiceInputError: a path that is none below the API root, another number of ids than it has places, or an
-        id that is empty, of another type, or would change the path.
+    :raises ServiceInputError: the path is not below the API root, the number of ids does not match its placeholders, or
+        an id is empty, of another type, or would change the path.
     """
     if not isinstance(path, str):
         raise ServiceInputError(f"path must be text such as '/workflows', not {shown(path)}; nothing was sent")
     parts = _parts_of(path)
     if len(parts) != len(ids) + 1:
-        raise ServiceInputError(f"{path!r} has {len(parts) - 1} places for ids, not {len(ids)}; nothing was sent")
+        raise ServiceInputError(f"{path!r} has {len(parts) - 1} placeholders for ids, not {len(ids)}; nothing was sent")
     return "".join(chain.from_iterable(zip(parts, (*map(_segment, ids), ""), strict=True)))
 
 
@@ -283,7 +283,7 @@ def _parts_of(path: str) -> list[str]:
     segments = path.split("/")
     if not _PATH.fullmatch(path) or {".", ".."} & set(segments):
         raise ServiceInputError(
-            f"{path[:MAX_ID_CHARS]!r} is no path below the API root, such as '/workflows/{{}}'; nothing was sent"
+            f"{path[:MAX_ID_CHARS]!r} is not a path below the API root, such as '/workflows/{{}}'; nothing was sent"
         )
     return path.split("{}")
 
@@ -294,12 +294,12 @@ def _segment(value: str | int) -> str:
     is_short = isinstance(value, str) or abs(value) < 10**MAX_ID_CHARS
     text = str(value) if is_short else ""
     if text.strip() in ("", ".", "..") or len(text) > MAX_ID_CHARS:
-        raise ServiceInputError(f"{text[:MAX_ID_CHARS]!r} can not be an id; nothing was sent")
+        raise ServiceInputError(f"{text[:MAX_ID_CHARS]!r} cannot be an id; nothing was sent")
     return _quote(text)
 
 
 def encode_query(query: Query | None) -> str:
-    """Encode query parameters with nothing left raw, as the server demands; booleans become lower case."""
+    """Percent-encode query parameters completely, as the server requires; booleans become lower case."""
     pairs = [f"{_quote(name)}={_quote(_text(value))}" for name, value in (query or {}).items() if value is not None]
     return f"?{'&'.join(pairs)}" if pairs else ""
 
@@ -307,8 +307,8 @@ def encode_query(query: Query | None) -> str:
 def _text(value: Any) -> str:
     try:
         return str(value).lower() if isinstance(value, bool) else str(value)
-    except ValueError:  # Python does not write numbers of thousands of digits
-        raise ServiceInputError("a query parameter is a number of too many digits; nothing was sent") from None
+    except ValueError:  # Python refuses to convert numbers of thousands of digits
+        raise ServiceInputError("a query parameter is a number with too many digits; nothing was sent") from None
 
 
 def _quote(text: str) -> str:
@@ -326,13 +326,13 @@ def _worth_repeating(error: BaseException, repeatable: bool) -> bool:
 
 def _pause(state: RetryCallState) -> float:
     asked = getattr(_error_of(state), "retry_after", None)
-    # The jitter also bounds the rate when the server asks to come back in no time.
+    # The jitter also limits the rate if the server asks for a retry without delay.
     return max(_exponential_jitter(state), min(asked or 0.0, MAX_RETRY_AFTER))
 
 
-def _tell(state: RetryCallState) -> None:
+def _log_retry(state: RetryCallState) -> None:
     pause = state.next_action.sleep if state.next_action else 0.0
-    log.warning("%s. Attempt %d; trying again in %.1f s", _error_of(state), state.attempt_number, pause)
+    log.warning("%s. Try %d failed; trying again in %.1f s", _error_of(state), state.attempt_number, pause)
 
 
 def _error_of(state: RetryCallState) -> BaseException | None:

@@ -1,4 +1,4 @@
-"""What a webhook answers, and what it takes: unlike the API, it may pass on any answer of the workflow."""
+"""Interpret the answers of webhooks, which, unlike the API, may pass on any answer of the workflow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NOT_REGISTERED = re.compile(r'The requested webhook ".*" is not registered\.')
 _DENIED_STATUSES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR})
 _NO_CREDENTIAL = "No authentication data defined on node!"
-# The service's own words, which no workflow is likely to use.
+# The service's own wording, which a workflow is unlikely to use.
 _DENIALS = frozenset(
     {
         "Authorization data is wrong!",
@@ -29,7 +29,7 @@ _DENIALS = frozenset(
         _NO_CREDENTIAL,
     }
 )
-# A library's words on a token. A workflow that checks a token by itself may answer them too, and has run.
+# A library's messages about a token. A workflow that checks a token itself may send them too, and then it has run.
 _TOKEN_DENIAL = re.compile(
     r"No token provided|(jwt|invalid|secretOrPublicKey|secret or public key|iat|maxAge) [^\n]{1,300}|error:[^\n]{1,300}"
 )
@@ -47,9 +47,9 @@ _HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-
 
 
 def checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
-    """Refuse headers that cannot be sent, without showing their values, which no traceback shows from here on.
+    """Refuse headers that cannot be sent, without showing their values, and keep these out of later tracebacks.
 
-    :raises ServiceInputError: a name or value that is not text, or holds what HTTP does not allow.
+    :raises ServiceInputError: a name or value is not text, or contains characters that HTTP does not allow.
     """
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
@@ -62,16 +62,16 @@ def checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_refusal(error: errors.ServiceApiError) -> bool:
-    """Whether a failed call certainly ran nothing. A workflow may itself answer with any status, 429 and 503 too."""
+    """Whether a failed call certainly ran nothing. A workflow itself may answer with any status, even 429 or 503."""
     if isinstance(error, (errors.ServiceWebhookNotLiveError, errors.ServiceWebhookRefusedError)):
         return True
     return error.status is None and error.not_processed
 
 
 def read_answer(response: Answer, method: str, path: str) -> WebhookAnswer:
-    """Tell an answer of the workflow from a refusal of the service, after which nothing ran.
+    """Distinguish an answer of the workflow from a refusal of the service, after which nothing ran.
 
-    :raises ServiceWebhookNotLiveError: the webhook is not there, or not yet.
+    :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live yet.
     :raises ServiceWebhookRefusedError: wrong authentication, method or body.
     :raises ServiceWebhookUncertainError: a proxy or the workflow answered that the service is not available.
     """
@@ -95,14 +95,14 @@ def read_answer(response: Answer, method: str, path: str) -> WebhookAnswer:
 
 
 def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
-    # Whole texts of the service are compared: a workflow that answers in similar words has run.
+    # The service's complete texts are compared: a workflow that answers in similar words has run.
     status = response.status_code
     text = body if isinstance(body, str) else ""
     is_page = "html" in response.headers.get("Content-Type", "")
     coded = body if isinstance(body, dict) and "code" in body else {}
     message = str(coded.get("message", ""))
     if status == HTTPStatus.NOT_FOUND and message.startswith("This webhook is not registered for "):
-        # While a webhook goes live, the service may propose the very method that it refuses.
+        # While a webhook is going live, the service may suggest the very method that it refuses.
         if not re.search(rf"\b{method}\b", message.partition("Did you mean")[2]):
             return errors.ServiceWebhookRefusedError, f"the webhook does not take {method}", None
         return errors.ServiceWebhookNotLiveError, "the webhook is not live yet", None
@@ -127,7 +127,7 @@ def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.Serv
 
 
 def _is_denial(response: Answer, text: str) -> bool:
-    """Whether the webhook's node refused the call. Unlike a workflow, it names no type of what it answers."""
+    """Whether the webhook's node refused the call. Unlike a workflow, it does not state a content type."""
     if response.status_code not in _DENIED_STATUSES or not text:
         return False
     is_typed = "Content-Type" in response.headers

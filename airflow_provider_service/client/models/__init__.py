@@ -1,1 +1,1 @@
-"""What the service answers, one module a resource; loaded when first used."""
+"""Models of the service's answers, one module per resource; loaded on first use."""

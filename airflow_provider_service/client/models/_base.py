@@ -1,4 +1,4 @@
-"""What every model shares: the wire's names as aliases, unknown fields kept, nothing lost on the way back."""
+"""The base of all models: the names on the wire are aliases, unknown fields are kept, and nothing is lost on output."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic.alias_generators import to_camel
 
 
 def wire_time(moment: datetime) -> str:
-    """Write a moment in UTC with milliseconds and ``Z``."""
+    """Write a date and time in UTC, with milliseconds and ``Z``."""
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-#: A moment; written as the service does, in UTC with milliseconds.
+#: A date and time; written as the service writes it, in UTC with milliseconds.
 Timestamp = Annotated[datetime, PlainSerializer(wire_time, return_type=str, when_used="json")]
 
-#: A number; whole ones stay whole.
+#: A number; whole numbers stay whole.
 Number = int | float
 
 
@@ -30,9 +30,9 @@ class ServiceModel(BaseModel):
     secrets: ClassVar[Any] = frozenset()
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON object that the service sent, with its own names."""
+        """The JSON object that the service sent, with the names on the wire."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def without_secrets(self) -> dict[str, Any]:
-        """The JSON object that the service sent, to be stored where others can read it."""
+        """The JSON object that the service sent, without secrets, to be stored where others can read it."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=self.secrets)

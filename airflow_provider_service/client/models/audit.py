@@ -8,7 +8,7 @@ from airflow_provider_service.client.models._base import ServiceModel
 
 
 class AuditSection(ServiceModel):
-    """A kind of finding and where it was found."""
+    """A kind of finding, and where it was found."""
 
     title: str
     description: str
@@ -23,5 +23,5 @@ class AuditReport(ServiceModel):
     sections: list[AuditSection]
 
 
-#: Reports with findings by title, e.g. ``"Credentials Risk Report"``; empty when nothing was found.
+#: Reports with findings by title, e.g. ``"Credentials Risk Report"``; empty if nothing was found.
 AuditReports = dict[str, AuditReport]

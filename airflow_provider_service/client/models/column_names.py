@@ -1,4 +1,4 @@
-"""Names of a data table's columns: those that the service keeps for itself, and the form of the others."""
+"""Names of a data table's columns: those that the service reserves, and the allowed form of all others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
 
-#: Columns that every row has and nobody can write.
+#: Columns that every row has and that cannot be written.
 SYSTEM_COLUMNS = ("id", "createdAt", "updatedAt")
 
 MAX_NAME_CHARS = 63
@@ -16,14 +16,14 @@ _RESERVED = frozenset(name.lower() for name in (*SYSTEM_COLUMNS, "dryRunState"))
 
 
 def require_new_name(name: object) -> None:
-    """Refuse a name that no column of a user's can have.
+    """Refuse a name that a user's column cannot have.
 
-    :raises ServiceInputError: a reserved name, whatever its case, or another form.
+    :raises ServiceInputError: the name is reserved, in upper or lower case, or is not well formed.
     """
     if isinstance(name, str) and name.lower() in _RESERVED:
         raise ServiceInputError(
             f"{name!r} cannot be the name of a column: the service reserves {', '.join(SYSTEM_COLUMNS)} and "
-            f"dryRunState, whatever their case, and adds the first three to every table by itself; nothing was sent"
+            f"dryRunState, in any case, and adds the first three to every table itself; nothing was sent"
         )
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARS:
         raise ServiceInputError(
@@ -36,7 +36,7 @@ def require_writable(names: Iterable[str], place: str) -> None:
     """Refuse values for the columns that only the service writes.
 
     :param names: columns that are given values.
-    :param place: what holds them, for the message, e.g. ``"row 3"``.
+    :param place: where they are, for the message, e.g. ``"row 3"``.
     :raises ServiceInputError: one of the names is a system column.
     """
     written = [name for name in SYSTEM_COLUMNS if name in names]
@@ -48,11 +48,11 @@ def require_writable(names: Iterable[str], place: str) -> None:
 
 
 def require_sortable(sort_by: str, columns: Iterable[str]) -> None:
-    """Refuse an order that the service answers with an internal error.
+    """Refuse a sort order that the service would answer with an internal error.
 
     :param sort_by: ``column:asc`` or ``column:desc``.
     :param columns: the table's own columns.
-    :raises ServiceInputError: another form, or a column that the table lacks.
+    :raises ServiceInputError: the text is not well formed, or names a column that the table lacks.
     """
     name, _, direction = sort_by.partition(":")
     if direction.strip().lower() not in ("asc", "desc"):

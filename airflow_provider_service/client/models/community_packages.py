@@ -6,7 +6,7 @@ from airflow_provider_service.client.models._base import Number, ServiceModel, T
 
 
 class InstalledNode(ServiceModel):
-    """A node type that a package brings."""
+    """A node type that a package provides."""
 
     name: str
     type: str

@@ -1,4 +1,4 @@
-"""Credentials; their secret data is never answered."""
+"""Credentials; the service never returns their secret data."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class _CredentialFields(ServiceModel):
 
 
 class Credential(_CredentialFields):
-    """A credential; items of a list have ``shared`` and lack the flags."""
+    """A credential; the items of a list have ``shared`` but lack the flags."""
 
     id: str
 
 
 class DeletedCredential(_CredentialFields):
-    """The answer to a delete, in which an older server leaves out the id."""
+    """The answer to a delete; older servers leave out the id."""
 
     id: str | None = None
     usage_scope: str | None = None

@@ -8,14 +8,14 @@ from typing_extensions import NotRequired
 
 from airflow_provider_service.client.models._base import ServiceModel
 
-#: A row: the columns by name, and ``id``, ``createdAt`` and ``updatedAt``.
+#: A row: its columns by name, and ``id``, ``createdAt`` and ``updatedAt``.
 Row = dict[str, Any]
 
 Comparison = Literal["eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte", "isEmpty", "isNotEmpty"]
 
 
 class Condition(TypedDict):
-    """One condition of a filter; ``value`` must be there, None stands for null."""
+    """One condition of a filter; ``value`` is required, and None means null."""
 
     columnName: str
     condition: NotRequired[Comparison]
@@ -23,7 +23,7 @@ class Condition(TypedDict):
 
 
 class RowFilter(TypedDict):
-    """Conditions that rows must meet, all of them unless ``type`` is ``"or"``."""
+    """Conditions that rows must meet: all of them, unless ``type`` is ``"or"``."""
 
     type: NotRequired[Literal["and", "or"]]
     filters: list[Condition]
@@ -37,6 +37,6 @@ class InsertedRows(ServiceModel):
 
 
 class ClearedRows(ServiceModel):
-    """How many rows a clear deleted."""
+    """How many rows were deleted by a clear."""
 
     deleted_count: int

@@ -22,7 +22,7 @@ class Column(ServiceModel):
 
 
 class DataTable(ServiceModel):
-    """A data table. ``columns`` come in no order: sort them by ``index``. ``size_bytes`` is approximate."""
+    """A data table. ``columns`` are unordered: sort them by ``index``. ``size_bytes`` is approximate."""
 
     id: str
     name: str

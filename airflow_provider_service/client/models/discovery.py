@@ -1,4 +1,4 @@
-"""What a key may do on a server."""
+"""The capabilities of a key on a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_service.client.models._base import ServiceModel
 
 
 class DiscoveredEndpoint(ServiceModel):
-    """An endpoint; the schema of its body is there when it was asked for."""
+    """An endpoint; the schema of its body is present if it was requested."""
 
     method: str
     path: str
@@ -19,7 +19,7 @@ class DiscoveredEndpoint(ServiceModel):
 
 
 class DiscoveredResource(ServiceModel):
-    """What the key may do with one kind of resource."""
+    """The operations that the key may use on one kind of resource."""
 
     operations: list[str]
     endpoints: list[DiscoveredEndpoint]
@@ -33,7 +33,7 @@ class DiscoveredFilter(ServiceModel):
 
 
 class Capabilities(ServiceModel):
-    """The scopes of the key and the resources they open, by the service's name."""
+    """The scopes of the key and the resources that they give access to, by the service's names."""
 
     scopes: list[str]
     resources: dict[str, DiscoveredResource]

@@ -22,7 +22,7 @@ class StoppedExecution(ServiceModel):
 
 
 class _ExecutionFields(StoppedExecution):
-    # retry_of is text, but for the answer to a retry on the older generation of the server.
+    # retry_of is text, except in the answer to a retry on the older generation of the server.
     workflow_id: str | None = None
     retry_of: str | int | None = None
     retry_success_id: str | None = None
@@ -41,8 +41,8 @@ class _ExecutionFields(StoppedExecution):
 class Execution(_ExecutionFields):
     """An execution.
 
-    ``status`` alone says whether it has ended; a status of a later server is kept as text. ``stored_at`` names the
-    kind of storage. ``data``, ``workflow_data`` and ``custom_data`` are there when they were asked for.
+    Only ``status`` says whether it has ended; an unknown status of a newer server stays text. ``stored_at`` names the
+    kind of storage. ``data``, ``workflow_data`` and ``custom_data`` are present if they were requested.
     """
 
     id: str
@@ -54,17 +54,17 @@ class Execution(_ExecutionFields):
 
     @property
     def number(self) -> int:
-        """The id as a number, which grows from execution to execution; 0 for an id that is not a number."""
+        """The id as a number, which increases from execution to execution; 0 for an id that is not a number."""
         return int(self.id) if _NUMBER.fullmatch(self.id) else 0
 
 
 class DeletedExecution(_ExecutionFields):
-    """The answer to a delete, the one place where the id is a number."""
+    """The answer to a delete, the only one in which the id is a number."""
 
     id: int
 
 
 class StoppedCount(ServiceModel):
-    """How many executions a stop of many ended."""
+    """How many executions were stopped."""
 
     stopped: int

@@ -8,7 +8,7 @@ from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
 
 class FolderItem(ServiceModel):
-    """A folder of a list: it holds the fields that were selected, and no others."""
+    """A folder in a list: it has only the fields that were selected."""
 
     id: str | None = None
     name: str | None = None
@@ -24,7 +24,7 @@ class FolderItem(ServiceModel):
 
 
 class Folder(ServiceModel):
-    """A folder; the totals come with a get and count all levels below it."""
+    """A folder; the totals are present when a single folder is read, and count all levels below it."""
 
     id: str
     name: str

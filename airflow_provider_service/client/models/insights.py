@@ -8,7 +8,7 @@ from airflow_provider_service.client.models._base import Number, ServiceModel
 
 
 class InsightsFigure(ServiceModel):
-    """A figure, and by how much it differs from the period before; None when there is nothing to compare with."""
+    """A figure and its change from the previous period, which is None if there is nothing to compare with."""
 
     value: Number
     deviation: Number | None
@@ -16,7 +16,7 @@ class InsightsFigure(ServiceModel):
 
 
 class InsightsSummary(ServiceModel):
-    """Figures of production executions in a range of time; they lag behind the executions."""
+    """Figures of production executions in a time range; they lag behind the executions."""
 
     total: InsightsFigure
     failed: InsightsFigure

@@ -1,4 +1,4 @@
-"""Moments from text."""
+"""Reading dates and times from text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _datetime = TypeAdapter(datetime)
 
 
 def parse_moment(text: str) -> datetime:
-    """Read a date or moment in ISO 8601; without time zone it means UTC, whatever the service would make of it.
+    """Read a date, or a date and time, in ISO 8601; without a time zone it means UTC, unlike in the service.
 
-    :raises ValueError: another form.
+    :raises ValueError: the text has another form.
     """
     if not _BEGINS_LIKE_ISO.match(text.strip()):
-        raise ValueError(f"{text!r} is no moment")
+        raise ValueError(f"{text!r} is not a date and time")
     try:
         moment = _datetime.validate_python(text.strip())
     except ValidationError:
-        raise ValueError(f"{text!r} is no moment") from None
+        raise ValueError(f"{text!r} is not a date and time") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -12,5 +12,5 @@ class Null(Enum):
     NULL = "null"
 
 
-#: Sends JSON null, where the service gives null a meaning; an argument of None is not sent at all.
+#: Sends JSON null where null has a meaning for the service; an argument of None is not sent at all.
 NULL: Final = Null.NULL

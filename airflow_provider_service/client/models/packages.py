@@ -10,7 +10,7 @@ from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
 
 class PackageSource(ServiceModel):
-    """Where a package came from."""
+    """The origin of a package."""
 
     source_version: str = Field(alias="sourceN8nVersion")
     source_id: str
@@ -18,7 +18,7 @@ class PackageSource(ServiceModel):
 
 
 class ImportedWorkflow(ServiceModel):
-    """A workflow of the package, and what became of it."""
+    """A workflow of the package, and what the import did with it."""
 
     source_workflow_id: str
     local_id: str
@@ -32,7 +32,7 @@ class ImportedWorkflow(ServiceModel):
 
 
 class ImportResult(ServiceModel):
-    """What an import created, changed, skipped and removed; ``bindings`` maps ids of the package to local ones."""
+    """What an import created, changed, skipped and removed; ``bindings`` maps ids in the package to local ids."""
 
     package: PackageSource
     workflows: list[ImportedWorkflow]

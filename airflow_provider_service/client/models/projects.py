@@ -8,7 +8,7 @@ from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
 
 class Project(ServiceModel):
-    """A project; ``role`` and ``scopes`` of the caller come with a create."""
+    """A project; the caller's ``role`` and ``scopes`` are present in the answer to a create."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class Project(ServiceModel):
 
 
 class ProjectUser(ServiceModel):
-    """A member of a project, with the role in it."""
+    """A member of a project and the role in it."""
 
     id: str
     email: str

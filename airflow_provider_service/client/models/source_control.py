@@ -11,7 +11,7 @@ FileStatus = Literal["new", "modified", "deleted", "created", "renamed", "confli
 
 
 class SourceControlledFile(ServiceModel):
-    """A changed object: pending in a status, or the outcome of a push or pull."""
+    """A changed object: pending in a status, or the result of a push or pull."""
 
     file: str
     id: str
@@ -20,7 +20,7 @@ class SourceControlledFile(ServiceModel):
     status: FileStatus | str
     location: Literal["local", "remote"] | str
     conflict: bool
-    # Text, for it is empty or of another precision for some kinds of file.
+    # Text, because it is empty or has another precision for some kinds of file.
     updated_at: str | None = None
     pushed: bool | None = None
     is_local_published: bool | None = None
@@ -35,6 +35,6 @@ class SourceControlledFile(ServiceModel):
 
 
 class FileList(ServiceModel):
-    """The envelope of the files that a status or push answers."""
+    """The envelope of the files in the answer to a status or push."""
 
     data: list[SourceControlledFile]

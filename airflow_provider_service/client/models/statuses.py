@@ -8,5 +8,5 @@ ExecutionStatus = Literal["canceled", "crashed", "error", "new", "running", "suc
 
 FAILED_STATUSES: tuple[ExecutionStatus, ...] = ("error", "canceled", "crashed")
 ENDED_STATUSES: tuple[ExecutionStatus, ...] = ("success", *FAILED_STATUSES)
-# In the order in which executions move on: one that moves while list after list is read is in the later one.
+# In the order in which executions progress: one that progresses while the lists are read appears in a later list.
 ACTIVE_STATUSES: tuple[ExecutionStatus, ...] = ("waiting", "new", "running")

@@ -11,7 +11,7 @@ TestCaseStatus = Literal["new", "running", "evaluation_running", "success", "err
 
 
 class TestRun(ServiceModel):
-    """A test run; the answers to a start and a cancel have its id and status only."""
+    """A test run; the answers to a start and a cancel contain only its id and status."""
 
     id: str
     status: TestRunStatus | str

@@ -8,7 +8,7 @@ from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
 
 class User(ServiceModel):
-    """A user; ``role`` is there when it was asked for."""
+    """A user; ``role`` is present if it was requested."""
 
     id: str
     email: str
@@ -22,7 +22,7 @@ class User(ServiceModel):
 
 
 class InvitedUser(ServiceModel):
-    """The user that an invitation is for; ``invite_accept_url`` is a secret."""
+    """The invited user; ``invite_accept_url`` is a secret."""
 
     id: str | None = None
     email: str
@@ -34,7 +34,7 @@ class InvitedUser(ServiceModel):
 
 
 class Invitation(ServiceModel):
-    """The outcome of one invitation; ``error`` is empty when it went well."""
+    """The result of one invitation; ``error`` is empty if it succeeded."""
 
     user: InvitedUser
     error: str | None = None

@@ -7,7 +7,7 @@ from airflow_provider_service.client.models.projects import Project
 
 
 class Variable(ServiceModel):
-    """A variable; ``project`` is None for one of the whole instance."""
+    """A variable; ``project`` is None if it belongs to the whole instance."""
 
     id: str
     key: str

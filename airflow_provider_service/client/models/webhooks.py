@@ -1,10 +1,10 @@
-"""Webhooks: the nodes that start a workflow, and what they answer."""
+"""Webhooks: the nodes that start a workflow, and their answers."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-#: Their payload travels in the query.
+#: Methods whose payload is sent in the query.
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
 
 
@@ -12,7 +12,7 @@ class WebhookTrigger(NamedTuple):
     """A webhook node of a workflow.
 
     :param node: name of the node.
-    :param method: HTTP method that it takes.
+    :param method: HTTP method that it accepts.
     :param path: path below ``/webhook/``.
     :param authentication: how it authenticates its callers: ``none``, ``basicAuth``, ``headerAuth`` or ``jwtAuth``.
     """
@@ -24,12 +24,12 @@ class WebhookTrigger(NamedTuple):
 
     @property
     def has_body(self) -> bool:
-        """Whether the payload travels as a body, and not in the query."""
+        """Whether the payload is sent as a body rather than in the query."""
         return self.method not in METHODS_WITHOUT_BODY
 
 
 class WebhookAnswer(NamedTuple):
-    """What a webhook answered: the status, and the JSON value or text. Any status here means that a run may exist."""
+    """The answer of a webhook: its status, and its JSON value or text. Whatever the status, a run may exist."""
 
     status: int
     body: Any

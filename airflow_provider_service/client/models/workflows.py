@@ -8,12 +8,12 @@ from typing import Any
 from airflow_provider_service.client.models._base import Number, ServiceModel, Timestamp
 from airflow_provider_service.client.models.tags import Tag
 
-# What an update accepts and acts on; every other key of an answer is read-only, and refused.
+# The keys that an update accepts; every other key of an answer is read-only and would be refused.
 _WRITABLE = ("name", "nodes", "connections", "description", "staticData", "pinData", "nodeGroups")
 
 
 class WorkflowVersion(ServiceModel):
-    """A version of a workflow; an item of the history has no nodes and connections."""
+    """A version of a workflow; the items of the history have no nodes and connections."""
 
     version_id: str
     workflow_id: str
@@ -32,7 +32,7 @@ class WorkflowVersion(ServiceModel):
 class Workflow(ServiceModel):
     """A workflow.
 
-    ``nodes`` and ``connections`` are the draft; what runs is ``active_version``. Items of a list have no
+    ``nodes`` and ``connections`` are the draft; ``active_version`` is what runs. Items of a list have no
     ``description``; the answers to publish and activate have no ``tags`` and ``shared``.
     """
 
@@ -62,22 +62,22 @@ class Workflow(ServiceModel):
 
     @property
     def keeps_executions(self) -> bool:
-        """Whether executions can be read after their end, as far as the workflow's own settings say."""
+        """Whether executions can be read after they have ended, as far as the workflow's own settings determine it."""
         settings = self.settings or {}
         return "none" not in (settings.get("saveDataSuccessExecution"), settings.get("saveDataErrorExecution"))
 
 
 def writable(workflow: Workflow | Mapping[str, Any]) -> dict[str, Any]:
-    """Strip a workflow to what an update accepts, by the names of the wire.
+    """Reduce a workflow to the fields that an update accepts, by their names on the wire.
 
     :param workflow: a workflow as it was read.
-    :returns: name, nodes, connections, settings and, where they hold something, description, staticData, pinData
+    :returns: name, nodes, connections and settings, and, unless they are empty, description, staticData, pinData
         and nodeGroups.
     """
     wire = workflow.to_wire() if isinstance(workflow, Workflow) else workflow
     settings = wire.get("settings") or {}
     return {
         **{name: wire[name] for name in _WRITABLE if wire.get(name) is not None},
-        # DEFAULT is answered and not accepted; a setting that is left out stays as it is.
+        # The service returns DEFAULT but does not accept it; a setting that is left out stays as it is.
         "settings": {name: value for name, value in settings.items() if value != "DEFAULT"},
     }

@@ -1,1 +1,1 @@
-"""The endpoints of the service, one module a resource."""
+"""The endpoints of the service, one module per resource."""

@@ -1,4 +1,4 @@
-"""What every resource shares: calling an endpoint and reading its answer into models."""
+"""The base of all resources: calling an endpoint and reading its answer into models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_service.client.models.null import NULL
 
 T = TypeVar("T")
 
-#: A moment given by a caller: an aware datetime, or text that is sent as it is.
+#: A date and time given by a caller: an aware datetime, or text that is sent as it is.
 Moment = datetime | str
 
 
@@ -48,7 +48,7 @@ class Resource:
         return read(returns, self._transport.call(method, path, *ids, **options), method, fill_path(path, ids))
 
     def _run(self, method: str, path: str, *ids: str | int, **options: Unpack[CallOptions]) -> None:
-        """Call an endpoint whose answer says nothing."""
+        """Call an endpoint whose answer carries no information."""
         self._transport.call(method, path, *ids, **options)
 
     def _pages(
@@ -62,7 +62,7 @@ class Resource:
         page_size: int | None = None,
         follow: Callable[..., Iterator[dict[str, Any]]] = follow_cursor,
     ) -> Iterator[T]:
-        """Iterate over the items of a list endpoint; a page is asked for when the iteration needs it."""
+        """Iterate over the items of a list endpoint; each page is requested when the iteration reaches it."""
         target = fill_path(path, ids)
 
         def fetch(paging: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Resource:
                     yield read(item, value, "GET", target)
             except PagingError as error:
                 raise ServiceUnexpectedResponseError(
-                    f"the list does not advance: {error}; what was read so far is not all", method="GET", path=target
+                    f"the list does not advance: {error}; the items read so far are not all", method="GET", path=target
                 ) from None
 
         found = follow(fetch, page_size=page_size or self._transport.config.page_size, limit=limit)
@@ -113,7 +113,7 @@ def _unexpected(what: str, method: str, path: str) -> ServiceUnexpectedResponseE
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields of a body that were given: those that are not None. NULL becomes null."""
+    """The fields of a body that are not None. NULL becomes null."""
     return {name: None if value is NULL else value for name, value in fields.items() if value is not None}
 
 
@@ -127,17 +127,17 @@ def require(condition: bool, message: str) -> None:
 
 
 def require_id(name: str, value: object) -> None:
-    """Refuse an id to select by that is given, yet empty: the service would select all.
+    """Refuse an id to select by that is given but empty, for which the service would select everything.
 
-    :raises ServiceInputError: anything but text with something in it, or None.
+    :raises ServiceInputError: the id is neither None nor text that is not empty.
     """
     require(value is None or (isinstance(value, str) and bool(value.strip())), f"{name} must not be empty")
 
 
 def moment(value: Moment | None) -> str | None:
-    """Write a moment as the service does: in UTC, with milliseconds and ``Z``.
+    """Write a date and time as the service does: in UTC, with milliseconds and ``Z``.
 
-    :raises ServiceInputError: a datetime without a time zone.
+    :raises ServiceInputError: the datetime has no time zone.
     """
     if not isinstance(value, datetime):
         return value
@@ -151,9 +151,9 @@ def json_text(value: Any) -> str | None:
 
 
 def references(ids: Sequence[str]) -> list[dict[str, str]]:
-    """The body that names objects by id.
+    """A body that names objects by id.
 
-    :raises ServiceInputError: one text instead of several.
+    :raises ServiceInputError: a single text instead of a list.
     """
-    require(not isinstance(ids, str), "ids must be a list of texts, not one text")
+    require(not isinstance(ids, str), "ids must be a list of texts, not a single text")
     return [{"id": one} for one in ids]

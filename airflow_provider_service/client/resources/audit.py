@@ -23,15 +23,15 @@ class Audit(Resource):
     ) -> AuditReports:
         """Audit the instance: ``POST /audit``. Safe to repeat.
 
-        :param categories: what to look at, by default everything.
+        :param categories: what to examine, by default everything.
         :param days_abandoned_workflow: days without an execution after which a workflow counts as abandoned.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
-        :returns: the reports with findings by title; empty when nothing was found.
+        :returns: the reports with findings, by title; empty if nothing was found.
         """
         options = given(categories=categories, daysAbandonedWorkflow=days_abandoned_workflow)
         body = {"additionalOptions": options} if options else None
         answer = self._transport.call(
             "POST", "/audit", scope="securityAudit:generate", body=body, repeatable=True, timeout=timeout
         )
-        # Without findings the server answers an empty array instead of an object.
+        # Without findings, the server answers with an empty array instead of an object.
         return read(AuditReports, {} if answer == [] else answer, "POST", "/audit")

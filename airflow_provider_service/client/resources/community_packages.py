@@ -24,7 +24,7 @@ class CommunityPackages(Resource):
         :param version: version to install, by default the latest.
         :param verify: install only what the service's makers have vetted.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
-        :raises ServiceInvalidRequestError: it is not vetted, is installed already or does not exist.
+        :raises ServiceInvalidRequestError: it is not vetted, is already installed or does not exist.
         """
         body = given(name=name, version=version, verify=verify)
         return self._call(
@@ -39,7 +39,7 @@ class CommunityPackages(Resource):
     def update(
         self, name: str, *, version: str | None = None, verify: bool | None = None, timeout: float | None = None
     ) -> CommunityPackage:
-        """Update a package: ``PATCH /community-packages/{name}``. Not repeated: the first may still run.
+        """Update a package: ``PATCH /community-packages/{name}``. Not repeated: the first call may still be running.
 
         :param version: version to update to, by default the latest.
         :param verify: update only to what the service's makers have vetted.
@@ -59,7 +59,7 @@ class CommunityPackages(Resource):
         )
 
     def uninstall(self, name: str) -> None:
-        """Uninstall a package: ``DELETE /community-packages/{name}``. A repeat after a lost answer says not found.
+        """Uninstall a package: ``DELETE /community-packages/{name}``. A repeat after a lost answer gets a 404.
 
         :raises ServiceNotFoundError: it is not installed.
         """

@@ -10,12 +10,12 @@ from airflow_provider_service.client.resources._base import Resource, given
 
 
 class Credentials(Resource):
-    """Credentials of workflows. Their secret data can be written and never read."""
+    """Credentials of workflows. Their secret data can be written but never read."""
 
     def list(self, *, limit: int | None = None) -> Iterator[Credential]:
         """Iterate over all credentials, newest first: ``GET /credentials``.
 
-        :param limit: number of credentials in total, None for all.
+        :param limit: maximum number of credentials; None for all.
         """
         return self._pages(Credential, "/credentials", scope="credential:list", limit=limit)
 
@@ -30,10 +30,10 @@ class Credentials(Resource):
     ) -> Credential:
         """Create a credential: ``POST /credentials``. Not safe to repeat: names are not unique.
 
-        :param name: any text.
+        :param name: name of the credential; any text.
         :param type: a credential type of the service, e.g. ``"httpHeaderAuth"``.
         :param data: the secret fields, as :meth:`get_schema` describes them.
-        :param project_id: project to create it in, by default the personal one of the key's user.
+        :param project_id: project to create it in, by default the personal project of the key's user.
         :param is_resolvable: whether its fields are resolved when a workflow runs.
         :raises ServiceInvalidRequestError: an unknown type, or data that does not fit it.
         :raises ServiceNotFoundError: no such project.
@@ -64,7 +64,7 @@ class Credentials(Resource):
         :param type: another type; it needs ``data``.
         :param data: secret fields that replace the stored ones.
         :param is_partial_data: merge ``data`` into the stored fields instead.
-        :param is_global: let every user use it; depends on the plan.
+        :param is_global: let every user use it; availability depends on the server's plan.
         :param is_resolvable: whether its fields are resolved when a workflow runs.
         :raises ServiceInvalidRequestError: data that does not fit the type.
         :raises ServiceNotFoundError: no such credential.
@@ -90,24 +90,24 @@ class Credentials(Resource):
     def delete(self, credential_id: str) -> DeletedCredential:
         """Delete a credential and return it: ``DELETE /credentials/{credentialId}``.
 
-        A repeat after a lost answer says not found.
+        A repeat after a lost answer gets a 404.
 
         :raises ServiceNotFoundError: no such credential.
         """
         return self._call(DeletedCredential, "DELETE", "/credentials/{}", credential_id, scope="credential:delete")
 
     def get_schema(self, credential_type_name: str) -> dict[str, Any]:
-        """Read the JSON schema of a type's data: ``GET /credentials/schema/{credentialTypeName}``. Needs no scope.
+        """Read the JSON schema of a type's data: ``GET /credentials/schema/{credentialTypeName}``. Requires no scope.
 
-        :returns: a JSON schema; some of its types, such as ``notice``, are the service's own.
+        :returns: a JSON schema; some of its types, such as ``notice``, are specific to the service.
         :raises ServiceNotFoundError: no such type.
         """
         return self._call(dict[str, Any], "GET", "/credentials/schema/{}", credential_type_name)
 
     def test(self, credential_id: str) -> CredentialTest:
-        """Let the service try a credential: ``POST /credentials/{id}/test``. Safe to repeat.
+        """Have the service test a credential: ``POST /credentials/{id}/test``. Safe to repeat.
 
-        :returns: the outcome; a refused credential, or one that can not be tested, is no exception.
+        :returns: the result; a credential that is refused or cannot be tested does not raise an exception.
         :raises ServiceNotFoundError: no such credential.
         """
         return self._call(
@@ -122,9 +122,9 @@ class Credentials(Resource):
     def transfer(self, credential_id: str, destination_project_id: str) -> None:
         """Move a credential to another project: ``PUT /credentials/{credentialId}/transfer``.
 
-        A repeat after a lost answer says that it is there already.
+        A repeat after a lost answer reports that it is already there.
 
-        :raises ServiceInvalidRequestError: it is in that project already.
+        :raises ServiceInvalidRequestError: it is already in that project.
         :raises ServiceNotFoundError: no such credential or project.
         """
         body = {"destinationProjectId": destination_project_id}

@@ -27,8 +27,8 @@ class DataTableColumns(Resource):
 
         :param name: a letter, then up to 62 letters, digits and underscores.
         :param type: string, number, boolean or date.
-        :param index: place of the column from 0, by default the last.
-        :raises ServiceConflictError: the name exists, or is one of the system's.
+        :param index: position of the column, counted from 0; by default the last.
+        :raises ServiceConflictError: the name exists or is that of a system column.
         :raises ServiceNotFoundError: no such table.
         """
         body = given(name=name, type=type, index=index)
@@ -41,12 +41,12 @@ class DataTableColumns(Resource):
     ) -> Column:
         """Rename or move a column: ``PATCH /data-tables/{dataTableId}/columns/{columnId}``. Its type stays.
 
-        Not repeated: its own name can be a conflict.
+        Not repeated: the column's own name can be a conflict.
 
         :param name: the new name.
-        :param index: the new place, from 0.
+        :param index: the new position, counted from 0.
         :raises ServiceConflictError: the name exists.
-        :raises ServiceInvalidRequestError: neither is given, or the place is beyond the last.
+        :raises ServiceInvalidRequestError: neither is given, or the position is beyond the last.
         :raises ServiceNotFoundError: no such table or column.
         """
         return self._call(
@@ -62,7 +62,7 @@ class DataTableColumns(Resource):
     def delete(self, data_table_id: str, column_id: str) -> None:
         """Delete a column and its values: ``DELETE /data-tables/{dataTableId}/columns/{columnId}``.
 
-        A repeat after a lost answer says not found.
+        A repeat after a lost answer gets a 404.
 
         :raises ServiceNotFoundError: no such table or column.
         """

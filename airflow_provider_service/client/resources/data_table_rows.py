@@ -19,11 +19,11 @@ _CHANGED: Any = bool | list[Row]
 
 
 class DataTableRows(Resource):
-    """Rows of data tables: plain dicts, for their columns are the user's.
+    """Rows of data tables: plain dicts, because the user defines their columns.
 
     A filter is ``{"type": "and" | "or", "filters": [{"columnName": ..., "condition": "eq", "value": ...}]}``; a
-    value of None is null there. Comparing dates is unreliable on some servers: prefer numbers or texts as keys. Give
-    dates with an offset, ``2026-01-02T03:04:05Z``: without one the service takes whatever time zone it has then.
+    value of None means null. Comparing dates is unreliable on some servers: prefer numbers or texts as keys. Give
+    dates with an offset, ``2026-01-02T03:04:05Z``: without one, the service assumes its own current time zone.
     """
 
     def list(
@@ -35,13 +35,13 @@ class DataTableRows(Resource):
         search: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Row]:
-        """Iterate over rows, a page in memory at a time: ``GET /data-tables/{dataTableId}/rows``.
+        """Iterate over rows, with one page in memory at a time: ``GET /data-tables/{dataTableId}/rows``.
 
         :param filter: only rows that meet it.
-        :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``. The service answers 500 when the
+        :param sort_by: column, then ``:asc`` or ``:desc``; by default ``id:asc``. The service answers 500 if the
             table lacks the column.
-        :param search: only rows with this text in any column, in any case.
-        :param limit: number of rows in total, None for all.
+        :param search: only rows with this text in any column, in upper or lower case.
+        :param limit: maximum number of rows; None for all.
         :raises ServiceNotFoundError: no such table.
         """
         query = {"filter": json_text(filter), "sortBy": sort_by, "search": search}
@@ -69,11 +69,11 @@ class DataTableRows(Resource):
     ) -> InsertedRows | builtins.list[Row]:
         """Insert rows, all or none: ``POST /data-tables/{dataTableId}/rows``. Not safe to repeat.
 
-        :param data: one row at least; a column left out is null. The body may have 16 MiB by default.
-        :param return_type: what to answer: how many rows (:class:`InsertedRows`), rows of ``id`` alone, or whole rows.
+        :param data: at least one row; a column left out is null. The server accepts bodies of up to 16 MiB by default.
+        :param return_type: what to return: how many rows (:class:`InsertedRows`), rows with ``id`` only, or whole rows.
         :raises ServiceInputError: a row has a value for a column that only the service writes.
         :raises ServiceInvalidRequestError: a row does not fit the columns, or the storage is full.
-        :raises ServicePayloadTooLargeError: insert fewer rows at a time.
+        :raises ServicePayloadTooLargeError: the body is too large; insert fewer rows at a time.
         :raises ServiceNotFoundError: no such table.
         """
         is_list = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
@@ -101,12 +101,12 @@ class DataTableRows(Resource):
 
         Safe to repeat without ``return_data``: a repeat may find other rows, or none, to return.
 
-        :param filter: one condition at least.
-        :param data: new values by column; one at least.
+        :param filter: at least one condition.
+        :param data: new values by column; at least one.
         :param return_data: return the updated rows.
-        :param dry_run: change nothing and return each match twice, by ``dryRunState`` before and after.
+        :param dry_run: change nothing and return each match twice, with ``dryRunState`` before and after.
         :returns: True, even if no row met the filter; rows with ``return_data`` or ``dry_run``.
-        :raises ServiceInvalidRequestError: an unknown column, or a value of another type.
+        :raises ServiceInvalidRequestError: a column is unknown, or a value has the wrong type.
         :raises ServiceNotFoundError: no such table.
         """
         body = given(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
@@ -130,14 +130,14 @@ class DataTableRows(Resource):
     ) -> bool | builtins.list[Row]:
         """Update all matching rows, or insert one when none match: ``POST /data-tables/{dataTableId}/rows/upsert``.
 
-        Not repeated: two calls at one time can both insert.
+        Not repeated: two simultaneous calls can both insert.
 
-        :param filter: one condition at least. Its values do not get into an inserted row: repeat them in ``data``.
-        :param data: values of one row by column; one at least.
+        :param filter: at least one condition. Its values are not added to an inserted row: repeat them in ``data``.
+        :param data: values of one row by column; at least one.
         :param return_data: return the written rows.
-        :param dry_run: change nothing and return each row twice, by ``dryRunState`` before and after.
+        :param dry_run: change nothing and return each row twice, with ``dryRunState`` before and after.
         :returns: True; rows with ``return_data`` or ``dry_run``.
-        :raises ServiceInvalidRequestError: an unknown column, or a value of another type.
+        :raises ServiceInvalidRequestError: a column is unknown, or a value has the wrong type.
         :raises ServiceNotFoundError: no such table.
         """
         body = given(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
@@ -161,9 +161,9 @@ class DataTableRows(Resource):
 
         Safe to repeat without ``return_data``: a repeat finds no row to return.
 
-        :param filter: one condition at least; it travels in the address, which limits its length.
+        :param filter: at least one condition; it is part of the URL, which limits its length.
         :param return_data: return the deleted rows.
-        :param dry_run: delete nothing and return each match twice, by ``dryRunState`` before and after.
+        :param dry_run: delete nothing and return each match twice, with ``dryRunState`` before and after.
         :returns: True, even if no row met the filter; rows with ``return_data`` or ``dry_run``.
         :raises ServiceNotFoundError: no such table.
         """
@@ -180,7 +180,7 @@ class DataTableRows(Resource):
     def clear(self, data_table_id: str) -> ClearedRows:
         """Delete ALL rows; ids start at 1 again: ``DELETE /data-tables/{dataTableId}/rows/clear``.
 
-        Safe to repeat; the count is then of the last call.
+        Safe to repeat; the count is then that of the last call.
 
         :raises ServiceNotFoundError: no such table.
         """
@@ -218,5 +218,5 @@ def _explaining_sort(rows: Iterator[Row], sort_by: str) -> Iterator[Row]:
             path=error.path,
             status=error.status,
             server_message=error.server_message,
-            hint=f"The service answers so when the table lacks the column of sort_by, here {sort_by!r}",
+            hint=f"The service answers this when the table lacks the column of sort_by, here {sort_by!r}",
         ) from error

@@ -10,7 +10,7 @@ from airflow_provider_service.client.resources._base import Resource, given, jso
 
 
 class DataTables(Resource):
-    """Data tables; their columns and rows have resources of their own."""
+    """Data tables; their columns and rows are separate resources."""
 
     def list(
         self,
@@ -21,9 +21,9 @@ class DataTables(Resource):
     ) -> Iterator[DataTable]:
         """Iterate over data tables: ``GET /data-tables``.
 
-        :param filter: ``id`` (one or a list), ``name`` (in any case: compare names yourself), ``projectId``.
+        :param filter: ``id`` (one or a list), ``name`` (ignoring case: compare names yourself), ``projectId``.
         :param sort_by: name, createdAt, updatedAt or size, then ``:asc`` or ``:desc``.
-        :param limit: number of tables in total, None for all.
+        :param limit: maximum number of tables; None for all.
         :raises ServiceInvalidRequestError: an unknown key of the filter.
         """
         query = {"filter": json_text(filter), "sortBy": sort_by}
@@ -34,9 +34,9 @@ class DataTables(Resource):
 
         :param name: 1 to 128 characters, unique in the project.
         :param columns: ``{"name": ..., "type": "string" | "number" | "boolean" | "date"}`` each; may be empty.
-        :param project_id: project to create it in, by default the personal one of the key's user.
+        :param project_id: project to create it in, by default the personal project of the key's user.
         :raises ServiceConflictError: the name exists in the project.
-        :raises ServiceInvalidRequestError: a reserved column name, an unknown type or project.
+        :raises ServiceInvalidRequestError: a column name is reserved, or a type or the project is unknown.
         """
         body = given(name=name, columns=columns, projectId=project_id)
         return self._call(DataTable, "POST", "/data-tables", scope="dataTable:create", body=body)
@@ -49,9 +49,9 @@ class DataTables(Resource):
         return self._call(DataTable, "GET", "/data-tables/{}", data_table_id, scope="dataTable:read")
 
     def update(self, data_table_id: str, name: str) -> DataTable:
-        """Rename a data table: ``PATCH /data-tables/{dataTableId}``. Not repeated: its own name is a conflict too.
+        """Rename a data table: ``PATCH /data-tables/{dataTableId}``. Not repeated: its own name is also a conflict.
 
-        :raises ServiceConflictError: the name exists in the project, or is its own already.
+        :raises ServiceConflictError: the name exists in the project, or is already the table's own.
         :raises ServiceNotFoundError: no such table.
         """
         body = {"name": name}
@@ -60,7 +60,7 @@ class DataTables(Resource):
     def delete(self, data_table_id: str) -> None:
         """Delete a data table with its rows: ``DELETE /data-tables/{dataTableId}``.
 
-        A repeat after a lost answer says not found.
+        A repeat after a lost answer gets a 404.
 
         :raises ServiceNotFoundError: no such table.
         """

@@ -1,4 +1,4 @@
-"""What a key may do on a server."""
+"""The capabilities of a key on a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_service.client.resources._base import Resource
 
 
 class Discovery(Resource):
-    """What the key may do: the cheapest way to test a connection, for it needs no scope."""
+    """The capabilities of the key: the cheapest way to test a connection, because it requires no scope."""
 
     def discover(
         self,
@@ -18,9 +18,9 @@ class Discovery(Resource):
         resource: str | None = None,
         operation: str | None = None,
     ) -> Capabilities:
-        """Read the key's scopes and the endpoints they open: ``GET /discover``.
+        """Read the key's scopes and the endpoints that they give access to: ``GET /discover``.
 
-        :param include: ``"schemas"`` adds the schema of each endpoint's body.
+        :param include: ``"schemas"`` to add the schema of each endpoint's body.
         :param resource: only this kind of resource, e.g. ``"workflow"``.
         :param operation: only this operation, e.g. ``"read"``.
         """

@@ -30,7 +30,7 @@ PAGE_SIZE_WITH_DATA = 10
 
 
 class Executions(Resource):
-    """Runs of workflows. Ids are whole numbers, as numbers or text."""
+    """Executions of workflows. Ids are whole numbers, given as numbers or text."""
 
     def list(
         self,
@@ -47,18 +47,18 @@ class Executions(Resource):
     ) -> Iterator[Execution]:
         """Iterate over executions, newest first: ``GET /executions``.
 
-        Running ones are hidden unless ``status="running"``.
+        Running executions are left out unless ``status="running"``.
 
-        :param status: only those of this one status.
-        :param workflow_id: only those of the workflow; none of an unknown one.
+        :param status: only those with this status.
+        :param workflow_id: only those of the workflow; an unknown workflow has none.
         :param project_id: only those of the project.
-        :param include_data: with the data of every node: heavy, and it can hold secrets.
+        :param include_data: include the data of every node, which can be large and contain secrets.
         :param ignore_data_size_limit: include data even above the server's limit.
-        :param redact_execution_data: hide what nodes put out.
-        :param started_after: moment with its time of day.
-        :param started_before: moment with its time of day.
-        :param limit: number of executions in total, None for all.
-        :raises ServiceInputError: an id that is given, yet empty.
+        :param redact_execution_data: hide the output of nodes.
+        :param started_after: date and time; the time of day is required.
+        :param started_before: date and time; the time of day is required.
+        :param limit: maximum number of executions; None for all.
+        :raises ServiceInputError: an id is given but empty.
         """
         require_id("workflow_id", workflow_id)
         require_id("project_id", project_id)
@@ -87,9 +87,9 @@ class Executions(Resource):
     ) -> Execution:
         """Read an execution of any status: ``GET /executions/{executionId}``.
 
-        :param include_data: with the data of every node: heavy, and it can hold secrets.
+        :param include_data: include the data of every node, which can be large and contain secrets.
         :param ignore_data_size_limit: include data even above the server's limit.
-        :param redact_execution_data: hide what nodes put out.
+        :param redact_execution_data: hide the output of nodes.
         :raises ServiceNotFoundError: no such execution, or it was not kept after its end.
         """
         query = {
@@ -103,7 +103,7 @@ class Executions(Resource):
     def delete(self, execution_id: int | str) -> DeletedExecution:
         """Delete an execution that is not running: ``DELETE /executions/{executionId}``.
 
-        A repeat after a lost answer says not found.
+        A repeat after a lost answer gets a 404.
 
         :raises ServiceInvalidRequestError: it is running.
         :raises ServiceNotFoundError: no such execution.
@@ -116,12 +116,12 @@ class Executions(Resource):
         """Run an execution again and wait until the new one ends: ``POST /executions/{executionId}/retry``.
 
         Never repeat it after a timeout or a lost connection: every call starts another execution, even of a running
-        one. Look for one whose ``retry_of`` is this id instead. A failed retry is an answer too: check ``status``.
+        one. Look for one whose ``retry_of`` is this id instead. A failed retry is returned as well: check ``status``.
 
-        :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+        :param load_workflow: run the current workflow instead of the version saved with the execution.
         :param timeout: seconds to wait for the new execution to end, by default the connection's timeout.
-        :raises ServiceConflictError: it is queued, succeeded, or its data was not kept.
-        :raises ServiceTimeoutError: the new execution still runs.
+        :raises ServiceConflictError: it is queued, has succeeded, or its data was not kept.
+        :raises ServiceTimeoutError: the new execution is still running.
         :raises ServiceNotFoundError: no such execution.
         """
         body = given(loadWorkflow=load_workflow) or None
@@ -139,9 +139,9 @@ class Executions(Resource):
     def stop(self, execution_id: int | str) -> StoppedExecution:
         """Stop a queued, running or waiting execution: ``POST /executions/{executionId}/stop``.
 
-        Safe to repeat: a repeat is a conflict which says that it had ended.
+        Safe to repeat: a repeat raises a conflict, which says that it has already ended.
 
-        :raises ServiceConflictError: it had ended already.
+        :raises ServiceConflictError: it has already ended.
         :raises ServiceNotFoundError: no such execution.
         """
         return self._call(
@@ -165,8 +165,8 @@ class Executions(Resource):
 
         :param status: one or more of queued (status ``new``), running and waiting.
         :param workflow_id: only those of the workflow; without it, those of EVERY workflow.
-        :param started_after: moment with its time of day.
-        :param started_before: moment with its time of day.
+        :param started_after: date and time; the time of day is required.
+        :param started_before: date and time; the time of day is required.
         :raises ServiceNotFoundError: no such workflow for this key.
         """
         require(not isinstance(status, str) and len(status) > 0, "status must be a list of at least one status")
@@ -190,7 +190,7 @@ class Executions(Resource):
     def update_tags(self, execution_id: int | str, tag_ids: Sequence[str]) -> builtins.list[Tag]:
         """Replace the annotation tags of an execution: ``PUT /executions/{executionId}/tags``. Safe to repeat.
 
-        :param tag_ids: ids of annotation tags, a registry of its own that the API can not add to.
+        :param tag_ids: ids of annotation tags, which are a separate registry that the API cannot add to.
         :raises ServiceNotFoundError: no such execution, or a tag that does not exist.
         """
         number, body = _whole(execution_id), references(tag_ids)

@@ -9,12 +9,12 @@ from airflow_provider_service.client.http.paging import follow_skip
 from airflow_provider_service.client.models.folders import Folder, FolderItem
 from airflow_provider_service.client.resources._base import Resource, given, json_text
 
-#: The id that stands for a project's root, where the API takes the id of a folder.
+#: The id of a project's root, wherever the API takes the id of a folder.
 ROOT = "0"
 
 
 class Folders(Resource):
-    """Folders of a project; they depend on the server's plan (:class:`ServiceNotLicensedError`)."""
+    """Folders of a project; available on some plans of the server only (:class:`ServiceNotLicensedError`)."""
 
     def create(self, project_id: str, name: str, *, parent_folder_id: str | None = None) -> Folder:
         """Create a folder: ``POST /projects/{projectId}/folders``. Not safe to repeat: names are not unique.
@@ -39,8 +39,8 @@ class Folders(Resource):
         """Iterate over the folders of a project: ``GET /projects/{projectId}/folders``.
 
         :param filter: ``parentFolderId``, ``name``, ``tags`` (a list), ``excludeFolderIdAndDescendants``.
-        :param select: only these fields, by the names of the wire, e.g. ``["id", "name", "path"]``.
-        :param limit: number of folders in total, None for all.
+        :param select: only these fields, by their names on the wire, e.g. ``["id", "name", "path"]``.
+        :param limit: maximum number of folders; None for all.
         :raises ServiceNotFoundError: no such project.
         """
         query = {"filter": json_text(filter), "select": json_text(select), "sortBy": sort_by}
@@ -55,7 +55,7 @@ class Folders(Resource):
         )
 
     def get(self, project_id: str, folder_id: str) -> Folder:
-        """Read a folder with the totals of its content: ``GET /projects/{projectId}/folders/{folderId}``.
+        """Read a folder with the totals of its contents: ``GET /projects/{projectId}/folders/{folderId}``.
 
         :raises ServiceNotFoundError: no such project or folder.
         """
@@ -85,10 +85,10 @@ class Folders(Resource):
     def delete(self, project_id: str, folder_id: str, *, transfer_to_folder_id: str | None = None) -> None:
         """Delete a folder: ``DELETE /projects/{projectId}/folders/{folderId}``.
 
-        A repeat after a lost answer says not found.
+        A repeat after a lost answer gets a 404.
 
-        :param transfer_to_folder_id: folder to move the content to; without it, workflows go to the project's root,
-            archived, and folders inside are deleted.
+        :param transfer_to_folder_id: folder to move the contents to; without it, workflows are archived and moved to
+            the project's root, and subfolders are deleted.
         :raises ServiceNotFoundError: no such project or folder.
         """
         query = {"transferToFolderId": transfer_to_folder_id}

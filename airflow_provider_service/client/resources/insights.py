@@ -16,13 +16,13 @@ class Insights(Resource):
         end_date: Moment | None = None,
         project_id: str | None = None,
     ) -> InsightsSummary:
-        """Read the figures of a range of time: ``GET /insights/summary``.
+        """Read the figures of a time range: ``GET /insights/summary``.
 
-        :param start_date: moment, by default seven days ago.
-        :param end_date: moment, by default now.
-        :param project_id: only executions of the project; zeros for an unknown one.
+        :param start_date: date and time, by default seven days ago.
+        :param end_date: date and time, by default now.
+        :param project_id: only executions of the project; an unknown project has zeros.
         :raises ServiceInvalidRequestError: the end is before the start.
-        :raises ServiceNotLicensedError: the start is longer ago than the plan allows.
+        :raises ServiceNotLicensedError: the start is further in the past than the plan allows.
         """
         query = {"startDate": moment(start_date), "endDate": moment(end_date), "projectId": project_id}
         return self._call(InsightsSummary, "GET", "/insights/summary", scope="insights:read", query=query)

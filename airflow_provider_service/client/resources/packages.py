@@ -10,7 +10,7 @@ from airflow_provider_service.client.resources._base import Resource, given, jso
 
 
 class Packages(Resource):
-    """Workflow packages (beta in the service); they depend on the server's plan."""
+    """Workflow packages (beta in the service); available on some plans of the server only."""
 
     def export(
         self,
@@ -29,11 +29,11 @@ class Packages(Resource):
     ) -> bytes:
         """Export workflows and folders, or projects: ``POST /n8n-packages/export``. Safe to repeat.
 
-        Scope ``workflow:export``, or ``project:export`` for projects; also ``variable:list`` when the values of
-        variables are included and there are any. Policies left out have the server's defaults.
+        Scope ``workflow:export``, or ``project:export`` for projects; also ``variable:list`` if the values of
+        variables are included and there are any. For policies left out, the server's defaults apply.
 
         :param workflow_ids: workflows to export.
-        :param folder_ids: folders to export, with all below them.
+        :param folder_ids: folders to export, with everything below them.
         :param project_ids: projects to export, instead of workflows and folders.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :returns: a gzipped tar archive.
@@ -92,16 +92,16 @@ class Packages(Resource):
     ) -> ImportResult:
         """Import a package: ``POST /n8n-packages/import``. Scope ``workflow:import``. Never repeated.
 
-        Modes and policies left out have the server's defaults.
+        For modes and policies left out, the server's defaults apply.
 
         :param package: a gzipped tar archive, as :meth:`export` returns it.
-        :param workflow_conflict_policy: what to do with workflows that exist already.
-        :param project_id: project to import into, by default the personal one of the key's user.
+        :param workflow_conflict_policy: what to do with workflows that already exist.
+        :param project_id: project to import into, by default the personal project of the key's user.
         :param folder_id: folder to import into, by default the project's root.
-        :param bindings: ids here by ids of the package and kind, e.g. ``{"credentials": {"a": "b"}}``.
+        :param bindings: local ids by kind and id in the package, e.g. ``{"credentials": {"a": "b"}}``.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :raises ServiceConflictError: a conflict that a policy does not allow.
-        :raises ServiceInvalidRequestError: not a package, or something that must exist is missing.
+        :raises ServiceInvalidRequestError: the bytes are not a package, or something that must exist is missing.
         :raises ServiceNotFoundError: no such project or folder.
         """
         require(isinstance(package, bytes) and len(package) > 0, "package must be the bytes of an archive")

@@ -9,12 +9,12 @@ from airflow_provider_service.client.resources._base import Resource, require
 
 
 class Projects(Resource):
-    """Projects and their members; they depend on the server's plan (:class:`ServiceNotLicensedError`)."""
+    """Projects and their members; available on some plans of the server only (:class:`ServiceNotLicensedError`)."""
 
     def list(self, *, limit: int | None = None) -> Iterator[Project]:
         """Iterate over projects: ``GET /projects``.
 
-        :param limit: number of projects in total, None for all.
+        :param limit: maximum number of projects; None for all.
         """
         return self._pages(Project, "/projects", scope="project:list", limit=limit)
 
@@ -33,7 +33,7 @@ class Projects(Resource):
         self._run("PUT", "/projects/{}", project_id, scope="project:update", body={"name": name})
 
     def delete(self, project_id: str) -> None:
-        """Delete a project: ``DELETE /projects/{projectId}``. A repeat after a lost answer says not found.
+        """Delete a project: ``DELETE /projects/{projectId}``. A repeat after a lost answer gets a 404.
 
         :raises ServiceNotFoundError: no such project.
         """
@@ -42,7 +42,7 @@ class Projects(Resource):
     def list_users(self, project_id: str, *, limit: int | None = None) -> Iterator[ProjectUser]:
         """Iterate over the members of a project: ``GET /projects/{projectId}/users``.
 
-        :param limit: number of members in total, None for all.
+        :param limit: maximum number of members; None for all.
         :raises ServiceNotFoundError: no such project.
         """
         return self._pages(ProjectUser, "/projects/{}/users", project_id, scope="user:list", limit=limit)
@@ -77,7 +77,7 @@ class Projects(Resource):
         )
 
     def delete_user(self, project_id: str, user_id: str) -> None:
-        """Remove a member: ``DELETE /projects/{projectId}/users/{userId}``. A repeat may say not found.
+        """Remove a member: ``DELETE /projects/{projectId}/users/{userId}``. A repeat may get a 404.
 
         :raises ServiceNotFoundError: no such project or member.
         """

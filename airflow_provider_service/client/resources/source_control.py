@@ -10,7 +10,7 @@ from airflow_provider_service.client.resources._base import Resource, given, req
 
 
 class SourceControl(Resource):
-    """The connected Git branch; it depends on the server's plan (:class:`ServiceNotLicensedError`)."""
+    """The connected Git branch; available on some plans of the server only (:class:`ServiceNotLicensedError`)."""
 
     def get_status(self, direction: Literal["push", "pull"]) -> list[SourceControlledFile]:
         """Preview what a push or pull would change: ``GET /source-control/status``.
@@ -32,7 +32,7 @@ class SourceControl(Resource):
 
         :param commit_message: 1 to 1000 characters.
         :param file_names: ``{"id": ..., "type": ...}`` each, as in :meth:`get_status`.
-        :param force: push in spite of conflicts.
+        :param force: push despite conflicts.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :raises ServiceConflictError: some of the files conflict.
         :raises ServiceInvalidRequestError: no repository is connected, or a file has nothing to push.
@@ -56,7 +56,7 @@ class SourceControl(Resource):
         """Pull the branch into the instance: ``POST /source-control/pull``. Not repeated: the first may still run.
 
         :param force: discard local changes.
-        :param auto_publish: which pulled workflows to publish; the server's default is none.
+        :param auto_publish: which pulled workflows to publish; by default the server publishes none.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :returns: what was pulled.
         :raises ServiceConflictError: local changes are in the way; the message lists them.

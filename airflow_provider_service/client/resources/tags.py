@@ -14,7 +14,7 @@ class Tags(Resource):
     def list(self, *, limit: int | None = None) -> Iterator[Tag]:
         """Iterate over all tags: ``GET /tags``.
 
-        :param limit: number of tags in total, None for all.
+        :param limit: maximum number of tags; None for all.
         """
         return self._pages(Tag, "/tags", scope="tag:list", limit=limit)
 
@@ -42,7 +42,7 @@ class Tags(Resource):
         return self._call(Tag, "PUT", "/tags/{}", tag_id, scope="tag:update", body={"name": name})
 
     def delete(self, tag_id: str) -> Tag:
-        """Delete a tag and return it: ``DELETE /tags/{id}``. A repeat after a lost answer says not found.
+        """Delete a tag and return it: ``DELETE /tags/{id}``. A repeat after a lost answer gets a 404.
 
         :raises ServiceNotFoundError: no such tag.
         """

@@ -9,15 +9,15 @@ from airflow_provider_service.client.resources._base import Resource
 
 
 class TestRuns(Resource):
-    """Evaluation test runs of a workflow. Starting them depends on the server's plan."""
+    """Evaluation test runs of a workflow. Starting them is available on some plans of the server only."""
 
     def list(
         self, workflow_id: str, *, status: TestRunStatus | None = None, limit: int | None = None
     ) -> Iterator[TestRun]:
         """Iterate over test runs: ``GET /workflows/{id}/test-runs``. Scope ``testRun:list``.
 
-        :param status: only those of this status.
-        :param limit: number of test runs in total, None for all.
+        :param status: only those with this status.
+        :param limit: maximum number of test runs; None for all.
         :raises ServiceNotFoundError: no such workflow.
         """
         return self._pages(
@@ -33,8 +33,8 @@ class TestRuns(Resource):
         """Start a test run: ``POST /workflows/{id}/test-runs``. Scope ``testRun:create``. Not safe to repeat.
 
         :returns: id, status and time of creation.
-        :raises ServiceNotLicensedError: the plan has no evaluations.
-        :raises ServiceConflictError: the workflow can not be tested now.
+        :raises ServiceNotLicensedError: the plan does not include evaluations.
+        :raises ServiceConflictError: the workflow cannot be tested now.
         :raises ServiceNotFoundError: no such workflow.
         """
         return self._call(TestRun, "POST", "/workflows/{}/test-runs", workflow_id, scope="testRun:create")
@@ -49,10 +49,10 @@ class TestRuns(Resource):
     def cancel(self, workflow_id: str, run_id: str) -> TestRun:
         """Cancel a test run: ``POST /workflows/{id}/test-runs/{runId}/cancel``. Scope ``testRun:cancel``.
 
-        Safe to repeat: a repeat is a conflict which says that it had ended.
+        Safe to repeat: a repeat raises a conflict, which says that it has already ended.
 
         :returns: id and status.
-        :raises ServiceConflictError: it had ended already.
+        :raises ServiceConflictError: it has already ended.
         :raises ServiceNotFoundError: no such workflow or test run.
         """
         return self._call(
@@ -70,7 +70,7 @@ class TestRuns(Resource):
 
         Scope ``testRun:read``.
 
-        :param limit: number of cases in total, None for all.
+        :param limit: maximum number of cases; None for all.
         :raises ServiceNotFoundError: no such workflow or test run.
         """
         return self._pages(

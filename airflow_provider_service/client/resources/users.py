@@ -24,10 +24,10 @@ class Users(Resource):
     ) -> Iterator[User]:
         """Iterate over users: ``GET /users``.
 
-        :param include_role: with their global roles.
+        :param include_role: include their global roles.
         :param project_id: only members of the project.
         :param offset: number of users to skip.
-        :param limit: number of users in total, None for all.
+        :param limit: maximum number of users; None for all.
         :raises ServiceNotFoundError: no such project.
         """
         query = {"includeRole": include_role, "projectId": project_id}
@@ -37,9 +37,9 @@ class Users(Resource):
     def create(self, users: Sequence[Mapping[str, str]]) -> builtins.list[Invitation]:
         """Invite users: ``POST /users``. Not repeated: a repeat can send the invitations again.
 
-        :param users: ``{"email": ..., "role": ...}`` each; the role is ``global:member`` when left out.
-        :returns: an invitation each; users who are active already are left out.
-        :raises ServiceInvalidRequestError: an unknown role or a malformed address.
+        :param users: ``{"email": ..., "role": ...}`` each; the role defaults to ``global:member``.
+        :returns: one invitation per user; users who are already active are left out.
+        :raises ServiceInvalidRequestError: a role is unknown, or an address is malformed.
         :raises ServiceForbiddenError: the plan does not allow the role.
         """
         require(not isinstance(users, (str, Mapping)) and len(users) > 0, "users must be a list of at least one user")
@@ -49,17 +49,17 @@ class Users(Resource):
         """Read a user: ``GET /users/{id}``.
 
         :param user_id: id or e-mail address.
-        :param include_role: with the global role.
+        :param include_role: include the global role.
         :raises ServiceNotFoundError: no such user.
         """
         query = {"includeRole": include_role}
         return self._call(User, "GET", "/users/{}", user_id, scope="user:read", query=query)
 
     def delete(self, user_id: str) -> None:
-        """Delete a user: ``DELETE /users/{id}``. A repeat after a lost answer says not found.
+        """Delete a user: ``DELETE /users/{id}``. A repeat after a lost answer gets a 404.
 
         :param user_id: id; an e-mail address is not accepted here.
-        :raises ServiceInvalidRequestError: the key's own user.
+        :raises ServiceInvalidRequestError: the user is the one that the key belongs to.
         :raises ServiceNotFoundError: no such user.
         """
         require("@" not in str(user_id), "a user is deleted by id, not by e-mail address")
@@ -70,7 +70,7 @@ class Users(Resource):
 
         :param user_id: id or e-mail address.
         :param new_role_name: e.g. ``"global:admin"``.
-        :raises ServiceNotLicensedError: the plan has no roles.
+        :raises ServiceNotLicensedError: the plan does not include roles.
         :raises ServiceNotFoundError: no such user.
         """
         body = {"newRoleName": new_role_name}

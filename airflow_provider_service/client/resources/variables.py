@@ -11,7 +11,7 @@ from airflow_provider_service.client.resources._base import Resource, given
 
 
 class Variables(Resource):
-    """Variables that workflows read; they depend on the server's plan (:class:`ServiceNotLicensedError`)."""
+    """Variables that workflows read; available on some plans of the server only (:class:`ServiceNotLicensedError`)."""
 
     def list(
         self,
@@ -24,7 +24,7 @@ class Variables(Resource):
 
         :param project_id: only those of the project.
         :param state: ``"empty"`` for those without a value.
-        :param limit: number of variables in total, None for all.
+        :param limit: maximum number of variables; None for all.
         """
         query = {"projectId": project_id, "state": state}
         return self._pages(Variable, "/variables", scope="variable:list", query=query, limit=limit)
@@ -43,8 +43,8 @@ class Variables(Resource):
     def update(self, variable_id: str, key: str, value: str, *, project_id: str | Null | None = None) -> None:
         """Change a variable: ``PUT /variables/{id}``. Safe to repeat.
 
-        :param key: the key, new or as it is.
-        :param value: the value, new or as it is.
+        :param key: the key, changed or unchanged.
+        :param value: the value, changed or unchanged.
         :param project_id: project it belongs to; NULL for the whole instance.
         :raises ServiceNotFoundError: no such variable.
         """
@@ -52,7 +52,7 @@ class Variables(Resource):
         self._run("PUT", "/variables/{}", variable_id, scope="variable:update", body=body)
 
     def delete(self, variable_id: str) -> None:
-        """Delete a variable: ``DELETE /variables/{id}``. A repeat after a lost answer says not found.
+        """Delete a variable: ``DELETE /variables/{id}``. A repeat after a lost answer gets a 404.
 
         :raises ServiceNotFoundError: no such variable.
         """

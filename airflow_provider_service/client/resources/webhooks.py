@@ -1,4 +1,4 @@
-"""Production webhooks: how a workflow is started from outside, since the API itself has no call for it."""
+"""Production webhooks, which start a workflow from outside, because the API itself has no call for it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 
 
 class Webhooks(Resource):
-    """Production webhooks. They are no part of the API: the key opens none, and none answers as the API does."""
+    """Production webhooks. They are not part of the API: they do not accept its key or answer in its form."""
 
     def find(self, workflow: Workflow, node: str | None = None) -> WebhookTrigger:
-        """Find the webhook that starts a workflow: in what runs when it is active, else in its draft. Sends nothing.
+        """Find the webhook that starts a workflow: in the active version, or else in the draft. Sends nothing.
 
         :param workflow: the whole workflow, as ``workflows.get`` returns it.
-        :param node: name of the webhook node, needed when there are several.
-        :raises ServiceInputError: there is none, several and no name, or one that cannot be called as it stands.
+        :param node: name of the webhook node; required if there are several.
+        :raises ServiceInputError: there is no webhook, there are several and none is named, or it cannot be called.
         """
         nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
         found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
@@ -45,7 +45,7 @@ class Webhooks(Resource):
             )
         if len(found) > 1:
             raise ServiceInputError(
-                f"{about} has several webhooks, choose one by its node: {names}; nothing was started"
+                f"{about} has several webhooks; choose one by its node: {names}; nothing was started"
             )
         return _trigger(found[0], about)
 
@@ -60,18 +60,18 @@ class Webhooks(Resource):
     ) -> WebhookAnswer:
         """Call a webhook, without the key. Not safe to repeat: each call runs the workflow.
 
-        A try that provably ran nothing is repeated by itself. The answer tells neither the execution nor how it ends.
+        A try that provably ran nothing is repeated automatically. The answer does not identify the execution.
 
         :param trigger: the webhook, as :meth:`find` returns it.
-        :param payload: JSON body; where the method has no body a mapping of plain values, which becomes the query.
-        :param headers: further headers, such as those of :func:`authentication_headers`.
-        :param timeout: seconds until the whole answer must be there, instead of the connection's setting.
-        :param stopped: set from outside to call no more.
-        :returns: what the workflow, or the service for it, answered.
-        :raises ServiceInputError: a payload or header that cannot be sent, or a payload that is too large.
-        :raises ServiceWebhookNotLiveError: the webhook is not there; nothing ran.
+        :param payload: JSON body; for a method without a body, a mapping of plain values, which becomes the query.
+        :param headers: additional headers, such as those of :func:`authentication_headers`.
+        :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
+        :param stopped: set by the caller to stop further tries.
+        :returns: the answer of the workflow, or of the service on its behalf.
+        :raises ServiceInputError: the payload or a header cannot be sent, or the payload is too large.
+        :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live; nothing ran.
         :raises ServiceWebhookRefusedError: wrong authentication, method or body; nothing ran.
-        :raises ServiceApiError: another failure; its ``not_processed`` tells whether something may have run.
+        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
         """
         return self._transport.call_webhook(
             trigger.method,
@@ -110,10 +110,10 @@ def _trigger(node: Mapping[str, Any], about: str) -> WebhookTrigger:
 
 
 def authentication_headers(kind: str, user: str, password: str) -> dict[str, str]:
-    """The headers of a webhook's own authentication.
+    """The headers for a webhook's own authentication.
 
-    :param kind: authentication of the webhook node: ``basicAuth``, or ``headerAuth`` whose header the user names.
-    :raises ServiceInputError: no user.
+    :param kind: authentication of the webhook node: ``basicAuth``, or ``headerAuth``, for which ``user`` is the header.
+    :raises ServiceInputError: the user is missing.
     """
     if not user:
         raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
@@ -123,9 +123,9 @@ def authentication_headers(kind: str, user: str, password: str) -> dict[str, str
 
 
 def checked_payload(trigger: WebhookTrigger, payload: Any) -> Any:
-    """The payload of a call; an empty object when there is none.
+    """The payload of a call; an empty object by default.
 
-    :raises ServiceInputError: a webhook without body takes a mapping of plain values, since they become its query.
+    :raises ServiceInputError: the webhook takes no body, and the payload is not a mapping of plain values.
     """
     if payload is None:
         return {}

@@ -15,7 +15,7 @@ from airflow_provider_service.client.resources._base import Resource, given, ref
 
 
 class Workflows(Resource):
-    """Workflows. A run is started by calling a workflow's webhook: the API has no call for it."""
+    """Workflows. To start a run, call a workflow's webhook: the API has no call for it."""
 
     def list(
         self,
@@ -30,13 +30,13 @@ class Workflows(Resource):
     ) -> Iterator[Workflow]:
         """Iterate over workflows, archived ones included, in no useful order: ``GET /workflows``.
 
-        :param active: only those that are published, or are not.
-        :param tags: only those that carry all tags of these names.
-        :param name: only those whose name holds this text, in any case.
-        :param project_id: only those of the project; none of an unknown one.
+        :param active: only those that are published (True) or not published (False).
+        :param tags: only those that have all tags of these names.
+        :param name: only those whose name contains this text, in upper or lower case.
+        :param project_id: only those of the project; an unknown project has none.
         :param exclude_pinned_data: leave out the nodes' pinned data.
         :param offset: number of workflows to skip.
-        :param limit: number of workflows in total, None for all.
+        :param limit: maximum number of workflows; None for all.
         """
         query = {
             "active": active,
@@ -69,9 +69,9 @@ class Workflows(Resource):
         :param connections: connections by the name of the source node.
         :param settings: settings by name; ``{}`` for the defaults.
         :param shared: accepted and ignored by the server.
-        :param project_id: project to create it in, by default the personal one of the key's user.
+        :param project_id: project to create it in, by default the personal project of the key's user.
         :param parent_folder_id: folder to create it in, by default the project's root.
-        :raises ServiceInvalidRequestError: the structure, a key or a setting is not accepted.
+        :raises ServiceInvalidRequestError: the server does not accept the structure, a key or a setting.
         :raises ServiceNotFoundError: no such project or folder.
         """
         body = given(
@@ -115,16 +115,16 @@ class Workflows(Resource):
     ) -> Workflow:
         """Replace nodes and connections, and merge settings: ``PUT /workflows/{workflowId}``. Safe to repeat.
 
-        ``models.workflows.writable`` strips a workflow that was read to what is accepted here.
+        ``models.workflows.writable`` reduces a workflow that was read to the fields that are accepted here.
 
-        :param settings: settings to change; the others stay.
+        :param settings: settings to change; the others stay as they are.
         :param description: the new description; an empty one removes it.
         :param static_data: data kept between executions; NULL removes it.
         :param pin_data: pinned data by node; NULL removes it.
         :param shared: accepted and ignored by the server.
         :param parent_folder_id: folder to move it to; NULL for the project's root.
         :param publish_if_active: whether an active workflow runs the new version at once; the server's default is yes.
-        :raises ServiceForbiddenError: an active workflow, and the key lacks ``workflow:activate``: the draft IS saved.
+        :raises ServiceForbiddenError: it is active and the key lacks ``workflow:activate``; the draft IS saved.
         :raises ServiceInvalidRequestError: the workflow is archived, or a key is not accepted.
         :raises ServiceNotFoundError: no such workflow.
         """
@@ -148,9 +148,9 @@ class Workflows(Resource):
     def delete(self, workflow_id: str) -> Workflow:
         """Delete a workflow and its executions: ``DELETE /workflows/{workflowId}``.
 
-        A repeat after a lost answer says not found.
+        A repeat after a lost answer gets a 404.
 
-        :raises ServiceConflictError: it is published, or was unpublished a moment ago.
+        :raises ServiceConflictError: it is published, or was unpublished only just now.
         :raises ServiceNotFoundError: no such workflow.
         """
         return self._call(Workflow, "DELETE", "/workflows/{}", workflow_id, scope="workflow:delete")
@@ -165,7 +165,7 @@ class Workflows(Resource):
         )
 
     def unarchive(self, workflow_id: str) -> Workflow:
-        """Bring an archived workflow back, inactive: ``POST /workflows/{workflowId}/unarchive``.
+        """Restore an archived workflow, inactive: ``POST /workflows/{workflowId}/unarchive``.
 
         Not repeated: a second call is refused.
 
@@ -189,7 +189,7 @@ class Workflows(Resource):
         :param name: name to give the version.
         :param description: description to give the version.
         :raises ServiceInvalidRequestError: it has no trigger, or is archived.
-        :raises ServiceConflictError: another workflow holds one of its webhooks.
+        :raises ServiceConflictError: another workflow uses one of its webhooks.
         :raises ServiceNotFoundError: no such version, or no such workflow for this key.
         """
         body = given(versionId=version_id, name=name, description=description) or None
@@ -220,9 +220,9 @@ class Workflows(Resource):
         name: str | None = None,
         description: str | None = None,
     ) -> Workflow:
-        """Publish by the name that servers of every age know: ``POST /workflows/{workflowId}/activate``.
+        """Publish under the older name, which every server knows: ``POST /workflows/{workflowId}/activate``.
 
-        As :meth:`publish` in all else.
+        Otherwise the same as :meth:`publish`.
         """
         body = given(versionId=version_id, name=name, description=description) or None
         return self._call(
@@ -236,9 +236,9 @@ class Workflows(Resource):
         )
 
     def deactivate(self, workflow_id: str) -> Workflow:
-        """Unpublish by the name that servers of every age know: ``POST /workflows/{workflowId}/deactivate``.
+        """Unpublish under the older name, which every server knows: ``POST /workflows/{workflowId}/deactivate``.
 
-        As :meth:`unpublish` in all else.
+        Otherwise the same as :meth:`unpublish`.
         """
         return self._call(
             Workflow, "POST", "/workflows/{}/deactivate", workflow_id, scope="workflow:deactivate", repeatable=True
@@ -247,9 +247,9 @@ class Workflows(Resource):
     def transfer(self, workflow_id: str, destination_project_id: str) -> None:
         """Move a workflow to another project: ``PUT /workflows/{workflowId}/transfer``.
 
-        A repeat after a lost answer says that it is there already.
+        A repeat after a lost answer reports that it is already there.
 
-        :raises ServiceInvalidRequestError: it is in that project already.
+        :raises ServiceInvalidRequestError: it is already in that project.
         :raises ServiceNotFoundError: no such workflow or project.
         """
         body = {"destinationProjectId": destination_project_id}
@@ -258,7 +258,7 @@ class Workflows(Resource):
     def list_history(self, workflow_id: str, *, limit: int | None = None) -> Iterator[WorkflowVersion]:
         """Iterate over the versions without their nodes, newest first: ``GET /workflows/{workflowId}/history``.
 
-        :param limit: number of versions in total, None for all.
+        :param limit: maximum number of versions; None for all.
         :raises ServiceNotFoundError: no such workflow.
         """
         return self._pages(WorkflowVersion, "/workflows/{}/history", workflow_id, scope="workflow:read", limit=limit)
@@ -289,7 +289,7 @@ class Workflows(Resource):
     def update_tags(self, workflow_id: str, tag_ids: Sequence[str]) -> builtins.list[Tag]:
         """Replace the tags of a workflow: ``PUT /workflows/{workflowId}/tags``. Safe to repeat.
 
-        :param tag_ids: ids of all tags it is to carry; an empty list removes all.
+        :param tag_ids: ids of all the tags that it should have; an empty list removes all.
         :raises ServiceNotFoundError: no such workflow, or a tag that does not exist.
         """
         body = references(tag_ids)
