@@ -40,7 +40,7 @@ def server() -> Iterator[requests_mock.Mocker]:
     ],
 )
 def test_a_path_that_leaves_the_api_or_is_none_is_refused(path: str, server: requests_mock.Mocker) -> None:
-    with pytest.raises(errors.ServiceInputError, match=r"no path below the API root.*nothing was sent"):
+    with pytest.raises(errors.ServiceInputError, match=r"not a path below the API root.*nothing was sent"):
         Client().request("GET", path)
 
     assert server.call_count == 0
