@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 class Difference(NamedTuple):
-    """``target`` (``simulator``, a server such as ``2.40``, ``queue``) does otherwise than the newest in ``topic``.
+    """``target`` (``simulator``, a server such as ``2.40``, ``queue``) differs from the newest server in ``topic``.
 
-    ``operation`` is the one whose row of the table names the ``reason``; none for what concerns many.
+    ``operation`` is the operation whose row of the table names the ``reason``; None if it concerns several.
     """
 
     topic: str
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
 REFUSING_ONLY = {
     **dict.fromkeys(
         ("install_community_package", "update_community_package", "uninstall_community_package"),
-        "what may be installed is known to a host out of reach.",
+        "the list of packages that may be installed is on a host that cannot be reached.",
     ),
     **dict.fromkeys(("get_test_run", "list_test_cases"), "this edition starts no test runs."),
 }
@@ -34,59 +34,77 @@ _SECOND_GENERATION = ("2.41", "2.40")
 
 DIFFERENCES = (
     Difference("key scopes", "1.123", "Its free edition does not hold keys to their scopes."),
-    Difference("families of endpoints", "1.123", "It has one family of endpoints, with the strict one's texts."),
+    Difference("families of endpoints", "1.123", "All its endpoints answer with the messages of the strict family."),
     Difference("limits above 250", "1.123", "It refuses limits above 250 everywhere.", "list_tags"),
-    Difference("form of limits", "1.123", "It takes the limit -1, and refuses empty values.", "list_workflows"),
-    Difference("forged cursors", "1.123", "It takes a cursor of another kind for the first page.", "list_tags"),
-    Difference("structure of a workflow", "1.123", "It takes nodes without type and position.", "create_workflow"),
-    Difference("versions of a workflow", "1.123", "Every update makes a new version.", "update_workflow"),
-    Difference("pinned data", "1.123", "It does not take pinned data.", "update_workflow"),
-    Difference("deprecations", "1.123", "The older names of its calls are the only ones.", "activate_workflow"),
+    Difference("form of limits", "1.123", "It accepts the limit -1, and refuses empty values.", "list_workflows"),
+    Difference("forged cursors", "1.123", "It treats a cursor of another kind as the first page.", "list_tags"),
+    Difference("structure of a workflow", "1.123", "It accepts nodes without type and position.", "create_workflow"),
+    Difference("versions of a workflow", "1.123", "Every update creates a new version.", "update_workflow"),
+    Difference("pinned data", "1.123", "It does not accept pinned data.", "update_workflow"),
+    Difference("deprecations", "1.123", "It only has the older names of the calls.", "activate_workflow"),
     Difference(
-        "transfer_workflow", "1.123", "Other words, and what is not found is a bad request.", "transfer_workflow"
+        "transfer_workflow",
+        "1.123",
+        "Its messages differ, and 400 stands for not found.",
+        "transfer_workflow",
     ),
     Difference("deletion of an active workflow", "1.123", "It deletes active workflows.", "delete_workflow"),
-    Difference("form of execution ids", "1.123", "It refuses other ids, in other words.", "get_execution"),
-    Difference("retry of a success", "1.123", "It is refused with 400 and not 409.", "retry_execution"),
-    Difference("call beyond the limit", "1.123", "It is answered at once, though the run is queued."),
-    Difference("readiness", "1.123", "It calls itself ready before its API is."),
-    Difference("list of waiting executions", "1.123", "It lists no waiting executions.", "list_executions"),
-    Difference("start of what slept", "1.123", "What wakes is started anew, under the same id.", "get_execution"),
-    Difference("error of a code node", "1.123", "It names the node.", "get_execution"),
-    Difference("id in a webhook's answer", "1.123", "It does not know the id when it answers at once."),
-    Difference("wrong password of a webhook", "1.123", "It is answered as a wrong header is."),
-    Difference("answer of a run that fails first", "1.123", "It is 200 and empty."),
+    Difference("form of execution ids", "1.123", "It refuses different ids, with different messages.", "get_execution"),
+    Difference("retry of a success", "1.123", "It is refused with 400, not 409.", "retry_execution"),
+    Difference("call beyond the limit", "1.123", "It is answered at once, although the run is queued."),
+    Difference("readiness", "1.123", "It reports that it is ready before its API is."),
+    Difference("list of waiting executions", "1.123", "It does not list waiting executions.", "list_executions"),
     Difference(
-        "unknown projects", "1.123", "A credential for an unknown project is made, without one.", "create_credential"
+        "start of what slept",
+        "1.123",
+        "An execution that wakes up is started again, under the same id.",
+        "get_execution",
     ),
-    Difference("transfer_credential", "1.123", "What is not found is a bad request.", "transfer_credential"),
+    Difference("error of a code node", "1.123", "The error names the node.", "get_execution"),
+    Difference("id in a webhook's answer", "1.123", "It does not know the id if the webhook answers at once."),
+    Difference("wrong password of a webhook", "1.123", "It is answered like a wrong header."),
+    Difference("answer of a run that fails first", "1.123", "It is 200 and has no body."),
     Difference(
-        "delete_credential", "1.123", "The answer to a delete has no id and no scope of usage.", "delete_credential"
+        "unknown projects",
+        "1.123",
+        "A credential for an unknown project is created without a project.",
+        "create_credential",
     ),
-    Difference("inviting administrators", "1.123", "What the plan does not include is a bad request.", "create_users"),
+    Difference("transfer_credential", "1.123", "It answers 400 for what is not found.", "transfer_credential"),
+    Difference(
+        "delete_credential",
+        "1.123",
+        "The answer to a deletion has neither an id nor a scope of usage.",
+        "delete_credential",
+    ),
+    Difference(
+        "inviting administrators", "1.123", "It answers 400 for what the plan does not include.", "create_users"
+    ),
     Difference("fields of users", "1.123", "A user has no 'mfaEnabled'.", "get_user"),
     Difference("offsets", "1.123", "There is no parameter 'offset'.", "list_users"),
-    Difference("users of unknown projects", "1.123", "An unknown project has no users, and is no error.", "list_users"),
-    Difference("deleting unknown users", "1.123", "An unknown user is a bad request.", "delete_user"),
-    Difference("family of folders", "2.40", "It checks the license for reading folders before the scope."),
+    Difference(
+        "users of unknown projects", "1.123", "An unknown project is not an error, and has no users.", "list_users"
+    ),
+    Difference("deleting unknown users", "1.123", "It answers 400 for an unknown user.", "delete_user"),
+    Difference("family of folders", "2.40", "To read folders, it checks the license before the scope."),
     Difference(
         "family of insights",
         "2.40",
-        "It refuses unknown parameters and values that are not encoded, in the strict family's words.",
+        "It refuses unknown parameters, and values that are not encoded, with the messages of the strict family.",
         "get_insights_summary",
     ),
-    Difference("family of tags", "2.40", "It refuses in the strict family's words.", "update_tag"),
+    Difference("family of tags", "2.40", "It refuses requests with the messages of the strict family.", "update_tag"),
     *(
         Difference(
             "moments without offset",
             target,
-            "A moment without an offset is read in the zone of the workflow that ran last; in the simulator in UTC.",
+            "A date without an offset is read in the zone of the workflow that ran last; in the simulator in UTC.",
             "insert_data_table_rows",
         )
         for target in _SECOND_GENERATION
     ),
     *(
-        Difference(operation, target, f"Seen refusing only: {why}", operation)
+        Difference(operation, target, f"Only refusals were observed: {why}", operation)
         for operation, why in REFUSING_ONLY.items()
         for target in _SECOND_GENERATION
     ),
@@ -140,7 +158,7 @@ CONTRACT_DIFFERENCES = (
             operation,
             "sent",
             "$.connections Additional properties are not allowed ('Webhook' was unexpected)",
-            "The document does not say that connections are named by node.",
+            "The document does not say that connections are keyed by node name.",
         )
         for operation in ("create_workflow", "update_workflow")
     ),
@@ -161,7 +179,7 @@ CONTRACT_DIFFERENCES = (
         "delete_data_table_rows",
         "answered",
         "$[].id null is not of type 'integer'",
-        "In a dry run, the row after its deletion is all null.",
+        "In a dry run, all values of the row after its deletion are null.",
     ),
     ContractDifference(
         "upsert_data_table_rows",
@@ -170,19 +188,22 @@ CONTRACT_DIFFERENCES = (
         "The server answers a list of rows, not one row.",
     ),
     ContractDifference(
-        "generate_audit", "answered", "$ a list is not of type 'object'", "Without findings the server answers []."
+        "generate_audit",
+        "answered",
+        "$ a list is not of type 'object'",
+        "If there are no findings, the server answers [].",
     ),
     ContractDifference(
         "retry_execution",
         "answered",
         "$.annotation.vote null is not one of ['up', 'down']",
-        "An annotation need not hold a vote.",
+        "An annotation does not need to have a vote.",
     ),
     ContractDifference(
         "list_test_runs",
         "answered",
         "$.data[].finalResult null is not one of ['success', 'error', 'warning']",
-        "Called nullable, while null is not in the list of values: a run that has not ended has no result.",
+        "It is declared nullable, but null is not in the list of values. A run that has not ended has no result.",
     ),
 )
 
