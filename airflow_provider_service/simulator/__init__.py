@@ -1,4 +1,4 @@
-"""A workflow service in one process, stateful and with the service's quirks, for tests and demos.
+"""A stateful simulation of the workflow service in one process, including its quirks, for tests and demos.
 
 Needs the extra ``simulator``.
 """

@@ -12,14 +12,14 @@ from airflow_provider_service.simulator import ServiceSimulator
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; prints one JSON line with ``base_url`` and ``api_key`` when it is ready."""
+    """Run the service; prints one JSON line with ``base_url`` and ``api_key`` when it is ready."""
     parser = argparse.ArgumentParser(prog="python -m airflow_provider_service.simulator", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
     parser.add_argument("--api-key", help="key with every scope (default: a random one)")
-    parser.add_argument("--unlicensed", action="store_true", help="licensed features answer 403")
-    parser.add_argument("--concurrency-limit", type=int, help="production runs at a time (default: no limit)")
-    parser.add_argument("--boot-seconds", type=float, default=0.0, help="how long it answers an HTML 404 first")
+    parser.add_argument("--unlicensed", action="store_true", help="answer 403 for licensed features")
+    parser.add_argument("--concurrency-limit", type=int, help="concurrent production runs (default: no limit)")
+    parser.add_argument("--boot-seconds", type=float, default=0.0, help="seconds of HTML 404 answers first")
     options = parser.parse_args(arguments)
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

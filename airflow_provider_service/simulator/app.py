@@ -1,4 +1,4 @@
-"""The HTTP application: every operation under ``/api/v1``, webhooks, health, and the pages of everything else."""
+"""The HTTP application: the operations under ``/api/v1``, webhooks, health, and pages for all other paths."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ANY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
 
 
 def build_app(state: State) -> ASGIApp:
-    """Make the application of one service."""
-    # Fixed segments go before parameters: /workflows/{id}/tags is not a version of a workflow.
+    """Create the application of a service."""
+    # Fixed segments take precedence over parameters: /workflows/{id}/tags is not a version of a workflow.
     ordered = sorted(OPERATIONS.values(), key=lambda op: [part.startswith("{") for part in op.path.split("/")])
     routes = [
         *(Route(API_ROOT + op.path, _endpoint(op, state), methods=[op.method]) for op in ordered),
@@ -67,12 +67,12 @@ async def _fault(_request: Request, _error: Exception) -> Response:
 
 
 def no_such_page(method: str, path: str) -> Response:
-    """The HTML 404 of a path that no part of the service answers."""
+    """The HTML 404 for a path that no part of the service answers."""
     return html_response(404, f"Cannot {method} {path}")
 
 
 async def _contract(_request: Request) -> Response:
-    """The published contract, readable without a key: JSON, which is YAML too."""
+    """The published contract, readable without a key: JSON, which is also valid YAML."""
     paths: dict[str, dict[str, object]] = {}
     for op in OPERATIONS.values():
         described = {"operationId": op.name, "responses": {str(op.status): {"description": "Success"}}}
@@ -87,19 +87,19 @@ async def _contract(_request: Request) -> Response:
 
 
 class EdgeLayer:
-    """ASGI layer for what concerns every path: health, booting, preflight, undecoded routing."""
+    """ASGI layer for everything that concerns all paths: health, booting, preflight, undecoded routing."""
 
     def __init__(self, app: ASGIApp, state: State) -> None:
         self._app = app
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is no matter of a route; route everything else."""
+        """Answer requests that no route handles; route all others."""
         answer = self._answer(scope["method"], scope["path"])
         if answer is not None:
             await answer(scope, receive, send)
             return
-        # Routes see the path undecoded, so that %2F stays inside a segment; parameters are decoded afterwards.
+        # Routes match the undecoded path, so that %2F stays inside a segment; parameters are decoded afterwards.
         await self._app({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send)
 
     def _answer(self, method: str, path: str) -> Response | None:

@@ -1,4 +1,4 @@
-"""The simulator's clock: real time plus an offset that tests set, and the header that tells it to callers."""
+"""The simulator's clock: real time plus an offset that tests set, and the header that reports it to callers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Clock:
         self._offset = timedelta()
 
     def now(self) -> datetime:
-        """The simulated moment, timezone-aware, in UTC."""
+        """The simulated date and time, timezone-aware, in UTC."""
         return datetime.now(timezone.utc) + self._offset
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward; whatever falls due in between happens at its own moment.
+        """Move the clock forward; everything that falls due in between happens at its own time.
 
         :param seconds: seconds to add, not negative
         :raises ValueError: ``seconds`` is negative
@@ -39,7 +39,7 @@ class Clock:
         self._offset += timedelta(seconds=seconds)
 
     def shift(self, seconds: float) -> None:
-        """Make the clock wrong, as that of a badly kept server; whatever is planned keeps its date and time.
+        """Make the clock wrong, as on a badly maintained server; planned actions keep their date and time.
 
         :param seconds: seconds to add; negative ones set the clock back
         """
@@ -57,7 +57,7 @@ class DateLayer:
         self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add ``Date`` to an answer that has none."""
+        """Add a ``Date`` header to an answer that has none."""
 
         async def dated(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -16,7 +16,7 @@ from airflow_provider_service.simulator.gateway import html_response, json_respo
 from airflow_provider_service.simulator.state import State
 
 FaultKind = Literal["latency", "status", "html", "drop", "truncate"]
-# How much more a truncated answer announces than it holds.
+# The number of bytes by which a truncated answer falls short of its announced length.
 _MISSING_BYTES = 1000
 
 
@@ -26,10 +26,10 @@ class Fault:
 
     :param method: only requests with this method
     :param path: regular expression, searched in the decoded path
-    :param status: of the answers of kind "status" and "html"
+    :param status: status of the answers of kind "status" and "html"
     :param retry_after: value of their Retry-After header, in seconds or as a date
-    :param seconds: of latency
-    :param after_processing: the request takes effect first; only its answer is hit
+    :param seconds: latency in seconds
+    :param after_processing: the request takes effect first; only its answer is affected
     """
 
     kind: FaultKind
@@ -61,7 +61,7 @@ class FaultBoard:
     faults: list[Fault] = field(default_factory=list)
 
     def take(self, method: str, path: str) -> tuple[list[Fault], Fault | None]:
-        """Use up the faults of one request: every latency, and the first of the others."""
+        """Consume the faults of one request: every latency, and the first of the other kinds."""
         matching = [fault for fault in self.faults if fault.matches(method, path)]
         latencies = [fault for fault in matching if fault.kind == "latency"]
         final = next((fault for fault in matching if fault.kind != "latency"), None)
@@ -73,7 +73,7 @@ class FaultBoard:
 
 
 class FaultLayer:
-    """ASGI layer that lets faults hit requests."""
+    """ASGI layer that applies faults to requests."""
 
     def __init__(self, app: ASGIApp, state: State, board: FaultBoard) -> None:
         self._app = app
@@ -81,7 +81,7 @@ class FaultLayer:
         self._board = board
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on unless a fault is meant for it."""
+        """Pass the request on unless a fault applies to it."""
         if not self._board.faults:
             await self._app(scope, receive, send)
             return
@@ -140,7 +140,7 @@ def _replacement(fault: Fault) -> Response:
 
 
 async def _whole(receive: Receive) -> list[Message]:
-    """Take a request in, so that a caller that goes away meanwhile takes nothing back."""
+    """Process a request to the end, even if its caller disconnects in the meantime."""
     came = [await receive()]
     while came[-1].get("more_body"):
         came.append(await receive())

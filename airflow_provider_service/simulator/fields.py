@@ -1,4 +1,4 @@
-"""The values of request bodies: their types, rules and 400 texts in both endpoint families."""
+"""The values of request bodies: their types, their rules, and their 400 texts in both endpoint families."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ApiError(Exception):
 
 
 def refuse(where: str, text: str) -> ApiError:
-    """The 400 for what is found at ``where``, e.g. ``request/body/name``."""
+    """The 400 for a value at ``where``, e.g. ``request/body/name``."""
     return ApiError(400, f"{where} {text}")
 
 
@@ -47,7 +47,7 @@ class Field:
     _json: ClassVar[str | None] = None
 
     def check(self, value: Any, where: str, family: Family) -> None:
-        """Refuse ``value``, found at ``where``, with the family's text.
+        """Refuse ``value`` at ``where`` with the family's text.
 
         :raises ApiError: 400
         """
@@ -73,7 +73,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Any_(Field):  # noqa: N801 - the plain name is taken by typing
-    """Anything at all, null included."""
+    """Any value, including null."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ class Enum(Field):
 
 
 def outside(values: tuple[str, ...], value: Any, family: Family) -> str:
-    """The text for a value that is none of ``values``."""
+    """The text for a value that is not one of ``values``."""
     if family == "strict":
         return f"must be equal to one of the allowed values: {', '.join(values)}"
     return f"Invalid enum value. Expected {' | '.join(repr(v) for v in values)}, received '{value}'"

@@ -1,4 +1,4 @@
-"""The one way into the API: what an operation is, and the order in which a request is checked.
+"""The only way into the API: defines what an operation is and the order in which a request is checked.
 
 lenient family: key, scope, license, media type, path, query, body.
 strict family: key, media type, path, query, body, license, scope.
@@ -71,7 +71,7 @@ class Upload:
 
 @dataclass
 class Call:
-    """What a handler gets: a request that passed every check."""
+    """The input of a handler: a request that has passed every check."""
 
     state: State
     operation: Operation
@@ -83,7 +83,7 @@ class Call:
     files: dict[str, Upload] = field(default_factory=dict)
 
     async def hold(self, reached: Callable[[], bool]) -> None:
-        """Keep the caller waiting until ``reached()``.
+        """Keep the caller waiting until ``reached()`` is true.
 
         :raises ApiError: 503 when the server stops first, or the caller has left
         """
@@ -96,7 +96,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer that deviates from "JSON with the operation's status".
+    """An answer other than JSON with the operation's status.
 
     ``body`` is sent as it is when str or bytes, empty when None, else as JSON. ``status`` None means the operation's.
     """
@@ -115,7 +115,7 @@ class Operation:
     """One endpoint.
 
     ``params`` names the format of path parameters: "identifier", "nanoid", "execution_id". With ``any_scope`` one of
-    the scopes lets a key in, and the handler asks for the one that the call needs.
+    the scopes is enough for a key, and the handler checks for the one that the call needs.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Operation:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Every scope the key needs; none means any valid key."""
+        """Every scope that the key needs; none means any valid key."""
         return tuple(self.scope.split(",")) if self.scope else ()
 
 
@@ -159,7 +159,7 @@ def operation(
     :param path: below ``/api/v1``, with ``{parameters}``
     :param scope: "a,b" needs both, or with ``any_scope`` one of them; None: any valid key
     :param feature: license feature such as "feat:folders"; unlicensed servers answer 403
-    :param status: of a success
+    :param status: HTTP status of a success
     """
 
     def register(handler: Handler) -> Handler:
@@ -202,11 +202,11 @@ def render(result: Any, status: int) -> Response:
     return json_response(code, reply.body, reply.headers)
 
 
-# ---------------------------------------------------------------- a request's way through
+# ---------------------------------------------------------------- handling a request
 
 
 def parse_json(content: bytes) -> Any:
-    """Read JSON as the service does: NaN and Infinity are none.
+    """Read JSON as the service does: NaN and Infinity are not valid.
 
     :raises ValueError: malformed
     """
@@ -218,7 +218,7 @@ def parse_json(content: bytes) -> Any:
 
 
 async def read_body(request: Request) -> bytes | Response:
-    """The whole body, or the 413 page when it is over the payload limit."""
+    """The whole body, or the 413 page if it exceeds the payload limit."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
@@ -230,7 +230,7 @@ async def read_body(request: Request) -> bytes | Response:
 
 
 async def handle(request: Request, op: Operation, state: State) -> Response:
-    """Check the request, call the handler, render its answer."""
+    """Check the request, call the handler and render its answer."""
     content = await read_body(request)
     if isinstance(content, Response):
         return content
@@ -275,7 +275,7 @@ async def _admit(request: Request, op: Operation, state: State, body: Any, conte
 
 
 async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
-    """Keep a request open until ``reached()``, looking at the clock in short sleeps.
+    """Keep a request open until ``reached()`` is true, checking the clock between short sleeps.
 
     :raises ApiError: 503 when the server stops first, or the caller has left
     """
@@ -334,7 +334,7 @@ async def read_form(request: Request, content: bytes) -> tuple[dict[str, Any], d
             if isinstance(value, str):
                 fields[name] = value
             else:
-                # The field counts as present for the body's description; the bytes are in Call.files.
+                # For the body's description the field counts as present; its bytes are in Call.files.
                 fields[name] = value.filename or name
                 files[name] = Upload(value.filename or name, await value.read())
     return fields, files

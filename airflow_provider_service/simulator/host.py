@@ -1,4 +1,4 @@
-"""What the parts of the simulated service may ask of the whole: clock, ids, license, address, schedule."""
+"""What the whole simulated service offers its parts: clock, ids, license, address and schedule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_service.simulator.schedule import Schedule
 
 
 class Host(Protocol):
-    """The service that stores and tables are part of. Other stores are arguments of their own."""
+    """The service that stores and tables are part of. Other stores are passed as separate arguments."""
 
     clock: Clock
     schedule: Schedule
@@ -20,13 +20,13 @@ class Host(Protocol):
     personal_project_id: str
 
     def new_id(self) -> str:
-        """A fresh id as the service makes them."""
+        """A new id in the service's format."""
         ...
 
     def stamp(self) -> str:
-        """The clock's date and time, as the service writes them."""
+        """The clock's date and time, in the service's format."""
         ...
 
     def settle(self) -> None:
-        """Let everything happen that has fallen due on the clock."""
+        """Carry out everything that is due according to the clock."""
         ...

@@ -1,4 +1,4 @@
-"""The socket that the simulator answers on."""
+"""The socket on which the simulator listens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a listening TCP socket.
 
     :param port: 0 picks a free one.
-    :raises OSError: the port is taken, or the host is not of this machine.
+    :raises OSError: the port is taken, or the host is not an address of this machine.
     """
-    # The protocol is named because asyncio turns Nagle's algorithm off only then: 40 ms a request.
+    # The protocol is named because only then asyncio turns off Nagle's algorithm, which costs 40 ms per request.
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""Pages of the service that links lead to: as little as tells a person where they are."""
+"""Minimal versions of the service's pages that links lead to; they only show which page it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{titl
 
 
 def page_routes(state: State) -> list[Route]:
-    """The pages of workflows and executions. Unlike the service's own they ask for no login and show no data."""
+    """The pages of workflows and executions. Unlike the service's own, they require no login and show no data."""
     return [
         Route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"]),
         Route("/workflow/{workflow_id}/executions/{execution_id}", _execution_page(state), methods=["GET"]),

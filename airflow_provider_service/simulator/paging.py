@@ -47,13 +47,13 @@ def page(
 ) -> dict[str, Any]:
     """Answer one page of an offset list: ``{"data": [...], "nextCursor": str | None}``.
 
-    A limit of 0 answers everything and a cursor that points at itself; a cursor's own limit is honoured, even above
-    ``maximum``: the service does both.
+    A limit of 0 returns everything and a cursor that points to itself; a cursor's own limit is honoured, even above
+    ``maximum``. The service does both.
 
     :param items: the whole filtered and sorted list
     :param over: what happens to a query's limit above ``maximum``
     :param shape: turns each item of this page into JSON-able data
-    :raises ApiError: 400 for a limit or cursor that is refused, 500 for a cursor with an offset that is no number
+    :raises ApiError: 400 for a limit or cursor that is refused, 500 for a cursor with an offset that is not a number
     """
     offset, limit = _offset_and_limit(call.query, default, maximum, over)
     chosen = items[offset : offset + limit] if limit else items[offset:]
@@ -92,7 +92,7 @@ def keyset_page(
 ) -> dict[str, Any]:
     """Answer one page of a newest-first list whose cursor is the last id seen.
 
-    A cursor of another kind is silently ignored, a cursor's limit is clamped, a limit of 0 answers everything.
+    A cursor of another kind is silently ignored, a cursor's limit is clamped, and a limit of 0 returns everything.
 
     :param select: yields matching items with ids below its argument (None: all), newest first
     """

@@ -11,6 +11,6 @@ from airflow_provider_service.simulator import ServiceSimulator
 
 @pytest.fixture
 def service_simulator() -> Iterator[ServiceSimulator]:
-    """A running, empty service of the test's own."""
+    """A running, empty service for one test."""
     with ServiceSimulator() as simulator:
         yield simulator

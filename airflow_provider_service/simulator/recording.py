@@ -1,4 +1,4 @@
-"""Keeps a record of the requests that came in, never of the key."""
+"""Records the incoming requests, but never the key."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LONGEST_BODY = 256 * 1024
 
 @dataclass
 class RecordedRequest:
-    """One request: decoded path, raw query string, and the status it was answered with.
+    """One request: decoded path, raw query string, and the status of its answer.
 
-    ``status`` is None until it is answered, and for good when the connection was closed without an answer.
+    ``status`` is None until the request is answered, and stays None if the connection is closed without an answer.
     """
 
     method: str
@@ -29,7 +29,7 @@ class RecordedRequest:
 
     @property
     def body(self) -> Any:
-        """The JSON body; None without one, and for one above 256 KiB."""
+        """The JSON body; None without a body, or if it exceeds 256 KiB."""
         try:
             return json.loads(self.content)
         except ValueError:
@@ -44,7 +44,7 @@ class RecordingLayer:
         self.requests: deque[RecordedRequest] = deque(maxlen=_MOST_REQUESTS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Note the request as it comes in, and its status as its answer begins."""
+        """Record the request when it arrives, and its status when its answer begins."""
         record = RecordedRequest(scope["method"], unquote(scope["path"]), scope["query_string"].decode("latin-1"))
         self.requests.append(record)
 

@@ -1,4 +1,4 @@
-"""Workflows that tests need over and over, made of real nodes: a real server runs them just so."""
+"""Workflows that many tests need, made of real nodes, so that a real server runs them in the same way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 Behaviour = Literal["immediate", "waiting", "failing", "long"]
 ResponseMode = Literal["onReceived", "lastNode", "responseNode"]
 
-#: What a webhook answers or a node puts out to say which execution it is.
+#: The output of a webhook or node that identifies the execution.
 WITH_ID = '={{ {"executionId": $execution.id} }}'
 
 
@@ -24,7 +24,7 @@ def node(name: str, kind: str, version: float, parameters: dict[str, Any], colum
 
 
 def webhook(path: str, **parameters: Any) -> dict[str, Any]:
-    """A node that a ``POST`` to its path starts; ``parameters`` are added to these or replace them."""
+    """A node that is started by a ``POST`` to its path; ``parameters`` extend or replace the default ones."""
     return node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": path, "options": {}, **parameters}, 0)
 
 
@@ -34,12 +34,12 @@ def respond(**parameters: Any) -> dict[str, Any]:
 
 
 def wait(seconds: float) -> dict[str, Any]:
-    """A node that rests."""
+    """A node that waits."""
     return node("Wait", "wait", 1.1, {"amount": seconds, "unit": "seconds"}, 2)
 
 
 def chain(name: str, nodes: list[dict[str, Any]]) -> dict[str, Any]:
-    """A create body whose nodes run one after the other."""
+    """The body of a create, for a workflow whose nodes run one after the other."""
     names = [each["name"] for each in nodes]
     connections = {
         first: {"main": [[{"node": second, "type": "main", "index": 0}]]} for first, second in pairwise(names)
@@ -56,7 +56,7 @@ def webhook_workflow(
     response_mode: ResponseMode = "onReceived",
     respond_with_id: bool = False,
 ) -> dict[str, Any]:
-    """A create body for a workflow that a ``POST`` to its webhook starts."""
+    """The body of a create, for a workflow that is started by a ``POST`` to its webhook."""
     by_node = response_mode == "responseNode"
     options = {"responseData": WITH_ID} if respond_with_id and not by_node else {}
     nodes = [webhook(path, responseMode=response_mode, options=options)]

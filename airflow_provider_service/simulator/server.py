@@ -37,7 +37,7 @@ _STOP_SECONDS = 5.0
 
 
 class ServiceSimulator:
-    """The service in this process: a server in a thread, its state and its clock in reach of the test.
+    """The service in this process: a server in a thread, with its state and clock accessible to the test.
 
     Use it as a context manager, or call :meth:`start` and :meth:`stop`. It can be started once.
 
@@ -45,10 +45,10 @@ class ServiceSimulator:
     :param port: port to listen on; 0 picks a free one
     :param api_key: key with every scope (default: a random one)
     :param licensed: whether licensed features work; otherwise they answer 403
-    :param concurrency_limit: production runs at a time (default: no limit)
-    :param queue_mode: as with workers: runs beyond the limit are in no list, and their calls are answered
+    :param concurrency_limit: maximum number of concurrent production runs (default: no limit)
+    :param queue_mode: behave as with workers: runs beyond the limit are not listed, and their calls are answered
     :param publish_delay: seconds until publishing and unpublishing take effect
-    :param boot_seconds: how long after the start every path answers an HTML 404
+    :param boot_seconds: seconds after the start during which every path answers with an HTML 404
     """
 
     def __init__(
@@ -81,16 +81,16 @@ class ServiceSimulator:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    # ------------------------------------------------------------ life
+    # ------------------------------------------------------------ life cycle
 
     def start(self) -> ServiceSimulator:
-        """Listen; returns once connections are accepted.
+        """Start to listen; returns once connections are accepted.
 
         :raises OSError: the port is taken
-        :raises RuntimeError: it has been started before, or does not come up
+        :raises RuntimeError: it has already been started, or does not come up
         """
         if self._thread is not None:
-            raise RuntimeError("the simulator has been started before")
+            raise RuntimeError("the simulator has already been started")
         listener = listen(self._host, self._port)
         self._port = listener.getsockname()[1]
         shown = f"[{self._host}]" if ":" in self._host else self._host
@@ -126,7 +126,7 @@ class ServiceSimulator:
         asyncio.run(main())
 
     def stop(self) -> None:
-        """Stop listening and end the thread; calls held open are answered 503. Safe to repeat."""
+        """Stop listening and end the thread; open calls are answered with 503. Safe to repeat."""
         if self._thread is None or self._server is None or not self._thread.is_alive():
             return
         self.state.stopping = True
@@ -142,7 +142,7 @@ class ServiceSimulator:
         self.stop()
 
     def reset(self) -> None:
-        """Become a new, empty service with the same address, settings and key: cheaper than another simulator."""
+        """Become a new, empty service with the same address, settings and key; cheaper than another simulator."""
 
         def renew() -> None:
             before, self.state = self.state, self._new_state()
@@ -159,9 +159,9 @@ class ServiceSimulator:
         return DateLayer(FaultLayer(build_app(self.state), self.state, self._faults), self.clock.now)
 
     def restart(self, boot_seconds: float = 0.5) -> None:
-        """Die and come back: running executions crash, queued ones start again, waiting ones survive.
+        """Crash and come back: running executions crash, queued ones start again, waiting ones survive.
 
-        :param boot_seconds: how long every path answers an HTML 404 afterwards
+        :param boot_seconds: seconds afterwards during which every path answers with an HTML 404
         """
 
         def die() -> None:
@@ -172,7 +172,7 @@ class ServiceSimulator:
                 connection.transport.abort()
 
         self.in_loop(die)
-        # Connections close one turn of the loop later; the caller must not find one half open.
+        # Connections close one iteration of the loop later; the caller must not find one half open.
         self.in_loop(lambda: None)
 
     def _boot(self, seconds: float) -> datetime:
@@ -188,13 +188,13 @@ class ServiceSimulator:
             if connection.client == tuple(scope["client"]):
                 (connection.transport.abort if abort else connection.transport.close)()
 
-    # ------------------------------------------------------------ what happens inside
+    # ------------------------------------------------------------ access to the server's event loop
 
     def in_loop(self, action: Callable[[], Result]) -> Result:
-        """Run something in the server's event loop, where nothing else happens meanwhile, and return what it returns.
+        """Run a function in the server's event loop, where nothing else runs in the meantime, and return its result.
 
         :param action: must not wait: no request is answered until it returns
-        :raises BaseException: whatever ``action`` raises
+        :raises BaseException: any exception that ``action`` raises
         """
         if self._loop is None or self._thread is None or not self._thread.is_alive():
             return action()
@@ -212,7 +212,7 @@ class ServiceSimulator:
     def wrap(self, layer: Callable[[ASGIApp], ASGIApp]) -> None:
         """Put an ASGI layer around the service, such as a proxy; :meth:`reset` takes it away.
 
-        :param layer: makes the new application of the present one; requests are recorded before they reach it
+        :param layer: wraps the current application in a new one; requests are recorded before they reach it
         """
         self._recording.app = layer(self._recording.app)
 
@@ -249,9 +249,9 @@ class ServiceSimulator:
         return f"service://:{quote(self.api_key, safe='')}@{quote(self.base_url, safe='')}/{extra}"
 
     def create_key(self, scopes: Iterable[str] | None = None) -> str:
-        """Make another key.
+        """Create another key.
 
-        :param scopes: what it may do, e.g. ``["workflow:read"]``; None: everything
+        :param scopes: scopes of the key, e.g. ``["workflow:read"]``; None for all
         """
         return self.state.add_key(scopes).secret
 
@@ -273,21 +273,21 @@ class ServiceSimulator:
         seconds: float = 0.0,
         after_processing: bool = False,
     ) -> None:
-        """Let the next requests go wrong.
+        """Inject a fault into the next requests.
 
         :param kind: "latency" waits ``seconds``; "status" and "html" answer ``status``; "drop" closes the connection
             without an answer; "truncate" announces more than it sends
-        :param times: how many requests; None: all until :meth:`clear_faults`
+        :param times: number of requests; None for all until :meth:`clear_faults`
         :param method: only requests with this method
-        :param path: only requests whose path this regular expression is found in
+        :param path: only requests whose path contains a match of this regular expression
         :param retry_after: value of the Retry-After header
-        :param after_processing: the request takes effect, only its answer is lost or replaced
+        :param after_processing: the request takes effect, and only its answer is lost or replaced
         """
         fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing)
         self.in_loop(lambda: self._faults.faults.append(fault))
 
     def clear_faults(self) -> None:
-        """Take back every injected fault."""
+        """Remove all injected faults."""
         self.in_loop(self._faults.faults.clear)
 
     @property
@@ -312,13 +312,13 @@ class ServiceSimulator:
         active: bool = True,
         respond_with_id: bool = False,
     ) -> dict[str, Any]:
-        """Create a workflow that a ``POST`` to ``{base_url}/webhook/{path}`` starts.
+        """Create a workflow that is started by a ``POST`` to ``{base_url}/webhook/{path}``.
 
         :param behaviour: "immediate" succeeds at once, "long" runs for ``seconds`` (below 65, default 10), "waiting"
             sleeps for ``seconds`` (from 65, default 120), "failing" fails
-        :param active: published, and live when this returns
-        :param respond_with_id: the webhook answers ``{"executionId": "..."}``
-        :return: the workflow as the API answers it
+        :param active: publish the workflow; it is live when this returns
+        :param respond_with_id: let the webhook answer ``{"executionId": "..."}``
+        :return: the workflow as the API returns it
         """
         body = webhook_workflow(
             name, path, behaviour, seconds=seconds, response_mode=response_mode, respond_with_id=respond_with_id
@@ -336,10 +336,10 @@ class ServiceSimulator:
     def start_execution(
         self, workflow_id: str, *, status: str = "running", seconds: float | None = None, age: float = 0.0
     ) -> str:
-        """Put up an execution in any status; no node of the workflow is run.
+        """Set up an execution in any status; no node of the workflow is run.
 
         :param status: new, running, waiting, success, error, canceled, crashed or unknown
-        :param seconds: of the clock, after which it succeeds; None: it stays
+        :param seconds: seconds of the clock after which it succeeds; None: it stays as it is
         :param age: seconds since it started
         :return: its id
         :raises ValueError: unknown workflow or status
@@ -365,7 +365,7 @@ class ServiceSimulator:
 
         :param status: success, error, canceled or crashed
         :param node: name of the node it ends at
-        :param message: of the error
+        :param message: message of the error
         :raises ValueError: unknown execution or status
         """
         if status not in TERMINAL:
@@ -375,7 +375,7 @@ class ServiceSimulator:
         )
 
     def forget_execution(self, execution_id: str) -> None:
-        """Let an execution vanish, as pruning does.
+        """Make an execution vanish, as pruning does.
 
         :raises ValueError: unknown execution
         """

@@ -33,7 +33,7 @@ _ALPHABET = string.ascii_letters + string.digits
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A key: what it may do (``scopes`` None: everything) and as whom."""
+    """A key: its scopes (None: all) and the user it acts as."""
 
     secret: str = field(repr=False)
     scopes: frozenset[str] | None
@@ -44,7 +44,7 @@ class ApiKey:
 
 
 class State:
-    """Everything the service knows. A store gets this object as its :class:`Host`, and the stores that it uses."""
+    """The state of the service. A store gets this object as its :class:`Host`, and the other stores that it uses."""
 
     def __init__(
         self,
@@ -89,16 +89,16 @@ class State:
         """Whether the service accepts connections but serves nothing yet."""
         return self.booting_until is not None and self.clock.now() < self.booting_until
 
-    # ------------------------------------------------------------ what concerns several stores
+    # ------------------------------------------------------------ operations on several stores
 
     def add_user(
         self, email: str, role: str = MEMBER_ROLE, *, first_name: str = "", last_name: str = ""
     ) -> dict[str, Any]:
-        """Add an active user with a personal project, as if invited and signed up."""
+        """Add an active user with a personal project, as if the user had been invited and had signed up."""
         return self._add_user(email, role, (first_name, last_name))
 
     def invite_users(self, invitations: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-        """Invite (e-mail, role) pairs, all or none; answers an invitation for each that is not an active user yet.
+        """Invite (e-mail, role) pairs, all or none; returns an invitation for each one that is not an active user yet.
 
         :raises ApiError: 400 or 403 a role that cannot be given, 500 addresses that differ only in case
         """
@@ -112,7 +112,7 @@ class State:
         return user
 
     def delete_user(self, user_id: str, *, by: str) -> None:
-        """Delete a user with the personal project and all in it.
+        """Delete a user with the personal project and everything in it.
 
         :raises ApiError: 400 for oneself, 404
         """
@@ -137,15 +137,15 @@ class State:
     # ------------------------------------------------------------ ids, keys and time
 
     def new_id(self) -> str:
-        """A fresh id as the service makes them: 16 alphanumerics."""
+        """A new id in the service's format: 16 alphanumeric characters."""
         return "".join(secrets.choice(_ALPHABET) for _ in range(16))
 
     def stamp(self) -> str:
-        """The clock's moment as ``YYYY-MM-DDTHH:MM:SS.mmmZ``."""
+        """The clock's date and time as ``YYYY-MM-DDTHH:MM:SS.mmmZ``."""
         return stamp(self.clock.now())
 
     def add_key(self, scopes: Iterable[str] | None = None, *, secret: str | None = None) -> ApiKey:
-        """Make an API key of the owner; ``scopes`` None means all."""
+        """Create an API key of the owner; ``scopes`` None means all."""
         secret = secret or f"sim_{secrets.token_urlsafe(48)}"
         key = ApiKey(secret, None if scopes is None else frozenset(scopes), self.owner_id)
         self._keys[secret] = key
@@ -158,11 +158,11 @@ class State:
         self._keys.pop(secret, None)
 
     def settle(self) -> None:
-        """Let everything happen that has fallen due on the clock."""
+        """Carry out everything that is due according to the clock."""
         self.schedule.run_due(self.clock.now())
 
     async def pause(self, seconds: float) -> None:
-        """Sleep in real time, but no longer than the server runs."""
+        """Sleep in real time, but wake when the server stops."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while not self.stopping and (left := end - loop.time()) > 0:

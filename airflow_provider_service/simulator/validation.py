@@ -1,4 +1,4 @@
-"""What requests must look like, and the exact 400 texts of the two endpoint families.
+"""The form that requests must have, and the exact 400 texts of the two endpoint families.
 
 A route describes its query with :class:`Param` and its body with :class:`Body` and fields; the gateway enforces them.
 """
@@ -63,15 +63,15 @@ _PATH_FORMATS = {
         'must match format "identifier"',
     ),
 }
-# Path parameters whose name alone decides their format; others are named by Operation.params.
+# Path parameters whose name alone determines their format; others are named by Operation.params.
 _DEFAULT_FORMATS = {"executionId": "execution_id", "dataTableId": "nanoid"}
 
 
 def parse_datetime(text: str) -> datetime | None:
-    """Read a full ISO-8601 date and time (without offset: UTC); None when it is anything else."""
+    """Read a full ISO-8601 date and time (without an offset: UTC); None if it is anything else."""
     if not _DATETIME.fullmatch(text):
         return None
-    # Python 3.10 reads neither "Z" nor fractions of other than 3 or 6 digits.
+    # Python 3.10 accepts neither "Z" nor fractions that do not have 3 or 6 digits.
     normal = re.sub(r"\.(\d+)", lambda match: f".{match[1][:6]:0<6}", text.upper().replace("Z", "+00:00"))
     try:
         moment = datetime.fromisoformat(normal)
@@ -82,10 +82,10 @@ def parse_datetime(text: str) -> datetime | None:
 
 @dataclass(frozen=True)
 class Body:
-    """The body of an operation: one object, or with ``array`` a list of ``min``+ such objects.
+    """The body of an operation: one object or, with ``array``, a list of at least ``min`` of these objects.
 
     ``multipart`` reads form fields into ``Call.body`` and uploads into ``Call.files``. With ``required_body=False`` the
-    request may have no body at all; handlers then see ``{}``.
+    request may have no body at all; handlers then get ``{}``.
     """
 
     required: Mapping[str, Field] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Body:
         return "multipart/form-data" if self.multipart else "application/json"
 
     def check(self, value: Any, family: Family) -> None:
-        """Refuse a body that does not fit.
+        """Refuse a body that does not match.
 
         :raises ApiError: 400
         """
@@ -209,13 +209,13 @@ PAGING = (LIMIT, CURSOR)
 
 
 def read_query(raw: str, params: tuple[Param, ...], family: Family) -> dict[str, Any]:
-    """Read the RAW query string into converted values; absent and empty-limit ones are missing.
+    """Read the RAW query string into converted values; absent parameters and empty limits are left out.
 
     :raises ApiError: 400; the strict family refuses unknown names and values that are not fully percent-encoded
     """
     known = {param.name: param for param in params}
     values: dict[str, Any] = {}
-    # The service looks for reserved characters in less than the value: without the query's first "?", and up to a "=".
+    # When the service looks for reserved characters, it ignores the query's first "?" and what follows a second "=".
     for pair, looked_at in zip(raw.split("&"), raw.replace("?", "", 1).split("&"), strict=True):
         if not pair:
             continue

@@ -1,4 +1,4 @@
-"""Who may call a webhook: the authentication of its node, and how it refuses."""
+"""Access to webhooks: the authentication of a webhook's node, and its refusals."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class _DeniedError(Exception):
 
 
 def refusal(request: Request, state: State, node: Mapping[str, Any]) -> WebhookAnswer | None:
-    """Check the call by the node's own authentication.
+    """Check the call against the node's own authentication.
 
     :return: the refusal, or None
-    :raises ApiError: 500 for a way that cannot be checked: it fails closed
+    :raises ApiError: 500 for an authentication that cannot be checked, so that it fails closed
     """
     kind = (node.get("parameters") or {}).get("authentication", "none")
     if kind == "none":

@@ -28,7 +28,7 @@ def tag_names(api: Api) -> list[str]:
 # ---------------------------------------------------------------- faults
 
 
-def test_status_with_retry_after_for_so_many_requests(api: Api) -> None:
+def test_status_with_retry_after_for_a_number_of_requests(api: Api) -> None:
     api.simulator.inject("status", times=2, status=429, retry_after=7)
     answers = [api.post("/tags", {"name": "a"}) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [429, 429, 201]
@@ -157,11 +157,11 @@ def test_start_and_stop_are_clean() -> None:
     assert not [
         thread for thread in threading.enumerate() if thread.name == "service-simulator" and not thread.is_alive()
     ]
-    with pytest.raises(RuntimeError, match="started before"):
+    with pytest.raises(RuntimeError, match="already been started"):
         simulator.start()
 
 
-def test_port_in_use_is_told(simulator: ServiceSimulator) -> None:
+def test_port_in_use_is_reported(simulator: ServiceSimulator) -> None:
     port = int(simulator.base_url.rpartition(":")[2])
     with pytest.raises(OSError, match="in use"):
         ServiceSimulator(port=port).start()
@@ -178,7 +178,7 @@ def test_reset_forgets_everything_but_address_and_key(build: Any) -> None:
     assert api.simulator.base_url == address
 
 
-def test_clock_does_not_go_back(simulator: ServiceSimulator) -> None:
+def test_clock_cannot_be_moved_back(simulator: ServiceSimulator) -> None:
     with pytest.raises(ValueError, match="cannot go back"):
         simulator.clock.advance(-1)
 

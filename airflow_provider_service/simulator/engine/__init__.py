@@ -1,1 +1,1 @@
-"""Runs workflows: interprets their nodes against the clock, without a thread or timer per execution."""
+"""Runs workflows by interpreting their nodes against the clock, without a thread or timer per execution."""

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def execution_data(execution: Execution) -> dict[str, Any]:
-    """Build ``data``: results, error, and what is left to run.
+    """Build ``data``: results, error, and the nodes that are left to run.
 
-    While new or running there are no results yet (unless the workflow saves its progress): only the trigger's input is
-    there, on the stack.
+    While an execution is new or running, there are no results yet (unless the workflow saves its progress): only the
+    trigger's input is there, on the stack.
     """
     run = execution.run
     in_memory = execution.status in ("new", "running")

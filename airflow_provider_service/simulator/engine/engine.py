@@ -1,4 +1,4 @@
-"""The life of executions: started, queued, waiting, ended; all of it driven by the clock when somebody looks."""
+"""The life cycle of executions: started, queued, waiting, ended; driven by the clock whenever the state is read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from airflow_provider_service.simulator.schedule import Schedule
 
 # Waits shorter than this stay in memory as "running".
 LONG_WAIT = timedelta(seconds=65)
-# The shortest run: a poller sees "running" first, as on the service.
+# The duration of the shortest run: a poller sees "running" first, as on the service.
 _START_TIME = timedelta(milliseconds=20)
 _LONGEST_TIMEOUT = 10 * 365 * 86_400
-# Runs that the concurrency limit counts; retries are among them only where workers run them.
+# Runs that count towards the concurrency limit; retries do so only where workers run them.
 _PRODUCTION = ("webhook", "trigger")
 
 CANCELLED: dict[str, Any] = {
@@ -31,10 +31,10 @@ CANCELLED: dict[str, Any] = {
 
 
 class Engine:
-    """Runs executions. Callers settle the schedule before they look.
+    """Runs executions. Callers settle the schedule before they read the state.
 
-    :param concurrency_limit: runs at a time.
-    :param has_workers: whether workers run them: then retries count as well, and wait for their turn.
+    :param concurrency_limit: maximum number of concurrent runs.
+    :param has_workers: whether workers run the executions: then retries count as well, and wait for their turn.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Engine:
     def put_up(
         self, snapshot: Snapshot, project_id: str, *, status: str, seconds: float | None = None, age: float = 0.0
     ) -> Execution:
-        """Put up an execution in any status that runs no node; it succeeds after ``seconds``, or stays.
+        """Set up an execution in any status that runs no node; it succeeds after ``seconds``, or stays as it is.
 
         :param age: seconds since it started
 
@@ -103,12 +103,12 @@ class Engine:
         return execution
 
     def retry(self, original: Execution, snapshot: Snapshot | None = None) -> Execution:
-        """Start a new run of what is left of ``original``.
+        """Start a new run of the nodes that are left of ``original``.
 
-        :param snapshot: the current workflow instead of the one that ran
+        :param snapshot: the current workflow, to be used instead of the one that ran
         """
         execution_id = self._executions.next_id()
-        # A running execution has saved nothing but its input, so its copy begins at the start.
+        # A running execution has saved only its input, so its copy begins at the start.
         resume = original.status not in ("running", "crashed")
         run = original.run.retried(
             execution_id,
@@ -170,10 +170,10 @@ class Engine:
             self._schedule.at(moment + limit, lambda due: self._time_out(execution, due))
         self._plan(execution, moment + _START_TIME, lambda due: self._proceed(execution, due))
 
-    # ------------------------------------------------------------ going on
+    # ------------------------------------------------------------ continuing
 
     def _plan(self, execution: Execution, moment: datetime, action: Callable[[datetime], None]) -> None:
-        """Have ``action`` done at ``moment`` unless the execution has been stopped, ended or replanned by then."""
+        """Schedule ``action`` for ``moment`` unless the execution has been stopped, ended or rescheduled by then."""
         token = execution.token = execution.token + 1
 
         def act(due: datetime) -> None:
@@ -219,7 +219,7 @@ class Engine:
 
         :param status: success, error, canceled or crashed
         :param node: name of the node it ends at (default: the one it has reached)
-        :param message: of the error
+        :param message: message of the error
         """
         now = self._clock.now()
         run = execution.run
@@ -237,7 +237,7 @@ class Engine:
         self._end(execution, status, now)
 
     def remove(self, execution: Execution) -> None:
-        """Forget an execution, queued ones included."""
+        """Forget an execution, even a queued one."""
         with self._letting_the_next_start(execution, self._clock.now()):
             self._queue.pop(execution.id, None)
             self._executions.remove(execution)
@@ -248,7 +248,7 @@ class Engine:
             self.remove(execution)
 
     def restart(self, until: datetime) -> None:
-        """Die now and be back at ``until``: running ones crash, queued ones start again, waiting ones survive."""
+        """Crash and be back at ``until``: running executions crash, queued ones start again, waiting ones survive."""
         now = self._clock.now()
         for execution in self._executions.with_status("running"):
             execution.run.crash(now)
@@ -276,7 +276,7 @@ class Engine:
 
 def _is_kept(execution: Execution) -> bool:
     settings = execution.run.snapshot.settings
-    # Cancelled executions are kept whatever the workflow's settings say.
+    # Cancelled executions are kept regardless of the workflow's settings.
     if execution.status == "success":
         return settings.get("saveDataSuccessExecution") != "none"
     if execution.status in ("error", "crashed"):

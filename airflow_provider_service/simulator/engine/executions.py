@@ -17,7 +17,7 @@ STATUSES = (*ACTIVE, *TERMINAL, "unknown")
 
 @dataclass(eq=False)
 class Execution:
-    """One execution. ``token`` changes whenever what was planned for it no longer holds."""
+    """One execution. ``token`` changes whenever the actions planned for it become void."""
 
     id: int
     run: Run
@@ -43,17 +43,17 @@ class Execution:
 
     @property
     def finished(self) -> bool:
-        """As the service means it: succeeded."""
+        """Finished in the service's sense: succeeded."""
         return self.status == "success"
 
     @property
     def in_progress(self) -> bool:
-        """Whether a call that waits for its end still has to wait."""
+        """Whether a call that waits for the execution's end still has to wait."""
         return self.status in ("new", "running") and not self.deleted
 
 
 class ExecutionStore:
-    """Executions by id, with an index of the active ones and one by workflow."""
+    """Executions by id, with an index of the active ones and an index by workflow."""
 
     def __init__(self) -> None:
         self._last_id = 0
@@ -90,7 +90,7 @@ class ExecutionStore:
             self._active[status][execution.id] = execution
 
     def remove(self, execution: Execution) -> None:
-        """Forget an execution; whatever was planned for it is void."""
+        """Forget an execution; actions planned for it become void."""
         execution.deleted = True
         execution.token += 1
         self._all.pop(execution.id, None)
@@ -108,7 +108,7 @@ class ExecutionStore:
     def newest_first(
         self, *, status: str | None = None, workflow_id: str | None = None, below: int | None = None
     ) -> Iterator[Execution]:
-        """Executions by descending id; without ``status`` the running ones are hidden, as the service hides them."""
+        """Executions by descending id; without ``status`` the running ones are left out, as in the service."""
         if status in self._active:
             source = iter(reversed(self.with_status(status)))
         elif workflow_id is not None:

@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-# The first "}}" ends it, even inside an object: so it is on the service.
+# The first "}}" ends the expression, even inside an object, as on the service.
 _BRACES = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
 
@@ -32,7 +32,7 @@ class ExpressionError(Exception):
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression can see. ``nodes`` maps a node's name to the JSON of its first output item."""
+    """The values visible to an expression. ``nodes`` maps a node's name to the JSON of its first output item."""
 
     json: Any
     execution: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Scope:
 def evaluate(value: Any, scope: Scope) -> Any:
     """Evaluate a node parameter: strings that start with ``=`` are expressions, containers are walked.
 
-    :raises ExpressionError: what is outside the subset
+    :raises ExpressionError: the expression is outside the subset
     """
     if isinstance(value, dict):
         return {key: evaluate(item, scope) for key, item in value.items()}

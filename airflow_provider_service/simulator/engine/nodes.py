@@ -1,4 +1,4 @@
-"""What each simulated node type does with its input items. Unknown types pass their items through."""
+"""The behaviour of each simulated node type. Unknown types pass their items through."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PASSIVE_TRIGGERS = frozenset(
     f"n8n-nodes-base.{name}"
     for name in ("manualTrigger", "executeWorkflowTrigger", "errorTrigger", "evaluationTrigger")
 )
-# Waits that no time ends carry this moment.
+# The date and time of waits that no time ends.
 FOREVER = datetime(3000, 1, 1, tzinfo=timezone.utc)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -45,7 +45,7 @@ def activates(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class WebhookAnswer:
-    """What a Respond to Webhook node sends."""
+    """The response that a Respond to Webhook node sends."""
 
     status: int
     body: Any
@@ -55,7 +55,7 @@ class WebhookAnswer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What running a node led to: items for each output, and what else happened."""
+    """The result of running a node: items for each output, and side effects."""
 
     items: Items
     wait_until: datetime | None = None
@@ -72,7 +72,7 @@ class NodeFailedError(Exception):
 
 
 def operation_error(node: Node, message: str) -> dict[str, Any]:
-    """The error object of a node that refuses to go on."""
+    """The error object of a node that refuses to continue."""
     return {
         "level": "warning",
         "tags": {},
@@ -101,7 +101,7 @@ def run_node(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scop
     except ExpressionError as error:
         raise NodeFailedError(operation_error(node, str(error))) from error
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        # Parameters are whatever the workflow's author wrote; a bad one ends this run, not the simulator.
+        # The workflow's author may write any parameters; a bad one ends this run, not the simulator.
         raise NodeFailedError(operation_error(node, f"Bad parameters: {error}")) from error
 
 
@@ -186,7 +186,7 @@ def _typed(value: Any, kind: str | None) -> Any:
 def _assign(fields: dict[str, Any], dotted: str, value: Any) -> None:
     *parents, last = dotted.split(".")
     for parent in parents:
-        # A new dict each time: the outer item must not change with it.
+        # A new dict each time, so that the outer item does not change with it.
         fields[parent] = dict(fields[parent]) if isinstance(fields.get(parent), dict) else {}
         fields = fields[parent]
     fields[last] = value

@@ -1,4 +1,4 @@
-"""One run of a workflow: a stack of nodes still to do, and what the nodes done so far gave."""
+"""One run of a workflow: a stack of nodes still to run, and the results of the nodes run so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_provider_service.simulator.engine.nodes import (
     run_node,
 )
 
-# A loop in the connections would never end by itself here: no simulated node can leave it.
+# A loop in the connections would never end here: no simulated node can leave it.
 _MOST_NODE_RUNS = 10_000
 
 
@@ -41,13 +41,13 @@ class Snapshot:
         return next((node for node in self.nodes if node["name"] == name), None)
 
     def trigger(self) -> Node | None:
-        """The node a run begins at when nobody says."""
+        """The node at which a run begins by default."""
         return next((node for node in self.nodes if is_trigger(node)), self.nodes[0] if self.nodes else None)
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A node to be run, with its input."""
+    """A node to run, with its input."""
 
     node: Node
     items: Items
@@ -93,7 +93,7 @@ class Run:
                 self._waiting_since = moment
                 return outcome.wait_until
             self.custom_data.update(outcome.custom_data)
-            # Only the first Respond to Webhook node is heard.
+            # Only the first Respond to Webhook node has an effect.
             self.answer = self.answer or outcome.answer
             self._complete(pending, [outcome.items], moment)
         return None
@@ -107,7 +107,7 @@ class Run:
         return run_node(pending.node, pending.items, self.scope, moment)
 
     def scope(self, item: dict[str, Any]) -> Scope:
-        """What expressions see when they work on ``item``."""
+        """The scope of expressions for ``item``."""
         nodes = {name: _first_json(runs[-1]) for name, runs in self.run_data.items()}
         execution = {"id": str(self.execution_id), "mode": "production"}
         workflow = {"id": self.snapshot.workflow_id, "name": self.snapshot.name, "active": True}
@@ -126,7 +126,7 @@ class Run:
         return True
 
     def fail(self, error: dict[str, Any], moment: datetime) -> None:
-        """End at the node on top of the stack, which stays there: a retry begins with it."""
+        """End at the node on top of the stack, which stays there, because a retry begins with it."""
         self.error = error
         if self.stack:
             self._record(self.stack[0], None, moment, status="error", error=error)
@@ -179,7 +179,7 @@ class Run:
     # ------------------------------------------------------------ from outside
 
     def cut_short(self, error: dict[str, Any]) -> None:
-        """End without a node's doing: cancelled from outside."""
+        """End because of a cancellation from outside."""
         self.error = error
 
     def crash(self, moment: datetime) -> None:
@@ -203,22 +203,22 @@ class Run:
             self._record(self.stack[0], artificial, moment, status="crashed", error=crashed)
 
     def complete_top(self, moment: datetime) -> None:
-        """Take the node on top of the stack as done and forget the rest: the run is declared a success."""
+        """Treat the node on top of the stack as done and drop the rest: the run is declared a success."""
         if self.stack:
             self._record(self.stack[0], [self.stack[0].items], moment, status="success")
         self.stack = []
 
     def jump_to(self, node: Node) -> None:
-        """Make ``node`` the one on top of the stack, with the input at hand."""
+        """Put ``node`` on top of the stack, with the current input."""
         items = self.stack[0].items if self.stack else [{"json": {}}]
         self.stack = [Pending(node, items)]
 
     def retried(self, execution_id: int, snapshot: Snapshot, *, resume: bool, skip_wait: bool) -> Run:
-        """A new run that does what is left of this one.
+        """A new run of the nodes that are left of this one.
 
         :param snapshot: the workflow to run, this run's own or a newer one
         :param resume: begin at the node on top of the stack instead of at the first
-        :param skip_wait: when that node is a wait, take it as over
+        :param skip_wait: if that node is a wait, treat it as over
         """
         stack = self.stack if resume else [self.initial] if self.initial else []
         renewed = [Pending(snapshot.node(p.node["name"]) or p.node, p.items, p.source) for p in stack]
@@ -232,7 +232,7 @@ class Run:
         is_wait = top is not None and top["type"] == WAIT
         return Run(snapshot, execution_id, renewed, run_data, initial=self.initial, wait_over=skip_wait and is_wait)
 
-    # ------------------------------------------------------------ what it says
+    # ------------------------------------------------------------ results
 
     def output(self) -> Items:
         """The items of the node that ran last."""
@@ -242,7 +242,7 @@ class Run:
         return next((items for items in main if items), [])
 
     def waiting_entry(self) -> dict[str, list[dict[str, Any]]]:
-        """The node that is being waited at, as an entry of the run data."""
+        """The node at which the run is waiting, as an entry of the run data."""
         if not self.stack or self._waiting_since is None:
             return {}
         top = self.stack[0]

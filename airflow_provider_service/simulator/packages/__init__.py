@@ -1,1 +1,1 @@
-"""Packages: workflows and what they need, as a gzipped tar archive of JSON files."""
+"""Packages: workflows and their dependencies, as a gzipped tar archive of JSON files."""

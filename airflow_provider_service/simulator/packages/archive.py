@@ -1,4 +1,4 @@
-"""The archive: ``manifest.json`` and one JSON file an entity, in a folder named by its kind, name and id."""
+"""The archive: ``manifest.json`` and one JSON file per entity, in a folder named after its kind, name and id."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_FILES = 10_000
 
 @dataclass
 class Package:
-    """The content of an archive: entities by kind and id. A workflow also has ``publishedVersionId``."""
+    """The contents of an archive: entities by kind and id. A workflow also has ``publishedVersionId``."""
 
     source_version: str = "simulator"
     source_id: str = ""
@@ -42,7 +42,7 @@ class Package:
         self.entities[kind][entity["id"]] = dict(entity)
 
     def counts(self) -> dict[str, int]:
-        """How many of each kind, as the export's header tells."""
+        """The number of entities of each kind, for the export's header."""
         kinds = ("workflows", "folders", "credentials", "variables", "tags")
         return {**{kind: len(self.entities[kind]) for kind in kinds}, "dataTables": 0}
 
@@ -80,9 +80,9 @@ def _slug(name: str) -> str:
 
 
 def read(content: bytes) -> Package:
-    """Unpack a package, in memory and within bounds: the archive comes from anyone.
+    """Unpack a package in memory and within limits, because the archive is not trusted.
 
-    :raises ApiError: 400 when it is no such archive
+    :raises ApiError: 400 if it is not a package
     """
     try:
         files = _read_files(content)

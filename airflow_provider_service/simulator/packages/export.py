@@ -1,4 +1,4 @@
-"""Export: choose workflows, add what they refer to."""
+"""Export: select workflows and add everything that they refer to."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _VARIABLE = re.compile(r"\$vars\.([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def export(state: State, options: Mapping[str, Any]) -> Package:
-    """Make the package that an export's body asks for.
+    """Create the package that an export's body requests.
 
-    :raises ApiError: 400 nothing or too much asked for, something not found, nothing published
+    :raises ApiError: 400 if nothing or too much is requested, something is not found, or nothing is published
     """
     package = Package(
         source_id=hashlib.sha256(state.owner_id.encode()).hexdigest(),

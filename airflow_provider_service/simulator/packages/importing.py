@@ -1,4 +1,4 @@
-"""Import: find what would block it, then write the package's content into the instance."""
+"""Import: find what would block it, then write the package's contents into the instance."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PackageImport:
         self._tags: dict[str, str] = {}
 
     def run(self) -> dict[str, Any]:
-        """Import and report.
+        """Import the package and return the report.
 
         :raises ApiError: 409 (a conflict among the issues) or 422, with ``issues``
         """
@@ -193,7 +193,7 @@ class PackageImport:
             folder = self._state.folders.find(key)
             status = "created" if folder is None else "skipped"
             if folder is None:
-                # Parents come first in a package, so theirs is known; a top folder goes where the import points.
+                # Parents come first in a package, so their ids are known; a top folder goes to the import's target.
                 parent = self._folders.get(entity.get("parentFolderId") or "", self._top_folder(entity))
                 folder = self._state.folders.create(self._target_project(entity), entity["name"], parent, folder_id=key)
             self._folders[key] = folder["id"]
@@ -285,7 +285,7 @@ class PackageImport:
         return _report(entity, workflow, publishing, status)
 
     def _bound(self, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The nodes with the credentials of this instance."""
+        """The nodes, with the credentials of this instance."""
         bound = []
         for node in nodes:
             references = {

@@ -13,7 +13,7 @@ from airflow_provider_service.simulator.tables.types import COLUMN_TYPES
 from airflow_provider_service.simulator.validation import PAGING, ApiError, Array, Body, Enum, Object, Param, Text
 
 _NAME = Text(min=1, max=128)
-# The published contract names json, the service then refuses it.
+# The published contract lists json, but the service refuses it.
 _COLUMN = Object(required={"name": Text(min=1), "type": Enum((*COLUMN_TYPES, "json"))})
 _CREATE = Body(required={"name": _NAME, "columns": Array(items=_COLUMN)}, optional={"projectId": Text()})
 _UPDATE = Body(required={"name": _NAME})

@@ -1,4 +1,4 @@
-"""What the key may do: ``/discover``."""
+"""The capabilities of the key: ``/discover``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_provider_service.simulator.validation import (
     Text,
 )
 
-# The service names a resource after the first part of its path, but for these.
+# The service names a resource after the first part of its path, except for these.
 _NAMES = {
     "credentials": "credential",
     "workflows": "workflow",

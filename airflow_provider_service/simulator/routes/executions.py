@@ -114,7 +114,7 @@ def _contents(execution: Execution) -> dict[str, Any]:
     ),
 )
 def list_executions(call: Call) -> dict[str, Any]:
-    """Executions, newest first; running ones only when they are asked for."""
+    """Executions, newest first; running ones only if they are requested."""
     with_data = call.query.get("includeData", False)
 
     def shape(execution: Execution) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _started_within(execution: Execution, after: datetime | None, before: dateti
 def _execution(call: Call, *, missing: str = "Not Found") -> Execution:
     execution = call.state.executions.get(int(call.path["executionId"]))
     if execution is None:
-        # Where there is no workflow at all, the service looks no further.
+        # If there is no workflow at all, the service looks no further.
         raise ApiError(404, missing if call.state.workflows.all() else "Not Found")
     return execution
 
@@ -162,7 +162,7 @@ def get_execution(call: Call) -> dict[str, Any]:
 
 @operation("delete_execution", "DELETE", _EXECUTION, scope="execution:delete", family="lenient")
 def delete_execution(call: Call) -> dict[str, Any]:
-    """Delete an execution that is not running; its id is answered as a number."""
+    """Delete an execution that is not running; the answer contains its id as a number."""
     execution = _execution(call)
     if execution.status == "running":
         raise ApiError(400, "Cannot delete a running execution")
@@ -183,7 +183,7 @@ def delete_execution(call: Call) -> dict[str, Any]:
     body=Body(optional={"loadWorkflow": Boolean()}, required_body=False),
 )
 async def retry_execution(call: Call) -> dict[str, Any]:
-    """Run what is left of an execution again; answers when the new one has ended (or sleeps)."""
+    """Run the rest of an execution again; answers when the new one has ended (or sleeps)."""
     execution_id = call.path["executionId"]
     original = _execution(call, missing=f'The execution with the ID "{execution_id}" does not exist.')
     if original.status == "new":
@@ -208,7 +208,7 @@ async def retry_execution(call: Call) -> dict[str, Any]:
 
 @operation("stop_execution", "POST", f"{_EXECUTION}/stop", scope="execution:stop", family="lenient")
 def stop_execution(call: Call) -> dict[str, Any]:
-    """Cancel an execution at once; the answer carries no id."""
+    """Cancel an execution at once; the answer does not contain its id."""
     execution = _execution(call, missing="Failed to find execution to stop")
     if execution.status not in _STOPPABLE.values():
         text = f"Only running or waiting executions can be stopped and {execution.id} is currently {execution.status}"
@@ -216,7 +216,7 @@ def stop_execution(call: Call) -> dict[str, Any]:
     call.state.engine.stop(execution)
     item = _item(execution)
     shown = {name: item[name] for name in ("mode", "startedAt", "stoppedAt", "finished", "status")}
-    # One that never left the queue is answered with the epoch, and stored with null.
+    # For an execution that never left the queue, the answer has the epoch while null is stored.
     return {**shown, "startedAt": item["startedAt"] or _EPOCH}
 
 
@@ -232,7 +232,7 @@ def stop_execution(call: Call) -> dict[str, Any]:
     ),
 )
 def stop_many_executions(call: Call) -> dict[str, int]:
-    """Cancel every execution that fits; without ``workflowId`` those of every workflow."""
+    """Cancel every matching execution; without ``workflowId`` those of every workflow."""
     workflow_id = call.body.get("workflowId", "all")
     if workflow_id != "all":
         call.state.workflows.get(workflow_id, missing="Workflow not found or not accessible")
@@ -243,7 +243,7 @@ def stop_many_executions(call: Call) -> dict[str, int]:
         for execution in call.state.executions.with_status(_STOPPABLE[status])
         if workflow_id in ("all", execution.workflow_id) and _started_within(execution, after, before)
     ]
-    # One that another's end has started meanwhile is stopped all the same: it was chosen before.
+    # An execution that was started in the meantime by the end of another is still stopped: it was selected before.
     for execution in chosen:
         call.state.engine.stop(execution)
     return {"stopped": len(chosen)}

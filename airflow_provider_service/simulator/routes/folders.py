@@ -73,7 +73,7 @@ def _filtered(
     if "excludeFolderIdAndDescendants" in wanted:
         top = str(wanted["excludeFolderIdAndDescendants"])
         hidden = {top, *call.state.folders.descendants(top)}
-    # Folders have no tags here, so asking for any finds none.
+    # Folders have no tags here, so a filter by tags finds nothing.
     return [
         folder
         for folder in folders

@@ -25,7 +25,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class _Figures:
-    """Sums over the executions of one span."""
+    """Sums over the executions of one time range."""
 
     executions: Sequence[Execution]
 

@@ -1,4 +1,4 @@
-"""Production webhooks: the way runs are started. They lie outside the API and know no API key."""
+"""Production webhooks, which start runs. They are not part of the API and do not use its keys."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _BROKEN_OFF = WebhookAnswer(500, {"code": 0, "message": "There was a problem exe
 
 
 async def answer_webhook(request: Request, state: State) -> Response:
-    """Start the workflow that listens here and answer in the way its webhook node says."""
+    """Start the workflow that listens here, and answer as its webhook node specifies."""
     content = await read_body(request)
     if isinstance(content, Response):
-        # Too large; the service says the same as of a run that broke off.
+        # Too large; the service answers as it does for a run that was interrupted.
         return _respond(_BROKEN_OFF)
     state.settle()
     path = unquote(request.path_params["path"]).strip("/")
@@ -89,7 +89,7 @@ def _find(state: State, method: str, path: str) -> LiveWebhook:
     raise ApiError(404, message, code=404, hint=_HINT)
 
 
-# ---------------------------------------------------------------- what it is given
+# ---------------------------------------------------------------- input
 
 
 async def _trigger_item(request: Request, state: State, path: str, content: bytes) -> dict[str, Any]:
@@ -108,7 +108,7 @@ async def _trigger_item(request: Request, state: State, path: str, content: byte
 
 
 async def _read_input(request: Request, content: bytes) -> Any:
-    """Read a body by its media type; text stays text.
+    """Read a body according to its media type; text stays text.
 
     :raises ApiError: 422 for malformed JSON
     """
@@ -158,7 +158,7 @@ async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str
 
 
 def _never_began(execution: Execution) -> bool:
-    """Stopped or deleted in the queue: the service then leaves the caller without an answer."""
+    """The run was stopped or deleted in the queue: the service then leaves the caller without an answer."""
     return execution.started_at is None
 
 

@@ -54,7 +54,7 @@ def workflow_item(state: State, workflow: Workflow, *, pinned: bool = True) -> d
 
 
 def workflow_without(state: State, workflow: Workflow, *names: str) -> dict[str, Any]:
-    """The workflow as the answer to a change shows it: each change leaves out other fields."""
+    """The workflow as in the answer to a change: each kind of change leaves out different fields."""
     return {name: value for name, value in workflow_json(state, workflow).items() if name not in names}
 
 

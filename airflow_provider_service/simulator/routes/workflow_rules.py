@@ -1,4 +1,4 @@
-"""What the bodies of workflow operations may hold."""
+"""What the bodies of workflow operations may contain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SETTINGS = Object(
     },
 )
 
-# Whether type and position are there is told by check_structure, in the service's own words.
+# check_structure reports a missing type or position, in the service's own words.
 _NODE = Object(
     closed=True,
     optional={
@@ -114,7 +114,7 @@ TAGS_BODY = Body(required={"id": Text()}, array=True)
 def check_structure(body: dict[str, Any]) -> None:
     """Refuse nodes without type or position, and connections that lead nowhere.
 
-    :raises ApiError: 400 that names every fault
+    :raises ApiError: a 400 that names every fault
     """
     faults = [
         f"nodes[{index}].{name} (invalid_type): Required"
@@ -140,7 +140,7 @@ def _dangling(body: dict[str, Any]) -> list[str]:
 
 
 def _targets(by_kind: Any) -> list[Any]:
-    """The names of the nodes connected to; None stands for whatever is no connection."""
+    """The names of the connected nodes; None stands for anything that is not a connection."""
     outputs_by_kind: list[Any] = list(by_kind.values()) if isinstance(by_kind, dict) else [None]
     if not all(isinstance(outputs, list) for outputs in outputs_by_kind):
         return [None]

@@ -60,7 +60,7 @@ def _workflow(call: Call, *, missing: str = "Not Found") -> Workflow:
     ),
 )
 def list_workflows(call: Call) -> dict[str, Any]:
-    """Every workflow that fits all filters, archived ones included."""
+    """Every workflow that matches all filters, including archived ones."""
     pinned = not call.query.get("excludePinnedData", False)
     found = [workflow for workflow in call.state.workflows.all() if _matches(call, workflow)]
     return page(call, found, shape=lambda workflow: workflow_item(call.state, workflow, pinned=pinned))
@@ -90,7 +90,7 @@ def create_workflow(call: Call) -> dict[str, Any]:
 
 
 def _folder(state: State, project_id: str, body: dict[str, Any]) -> dict[str, Any] | None:
-    """The folder a body names; one that names the project's root is made to name none."""
+    """The folder named in a body; the project's root becomes None, in the body as well."""
     if body.get("parentFolderId") == ROOT:
         body["parentFolderId"] = None
     folder_id = body.get("parentFolderId")
@@ -149,7 +149,7 @@ def archive_workflow(call: Call) -> dict[str, Any]:
 
 @_operation("unarchive_workflow", "POST", f"{_WORKFLOW}/unarchive", scope="workflow:delete")
 def unarchive_workflow(call: Call) -> dict[str, Any]:
-    """Take a workflow out of the archive."""
+    """Restore a workflow from the archive."""
     workflow = _workflow(call, missing="Workflow not found")
     call.state.workflows.unarchive(workflow)
     return workflow_without(call.state, workflow, "tags")

@@ -1,1 +1,1 @@
-"""What the simulated service holds besides workflows, executions and data tables: a small store per resource."""
+"""The state of the simulated service apart from executions and data tables: a small store per resource."""

@@ -1,4 +1,4 @@
-"""The security audit: what is risky in what the service holds."""
+"""The security audit of the service's contents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DATABASE_NODES = ("microsoftSql", "mySql", "postgres", "questDb", "snowflake")
 class AuditStore:
     """Derives the reports from the stored workflows and credentials.
 
-    ``reports`` overrides them: whatever is set there is answered as it is (``[]`` is "nothing found").
+    ``reports`` overrides them: its value is returned as it is (``[]`` means that nothing was found).
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class AuditStore:
         self.reports: dict[str, Any] | list[Any] | None = None
 
     def generate(self, categories: Sequence[str] = (), days_abandoned: int | None = None) -> Any:
-        """Make the reports of the categories (none: all), keyed by title; ``[]`` when there is no finding."""
+        """Create the reports of the categories (none: all), by title; ``[]`` if there are no findings."""
         if self.reports is not None:
             return self.reports
         days = DAYS_ABANDONED if days_abandoned is None else days_abandoned

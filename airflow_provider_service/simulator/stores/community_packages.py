@@ -1,4 +1,4 @@
-"""Community packages: node packages that may be installed when they are vetted."""
+"""Community packages: node packages that may be installed if they are vetted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class VettedPackage:
 
 
 class CommunityPackageStore:
-    """Installed packages; ``vetted`` (name to package) is what may be installed, and tests may change it."""
+    """Installed packages; ``vetted`` maps names to the packages that may be installed, and tests may change it."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -47,7 +47,7 @@ class CommunityPackageStore:
     def install(self, name: str, version: str | None = None, *, verify: bool = True) -> dict[str, Any]:
         """Install a package (default: its newest version).
 
-        :raises ApiError: 400 no name, not vetted, installed already; 500 an unknown package or version
+        :raises ApiError: 400 no name, not vetted, already installed; 500 an unknown package or version
         """
         if not name:
             raise ApiError(400, "Package name is required")

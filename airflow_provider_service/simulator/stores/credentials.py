@@ -1,4 +1,4 @@
-"""Credentials and the credential types the simulator knows."""
+"""Credentials and the credential types that the simulator knows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
 
 
 def default_types() -> dict[str, dict[str, Any]]:
-    """The credential types every simulator starts with: name to JSON schema of the data."""
+    """The credential types that every simulator starts with: the JSON schema of the data by name."""
     notice = {"type": "notice"}
     return {
         "httpHeaderAuth": _schema({"name": _TEXT, "value": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
@@ -70,10 +70,10 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 
 
 class CredentialStore:
-    """Credentials. Their data stays in here: nothing answers it.
+    """Credentials. No endpoint returns their data.
 
-    ``types`` may be extended. ``test_outcomes`` maps a credential's id or its type to the (status, message) that its
-    test answers; without an entry a testable type answers ``("OK", "Connection successful!")``.
+    ``types`` may be extended. ``test_outcomes`` maps a credential's id or its type to the (status, message) of its
+    test; without an entry, the test of a testable type returns ``("OK", "Connection successful!")``.
     """
 
     def __init__(self, host: Host, projects: ProjectStore) -> None:
@@ -103,7 +103,7 @@ class CredentialStore:
         return credential
 
     def data(self, credential_id: str) -> dict[str, Any]:
-        """The secret data, for tests: no endpoint answers it."""
+        """The secret data, for tests: no endpoint returns it."""
         return self._data[self.get(credential_id)["id"]]
 
     def shared(self, credential_id: str) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ class CredentialStore:
     def add(
         self, name: str, type_name: str, data: Mapping[str, Any], project_id: str, *, credential_id: str | None = None
     ) -> dict[str, Any]:
-        """Store a credential unchecked, as an import does with a stub that has no data yet."""
+        """Store a credential without checks, as an import does with a stub that has no data yet."""
         now = self._host.stamp()
         credential: dict[str, Any] = {
             "id": credential_id or self._host.new_id(),
@@ -187,7 +187,7 @@ class CredentialStore:
             kept = self._data[credential_id] if change.get("isPartialData") else {}
             data = {**kept, **data}
             self._check_data(type_name, data)
-            # Only an update that carries data is held to this: the service creates and renames to any name.
+            # Only checked for an update that has data: the service creates and renames credentials with any name.
             if not 3 <= len(change.get("name", credential["name"])) <= 128:
                 raise ApiError(400, "Credential name must be 3 to 128 characters long.")
             self._data[credential_id] = data
@@ -196,7 +196,7 @@ class CredentialStore:
         return credential
 
     def delete(self, credential_id: str) -> dict[str, Any]:
-        """Delete a credential and answer it.
+        """Delete a credential and return it.
 
         :raises ApiError: 404 (with another text than :meth:`get`)
         """
@@ -223,7 +223,7 @@ class CredentialStore:
     def transfer(self, credential_id: str, project_id: str) -> None:
         """Move a credential to another project.
 
-        :raises ApiError: 404, 400 when it is there already
+        :raises ApiError: 404, 400 if it is already there
         """
         if credential_id not in self._credentials:
             text = f'Could not find the credential with the id "{credential_id}". '

@@ -1,4 +1,4 @@
-"""Folders: a tree in each project that workflows sit in."""
+"""Folders: a tree in each project that holds workflows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIELDS = ("id", "name", "parentFolderId", "createdAt", "updatedAt")
 
 
 class FolderStore:
-    """Folders in creation order. ``"0"`` names a project's root wherever a folder is asked for."""
+    """Folders in creation order. ``"0"`` is a project's root wherever a folder is expected."""
 
     def __init__(self, host: Host, projects: ProjectStore, workflows: WorkflowStore) -> None:
         self._host = host
@@ -46,7 +46,7 @@ class FolderStore:
         return {name: folder[name] for name in FIELDS}
 
     def totals(self, folder_id: str) -> tuple[int, int]:
-        """How many sub-folders and workflows lie below, at any depth."""
+        """The numbers of subfolders and workflows below, at any depth."""
         below = self.descendants(folder_id)
         workflows = [w for w in self._workflows.all() if w.parent_folder_id in {folder_id, *below}]
         return len(below), len(workflows)
@@ -98,7 +98,7 @@ class FolderStore:
         return folder
 
     def delete(self, project_id: str, folder_id: str, transfer_to: str | None = None) -> None:
-        """Delete a folder; its content goes to ``transfer_to``, or workflows are archived at the project's root.
+        """Delete a folder; its contents move to ``transfer_to``, or workflows are archived at the project's root.
 
         :raises ApiError: 404, 400 a target inside the folder itself
         """

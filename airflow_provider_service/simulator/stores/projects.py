@@ -1,4 +1,4 @@
-"""Projects: one personal one a user, and team projects with members."""
+"""Projects: one personal project per user, and team projects with members."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADMIN_ROLE = "project:admin"
 PERSONAL_ROLE = "project:personalOwner"
 MEMBER_ROLES = (ADMIN_ROLE, "project:editor", "project:viewer", "project:chatUser")
 
-# What the creator of a project may do in it.
+# The scopes of a project's creator.
 ADMIN_SCOPES = (
     "credential:create",
     "credential:delete",
@@ -74,7 +74,7 @@ class ProjectStore:
         return project
 
     def add_personal(self, user: dict[str, Any]) -> dict[str, Any]:
-        """Make a user's personal project."""
+        """Create a user's personal project."""
         owner = user["id"] == self._host.owner_id
         names = [name for name in (user["firstName"], user["lastName"]) if name]
         project_id = self._host.personal_project_id if owner else self._host.new_id()
@@ -83,7 +83,7 @@ class ProjectStore:
         return project
 
     def create(self, name: str, creator_id: str, *, project_id: str | None = None) -> dict[str, Any]:
-        """Make a team project whose creator administers it."""
+        """Create a team project that its creator administers."""
         project = self._add(project_id or self._host.new_id(), name, "team", creator_id)
         self._members[project["id"]][creator_id] = ADMIN_ROLE
         return project
@@ -113,7 +113,7 @@ class ProjectStore:
         self._team(project_id).update(name=name, updatedAt=self._host.stamp())
 
     def delete(self, project_id: str) -> None:
-        """Delete a team project; what it held is deleted by its own stores.
+        """Delete a team project; its contents are deleted by their stores.
 
         :raises ApiError: 404, 403 a personal one
         """
@@ -177,7 +177,7 @@ class ProjectStore:
             raise ApiError(404, f"Could not find user with id: {user_id}")
 
     def delete_user(self, user_id: str) -> str:
-        """Drop a deleted user's memberships and personal project, and answer the id of this project."""
+        """Remove a deleted user's memberships and personal project, and return the id of this project."""
         for members in self._members.values():
             members.pop(user_id, None)
         personal = (p["id"] for p in self.all() if p["type"] == "personal" and p["creatorId"] == user_id)

@@ -35,7 +35,7 @@ _SHOWN = (
 
 
 def example_files() -> list[dict[str, Any]]:
-    """The changes that wait in the repository of a new simulator: a workflow, a variable and a tag."""
+    """The changes waiting in the repository of a new simulator: a workflow, a variable and a tag."""
     webhook = {
         "id": "4a1f0f5e-5f0c-4c1e-9d53-0c6f5d1f7a01",
         "name": "Webhook",
@@ -53,7 +53,7 @@ def example_files() -> list[dict[str, Any]]:
 
 
 class SourceControlConflictError(Exception):
-    """A pull or push that needs ``force``; holds every file concerned."""
+    """A pull or push that needs ``force``; contains every file concerned."""
 
     def __init__(self, files: list[dict[str, Any]]) -> None:
         super().__init__("conflict")
@@ -63,7 +63,7 @@ class SourceControlConflictError(Exception):
 class SourceControlStore:
     """The connected repository: changes waiting there (``remote``), local ones to push, and the commits pushed.
 
-    ``failure`` is a text that the next pulls fail with (400, plain text), as when the repository cannot be reached.
+    ``failure`` is the text of the 400 with which the next pulls fail, as if the repository could not be reached.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class SourceControlStore:
         self.connected = False
 
     def change_locally(self, files: Iterable[Mapping[str, Any]]) -> None:
-        """Add local changes besides those of workflows, which are found by themselves."""
+        """Add local changes other than those of workflows, which are found automatically."""
         self._local.update(self._files(files, "local"))
 
     def _files(self, files: Iterable[Mapping[str, Any]], location: str) -> dict[tuple[str, str], dict[str, Any]]:
@@ -126,7 +126,7 @@ class SourceControlStore:
     # ------------------------------------------------------------ status
 
     def status(self, direction: str) -> list[dict[str, Any]]:
-        """What a push or pull would bring, as the service shows it.
+        """The changes of a push or pull, as the service shows them.
 
         :raises ApiError: 400 when no repository is connected
         """
@@ -175,7 +175,7 @@ class SourceControlStore:
     # ------------------------------------------------------------ push and pull
 
     def push(self, message: str, wanted: Sequence[tuple[str, str]], *, force: bool = False) -> list[dict[str, Any]]:
-        """Commit the (type, id) files that are pending and answer them.
+        """Commit the pending files, given as (type, id), and return them.
 
         :raises ApiError: 400 not connected, or a file without pending changes
         :raises SourceControlConflictError: a file has changed on both sides and ``force`` is not given
@@ -199,7 +199,7 @@ class SourceControlStore:
         return files
 
     def pull(self, *, force: bool = False, auto_publish: str = "none") -> list[dict[str, Any]]:
-        """Bring the waiting changes into the instance and answer them.
+        """Apply the waiting changes to the instance and return them.
 
         :raises ApiError: 400 not connected
         :raises SourceControlConflictError: a local change would be lost and ``force`` is not given
@@ -227,7 +227,7 @@ class SourceControlStore:
                 if self._tags.find(given["id"]) is None and self._tags.named(given["name"]) is None:
                     self._tags.create(given["name"], tag_id=given["id"])
         elif kind == "credential" and self._credentials.find(waiting["id"]) is None:
-            # A repository never holds secrets: what comes in is a stub.
+            # A repository never contains secrets, so the imported credential is a stub.
             type_name, project_id = (content or {}).get("type", "httpHeaderAuth"), self._host.personal_project_id
             self._credentials.add(waiting["name"], type_name, {}, project_id, credential_id=waiting["id"])
 

@@ -40,7 +40,7 @@ class TagStore:
     def create(self, name: str, *, tag_id: str | None = None) -> dict[str, Any]:
         """Create a tag.
 
-        :raises ApiError: 409 for a taken name, and for an empty or too long one: the service tells no difference
+        :raises ApiError: 409 for a taken name, and for one that is empty or too long, as in the service
         """
         name = self._check_name(name)
         now = self._host.stamp()
@@ -49,7 +49,7 @@ class TagStore:
         return tag
 
     def rename(self, tag_id: str, name: str) -> bool:
-        """Rename a tag; answers whether anything changed.
+        """Rename a tag; returns whether anything changed.
 
         :raises ApiError: 404, 409
         """
@@ -61,7 +61,7 @@ class TagStore:
         return True
 
     def delete(self, tag_id: str) -> dict[str, Any]:
-        """Delete a tag and answer it.
+        """Delete a tag and return it.
 
         :raises ApiError: 404
         """

@@ -1,4 +1,4 @@
-"""Evaluation test runs of workflows: they advance by the clock."""
+"""Evaluation test runs of workflows, which advance with the clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATUSES = ("new", "running", "completed", "error", "cancelled")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a started run will come to: after ``seconds`` it ends, with one test case for each of ``inputs``."""
+    """The outcome of a started run: it ends after ``seconds``, with one test case for each of ``inputs``."""
 
     seconds: float = 1.0
     inputs: tuple[dict[str, Any], ...] = ({"question": "1 + 1"}, {"question": "2 + 2"})
@@ -27,7 +27,7 @@ class Outcome:
 
 @dataclass
 class TestRun:
-    """One run; its status follows from the moment it is looked at."""
+    """One run; its status follows from the time at which it is read."""
 
     __test__ = False  # not a test of pytest's
 
@@ -90,7 +90,7 @@ class TestRun:
 
 
 class TestRunStore:
-    """Test runs, newest first; ``outcome`` is what the next ones will come to."""
+    """Test runs, newest first; ``outcome`` is that of the next ones."""
 
     __test__ = False
 
@@ -109,7 +109,7 @@ class TestRunStore:
             raise ApiError(403, "Evaluations are not available on your plan")
 
     def of_workflow(self, workflow_id: str, status: str | None = None) -> Sequence[TestRun]:
-        """The runs of a workflow (none for an unknown one)."""
+        """The runs of a workflow (none for an unknown workflow)."""
         now = self._host.clock.now()
         runs = (run for run in reversed(self._runs.values()) if run.workflow_id == workflow_id)
         return [run for run in runs if status is None or run.status(now) == status]

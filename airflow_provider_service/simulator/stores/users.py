@@ -1,4 +1,4 @@
-"""Users: the owner, and whoever was invited."""
+"""Users: the owner and the invited users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWNER_EMAIL = "owner@example.com"
 
 
 class UserStore:
-    """Users by id. The personal project that each of them has is made by the state."""
+    """Users by id. Their personal projects are created by the state."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -26,16 +26,16 @@ class UserStore:
 
     @property
     def owner_name(self) -> str:
-        """The owner's full name, as authors of versions are written."""
+        """The owner's full name, in the format of the authors of versions."""
         owner = self.get(self._host.owner_id)
         return f"{owner['firstName']} {owner['lastName']}"
 
     def add_owner(self) -> dict[str, Any]:
-        """Make the owner, under the id that keys act as."""
+        """Create the owner, with the id that keys act as."""
         return self._add(self._host.owner_id, OWNER_EMAIL, OWNER_ROLE, ("Olivia", "Owner"))
 
     def add(self, email: str, role: str, names: tuple[str, str] | None) -> dict[str, Any]:
-        """Make a user.
+        """Create a user.
 
         :param names: first and last name; None: the user was invited and has not signed up
         """
@@ -59,7 +59,7 @@ class UserStore:
         return user
 
     def all(self) -> Sequence[dict[str, Any]]:
-        """Every user by id: the order of the service says nothing about age or name."""
+        """Every user by id: the service's order does not depend on age or name."""
         return sorted(self._users.values(), key=lambda user: str(user["id"]))
 
     def find(self, id_or_email: str) -> dict[str, Any] | None:
@@ -100,7 +100,7 @@ class UserStore:
             raise ApiError(403, text + "Please upgrade to a license that includes this feature.")
 
     def invitation(self, user: dict[str, Any]) -> dict[str, Any]:
-        """What a user who has not signed up is sent; the same whenever it is asked for."""
+        """The invitation of a user who has not signed up; its URL is always the same."""
         token = self._tokens.setdefault(user["id"], secrets.token_urlsafe(32))
         shown = {name: user[name] for name in ("id", "email", "role")}
         accept_url = f"{self._host.base_url}/signup?token={token}"
@@ -119,7 +119,7 @@ class UserStore:
         user.update(role=role, updatedAt=self._host.stamp())
 
     def delete(self, user_id: str, *, by: str) -> None:
-        """Delete a user; only an id finds it, an e-mail address does not.
+        """Delete a user by id; an e-mail address is not accepted.
 
         :raises ApiError: 400 for oneself, 404
         """

@@ -19,7 +19,7 @@ class VariableStore:
         self._variables: dict[str, dict[str, Any]] = {}
 
     def all(self, *, project_id: str | None = None, empty: bool = False) -> Sequence[dict[str, Any]]:
-        """The variables of a project (None: of everywhere), or only those with an empty value."""
+        """The variables of a project (None: all variables), or only those with an empty value."""
         return [
             variable
             for variable in self._variables.values()
@@ -48,7 +48,7 @@ class VariableStore:
         return variable
 
     def named(self, key: str, project_id: str | None = None) -> dict[str, Any] | None:
-        """The variable of that key in exactly this place (None: the instance)."""
+        """The variable with that key in exactly this place (None: the instance)."""
         same = (v for v in self._variables.values() if v["key"] == key and v["projectId"] == project_id)
         return next(same, None)
 

@@ -1,4 +1,4 @@
-"""Which live workflow answers which webhook."""
+"""The registry of live webhooks and the workflows that answer them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WebhookRegistry:
     def register(self, workflow_id: str, version_id: str, nodes: Sequence[dict[str, Any]]) -> None:
         """Make a version's webhooks live in place of the workflow's earlier ones.
 
-        When another workflow was quicker with one of them, none goes live: the service tells nobody.
+        If another workflow has already registered one of them, none goes live; the service does not report this.
         """
         self.remove(workflow_id)
         if self.conflicts(workflow_id, nodes):

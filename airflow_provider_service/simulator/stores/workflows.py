@@ -1,4 +1,4 @@
-"""Workflows: drafts, versions, and what is published of them."""
+"""Workflows: drafts, versions and the published versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_service.simulator.stores.users import UserStore
 from airflow_provider_service.simulator.stores.webhooks import WebhookRegistry
 from airflow_provider_service.simulator.validation import ApiError
 
-# Attributes of a workflow that a request's body sets, by the body's key.
+# Attributes of a workflow that a request's body sets, by their key in the body.
 _WRITABLE = {
     "name": "name",
     "description": "description",
@@ -50,7 +50,7 @@ class Version:
 
 @dataclass(eq=False)
 class Workflow:
-    """A workflow. Its lists and dicts are replaced when it changes, never changed in place: runs hold on to them."""
+    """A workflow. Its lists and dicts are replaced when it changes, never changed in place, because runs keep them."""
 
     id: str
     name: str
@@ -104,7 +104,7 @@ class WorkflowStore:
         self.webhooks = WebhookRegistry()
 
     def all(self) -> Sequence[Workflow]:
-        """Every workflow by id, an order that says nothing about age or name."""
+        """Every workflow by id, an order that does not depend on age or name."""
         return sorted(self._workflows.values(), key=lambda workflow: workflow.id)
 
     def find(self, workflow_id: str) -> Workflow | None:
@@ -125,7 +125,7 @@ class WorkflowStore:
     def create(
         self, body: Mapping[str, Any], *, project_id: str | None = None, workflow_id: str | None = None
     ) -> Workflow:
-        """Add an inactive workflow from a create body that has been checked.
+        """Add an inactive workflow from the checked body of a create.
 
         :param project_id: default: the owner's personal project
         """
@@ -150,7 +150,7 @@ class WorkflowStore:
         return workflow
 
     def update(self, workflow: Workflow, body: Mapping[str, Any]) -> None:
-        """Replace the draft; settings are merged, and only changed nodes or connections make a new version."""
+        """Replace the draft; settings are merged, and only changed nodes or connections create a new version."""
         before = (workflow.nodes, workflow.connections)
         for key, attribute in _WRITABLE.items():
             if key in body:
@@ -210,7 +210,7 @@ class WorkflowStore:
         workflow.shared_at = self._host.stamp()
 
     def archive(self, workflow: Workflow) -> None:
-        """Put a workflow away; a published one is unpublished."""
+        """Archive a workflow; a published one is unpublished."""
         if workflow.is_archived:
             return
         self.unpublish(workflow)
@@ -219,7 +219,7 @@ class WorkflowStore:
         self._touch(workflow)
 
     def unarchive(self, workflow: Workflow) -> None:
-        """Take an archived workflow back; it stays inactive.
+        """Restore an archived workflow; it stays inactive.
 
         :raises ApiError: 400
         """
@@ -246,7 +246,7 @@ class WorkflowStore:
         self._engine.remove_workflow(workflow.id)
 
     def delete_project(self, project_id: str) -> None:
-        """Delete every workflow of a project, published ones too."""
+        """Delete every workflow of a project, including published ones."""
         for workflow in [found for found in self._workflows.values() if found.project_id == project_id]:
             self._drop(workflow)
 
@@ -261,7 +261,7 @@ class WorkflowStore:
         description: str | None = None,
         delay: float | None = None,
     ) -> None:
-        """Publish a version, the draft's by default; its webhooks go live ``delay`` seconds later.
+        """Publish a version, by default that of the draft; its webhooks go live ``delay`` seconds later.
 
         :param delay: default: the state's ``publish_delay``
         :raises ApiError: 400 archived or without trigger, 404 version, 409 webhook taken
@@ -288,7 +288,7 @@ class WorkflowStore:
         self._later(delay, lambda: self._go_live(workflow, version))
 
     def unpublish(self, workflow: Workflow) -> None:
-        """Take a workflow out of production; its webhooks die a little later."""
+        """Unpublish a workflow; its webhooks stop working a little later."""
         version = workflow.active_version
         if version is None:
             return
@@ -303,7 +303,7 @@ class WorkflowStore:
         self._host.schedule.at(self._host.clock.now() + timedelta(seconds=seconds), lambda _moment: action())
 
     def _go_live(self, workflow: Workflow, version: Version) -> None:
-        # It may have been unpublished or published again meanwhile.
+        # It may have been unpublished or published again in the meantime.
         if workflow.active_version is version and workflow.id in self._workflows:
             self.webhooks.register(workflow.id, version.version_id, version.nodes)
 
@@ -328,7 +328,7 @@ class WorkflowStore:
 
 
 def _stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    # The service accepts binaryMode and does not keep it.
+    # The service accepts binaryMode but does not store it.
     return {key: value for key, value in settings.items() if key != "binaryMode"}
 
 

@@ -16,7 +16,7 @@ Predicate = Callable[[Row], bool]
 # The query parameter that carries a filter.
 FILTER = Param("filter", "json")
 
-# What the published contract lists (update and upsert bodies are held to it), and what filters in a query add to it.
+# Conditions of the published contract, to which update and upsert bodies are restricted, and those added in a query.
 BODY_CONDITIONS = ("eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte")
 CONDITIONS = (*BODY_CONDITIONS, "isEmpty", "isNotEmpty")
 
@@ -53,7 +53,7 @@ def check_filter(value: Any) -> Mapping[str, Any]:
 
 
 def compile_filter(value: Any, types: Mapping[str, str]) -> Predicate | None:
-    """Make the predicate of a filter; None when it has no condition.
+    """Build the predicate of a filter; None if it has no condition.
 
     :param types: column name to type, system columns included
     :raises ApiError: 400 for a wrong shape, an unknown column or a value its column does not accept
@@ -95,7 +95,7 @@ def _equality(column: str, column_type: str, value: Any, *, wanted: bool) -> Pre
     if value is None:
         return lambda row: (row[column] is None) == wanted
     if column_type == "date":
-        # The stored text and the compared text are never the same: see types.py.
+        # The stored text and the compared text are never equal: see types.py.
         return lambda _row: not wanted
     if column_type == "number":
         return lambda row: (row[column] is not None and is_equal_number(row[column], value)) == wanted
@@ -107,7 +107,7 @@ def _ordering(column: str, column_type: str, value: Any, compare: Callable[[Any,
 
 
 def pattern(text: str, *, ignore_case: bool) -> Callable[[str], bool]:
-    """A LIKE match: ``%`` is the only wildcard; a text without it is looked for anywhere."""
+    """A LIKE match: ``%`` is the only wildcard; a text without it may occur anywhere."""
     wildcard = text if "%" in text else f"%{text}%"
     flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
     expression = re.compile(".*".join(re.escape(part) for part in wildcard.split("%")), flags)

@@ -40,7 +40,7 @@ class TableStore:
         return table
 
     def find(self, filter_: Any, sort_by: str | None = None) -> Sequence[Table]:
-        """The tables that match, sorted; without ``sort_by`` the last updated first.
+        """The matching tables, sorted; without ``sort_by``, the most recently updated first.
 
         :raises ApiError: 400
         """
@@ -125,5 +125,5 @@ def _matches(table: Table, wanted: Mapping[str, list[str]]) -> bool:
         return False
     if "projectId" in wanted and table.project_id not in wanted["projectId"]:
         return False
-    # Several names must all be found in one name: an oddity of the service.
+    # Several names must all occur in one name, which is a quirk of the service.
     return all(text.lower() in table.name.lower() for text in wanted.get("name", ()))

@@ -47,7 +47,7 @@ class Table:
         return self._size
 
     def describe(self) -> dict[str, Any]:
-        """The table as the service shows it; ``columns`` are in no useful order (by name here), as in the service."""
+        """The table as the service shows it; as in the service, ``columns`` are in no useful order (here by name)."""
         return {
             "updatedAt": self.updated_at,
             "createdAt": self.created_at,
@@ -59,7 +59,7 @@ class Table:
         }
 
     def rename(self, name: str) -> None:
-        """Give the table another name; the service notes this change without milliseconds."""
+        """Rename the table; the service records the time of this change without milliseconds."""
         self.name = name
         self.updated_at = self._stamp_of_seconds()
 
@@ -149,12 +149,12 @@ class Table:
     # ------------------------------------------------------------ rows
 
     def show(self, row: Row) -> Row:
-        """A row as the service writes it: user columns, then system columns."""
+        """A row in the service's format: user columns, then system columns."""
         names = (*(column["name"] for column in self.columns), *SYSTEM_COLUMNS)
         return {name: row[name] for name in names}
 
     def select(self, filter_: Any, *, sort_by: str | None = None, search: str | None = None) -> Sequence[Row]:
-        """The rows that match, sorted; the table's own list when the filter is empty and nothing else is asked.
+        """The matching rows, sorted; the table's own list if there is no filter, search or sort order.
 
         :raises ApiError: 400 bad filter or sort, 500 sort by an unknown column
         """
@@ -183,7 +183,7 @@ class Table:
             raise ApiError(400, "String must contain at least 1 character(s)")
         if direction not in ("asc", "desc"):
             raise ApiError(400, "Invalid sort direction")
-        # SQLite finds columns whatever their case; an unknown one is its error, not a refusal.
+        # SQLite ignores the case of column names; an unknown column is an error of SQLite, not a refusal.
         found = next(((known, kind) for known, kind in self.types.items() if known.lower() == name.lower()), None)
         if found is None:
             raise ApiError(500, "Internal server error")
@@ -216,7 +216,7 @@ class Table:
         return added
 
     def update(self, filter_: Any, data: Mapping[str, Any], *, dry_run: bool = False) -> list[Row]:
-        """Write ``data`` into every matching row; answers them (copies when ``dry_run``, before and after)."""
+        """Write ``data`` into every matching row and return them (copies before and after if ``dry_run``)."""
         values = self._values(data)
         rows = self.select(filter_)
         change = {**values, "updatedAt": self._host.stamp()}
@@ -229,7 +229,7 @@ class Table:
         return list(rows)
 
     def upsert(self, filter_: Any, data: Mapping[str, Any], *, dry_run: bool = False) -> list[Row]:
-        """Update every matching row, or insert ``data`` (without the filter's values) when none matches."""
+        """Update every matching row, or insert ``data`` (without the filter's values) if none matches."""
         values = self._values(data)
         if self.select(filter_):
             return self.update(filter_, data, dry_run=dry_run)
@@ -241,9 +241,9 @@ class Table:
         return [{**before, "dryRunState": "before"}, {**after, "dryRunState": "after"}]
 
     def delete(self, filter_: Any, *, dry_run: bool = False) -> list[Row]:
-        """Delete every matching row; answers them.
+        """Delete every matching row and return them.
 
-        :raises ApiError: 400 also when the filter has no condition
+        :raises ApiError: 400, also if the filter has no condition
         """
         predicate: Predicate | None = compile_filter(filter_, self.types)
         if predicate is None:
@@ -258,7 +258,7 @@ class Table:
         return doomed
 
     def clear(self) -> int:
-        """Delete every row; answers how many."""
+        """Delete every row and return their number."""
         count = len(self.rows)
         self.rows = []
         if count:
@@ -289,7 +289,7 @@ class Table:
 
 
 def check_reserved(name: str, *, status: int) -> None:
-    """Refuse the service's own column names, whatever their case.
+    """Refuse the service's own column names, regardless of case.
 
     :raises ApiError: ``status``
     """

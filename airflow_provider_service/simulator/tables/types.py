@@ -1,8 +1,8 @@
-"""Column types of data tables: what each accepts, what it stores and how it compares.
+"""Column types of data tables: what each accepts, how it stores values, and how it compares them.
 
-The service keeps tables in SQLite. Two habits of it show through the API and are kept here: a date is stored as
+The service keeps tables in SQLite. Two of its quirks show through the API and are simulated here: a date is stored as
 ``YYYY-MM-DD HH:MM:SS.mmm`` but compared with ``YYYY-MM-DDTHH:MM:SS.mmmZ`` as text, and a search sees numbers as SQLite
-prints them (``2`` is ``2.0``). Reading a stored date back takes the years below 100 for those around 2000.
+prints them (``2`` is ``2.0``). When a stored date is read back, years below 100 become years around 2000.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OTHER_DATES = ("%Y/%m/%d", "%m/%d/%Y", "%b %d, %Y", "%B %d, %Y")
 
 
 def invalid(text: str) -> ApiError:
-    """The 400 that a request against the table's own rules gets."""
+    """The 400 for a request that violates the table's rules."""
     return ApiError(400, f"Validation error with data table request: {text}")
 
 
@@ -61,7 +61,7 @@ def comparable(column_type: str, stored: Any) -> Any:
 
 
 def is_equal_number(stored: float, value: float) -> bool:
-    """Whether SQLite finds a stored number by a filter's: a double, compared with what the filter says as text."""
+    """Whether SQLite finds a stored number by a filter's value: a double, compared with the filter's text."""
     return float(stored) == (float(value) if abs(value) >= 2**63 else value)
 
 
@@ -100,7 +100,7 @@ def _to_string(value: Any) -> str:
 
 def _to_number(value: Any) -> int | float:
     number = _parse_number(value) if isinstance(value, str) else float(value)
-    # A double, answered with the fewest digits that tell it apart: above 2**53 whole numbers lose digits.
+    # A double, returned with the fewest digits that distinguish it: above 2**53, whole numbers lose digits.
     return int(Decimal(repr(number))) if number.is_integer() and abs(number) < 1e21 else number
 
 
