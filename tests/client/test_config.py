@@ -45,7 +45,7 @@ def test_an_address_leads_to_the_api_root(address: str, root: str) -> None:
     assert parse(base_url=address).api_root == root
 
 
-def test_the_version_can_be_given_apart() -> None:
+def test_the_version_can_be_given_separately() -> None:
     assert parse(api_version="3").api_root == "https://host/api/v3"
     assert parse(base_url="https://host/api/v2", api_version=4).api_root == "https://host/api/v4"
 
@@ -58,7 +58,7 @@ def test_the_version_can_be_given_apart() -> None:
         ("https://hooks.example/x/", "https://hooks.example/x"),
     ],
 )
-def test_webhooks_can_have_an_address_of_their_own(webhook_base_url: str | None, base: str) -> None:
+def test_webhooks_can_have_a_separate_address(webhook_base_url: str | None, base: str) -> None:
     assert parse(base_url="https://host/p", webhook_base_url=webhook_base_url).webhook_root == base
     direct = ServiceConfig(base_url="https://host/p", api_key=SecretStr(KEY), webhook_base_url=webhook_base_url or None)
     assert direct.webhook_root == base
@@ -104,7 +104,7 @@ def test_the_address_of_one_webhook_is_refused(path: str) -> None:
         (5, "should be a valid string"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_said_to_be_so(field: str, address: Any, problem: str) -> None:
+def test_an_unusable_address_is_reported(field: str, address: Any, problem: str) -> None:
     with pytest.raises(ServiceConfigError) as caught:
         parse(**{field: address})
 
@@ -215,7 +215,7 @@ def test_a_name_that_airflow_would_mask_is_refused_with_the_new_one(old: str, ne
         parse(**{old: value})
 
 
-def test_what_a_form_makes_of_numbers_flags_and_empty_fields_is_read() -> None:
+def test_numbers_flags_and_empty_fields_are_read_as_a_form_saves_them() -> None:
     config = parse(timeout=" 60 ", connect_timeout="2.5", retry_deadline="0", page_size="100", api_version="1")
 
     assert (config.timeout, config.connect_timeout, config.retry_deadline) == (60.0, 2.5, 0.0)
@@ -224,7 +224,7 @@ def test_what_a_form_makes_of_numbers_flags_and_empty_fields_is_read() -> None:
     assert parse(webhook_base_url=" ", cert=None, proxies="", key_header="  ", timeout=None) == parse()
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(ServiceConfigError) as caught:
         ServiceConfig.parse("extras", {"timeout": -1, "tiemout": 5, "api_key": ""})
 

@@ -33,7 +33,7 @@ def test_an_answer_in_gzip_is_unpacked() -> None:
         assert client_of(tiny).tags.get("t").name == "x"
 
 
-def test_a_broken_gzip_is_said_to_be_so() -> None:
+def test_a_broken_gzip_is_reported() -> None:
     with (
         TinyServer(answer(b"no gzip", "Content-Encoding: gzip")) as tiny,
         pytest.raises(errors.ServiceUnexpectedResponseError, match="ContentDecodingError"),
@@ -42,7 +42,7 @@ def test_a_broken_gzip_is_said_to_be_so() -> None:
 
 
 @pytest.mark.parametrize("step", [None, answer(b'{"id": "t"', length=400)], ids=str)
-def test_a_lost_answer_of_a_read_is_asked_for_again(step: Any) -> None:
+def test_a_read_whose_answer_is_lost_is_repeated(step: Any) -> None:
     with TinyServer(step, answer(TAG)) as tiny:
         client = client_of(tiny)
 
@@ -53,7 +53,7 @@ def test_a_lost_answer_of_a_read_is_asked_for_again(step: Any) -> None:
 
 
 @pytest.mark.parametrize("step", [None, answer(b'{"id": "t"', length=400)], ids=str)
-def test_a_lost_answer_of_a_creation_is_not_asked_for_again(step: Any) -> None:
+def test_a_creation_whose_answer_is_lost_is_not_repeated(step: Any) -> None:
     with TinyServer(step, answer(TAG)) as tiny:
         client = client_of(tiny)
 
@@ -95,7 +95,7 @@ def test_a_server_that_is_down_is_tried_again_until_the_deadline(method: str) ->
     assert "object at 0x" not in str(caught.value)
 
 
-def test_tls_with_a_server_that_speaks_none_fails_at_once() -> None:
+def test_tls_with_a_server_without_tls_fails_at_once() -> None:
     with TinyServer(answer(TAG)) as tiny:
         client = Client(base_url=tiny.address.replace("http:", "https:"), timeout=2)
 
@@ -180,7 +180,7 @@ def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(
         assert session.get(tiny.address, timeout=30).content == TAG
 
 
-def test_each_connection_has_an_idle_time_of_its_own(clock: list[float]) -> None:
+def test_each_connection_has_its_own_idle_time(clock: list[float]) -> None:
     together = threading.Barrier(2, timeout=30)
 
     def at_once(*_: Any) -> bytes:

@@ -41,7 +41,7 @@ def fail(server: requests_mock.Mocker, status: int, text: str, headers: dict[str
     return caught.value
 
 
-def test_a_page_that_says_that_the_service_starts(server: requests_mock.Mocker) -> None:
+def test_a_page_that_reports_that_the_service_is_starting(server: requests_mock.Mocker) -> None:
     server.get(
         f"{ROOT}/tags/t",
         [
@@ -152,7 +152,7 @@ def test_a_key_that_the_server_repeats_is_masked(
 
 
 @pytest.mark.parametrize("headers", [HTML, PLAIN], ids=str)
-def test_no_part_of_a_key_stays_where_a_long_page_is_cut(headers: dict[str, str]) -> None:
+def test_no_part_of_a_key_remains_where_a_long_page_is_truncated(headers: dict[str, str]) -> None:
     cut = answers.MESSAGE_BYTES
     for place in range(cut - len(KEY) - 3, cut + 1):
         with requests_mock.Mocker() as server:
@@ -167,11 +167,11 @@ def test_a_message_is_one_line_without_control_characters(server: requests_mock.
     assert error.server_message == "one two [31m three é"
 
 
-def test_a_long_message_is_cut(server: requests_mock.Mocker) -> None:
+def test_a_long_message_is_truncated(server: requests_mock.Mocker) -> None:
     assert fail(server, 400, message("x" * 5000), JSON).server_message == "x" * 500
 
 
-def test_an_error_without_message_says_what_it_can(server: requests_mock.Mocker) -> None:
+def test_an_error_without_a_message_still_describes_the_failure(server: requests_mock.Mocker) -> None:
     error = fail(server, 409, "", PLAIN)
 
     assert error.server_message is None
@@ -202,7 +202,7 @@ def test_an_answer_that_is_not_json_shows_what_it_is(server: requests_mock.Mocke
         ("Mon, 99 Jan 2026 00:00:00 GMT", None),
     ],
 )
-def test_retry_after_is_read_or_left(server: requests_mock.Mocker, value: str, seconds: float | None) -> None:
+def test_retry_after_is_read_or_ignored(server: requests_mock.Mocker, value: str, seconds: float | None) -> None:
     assert fail(server, 503, "", {"Retry-After": value}).retry_after == seconds
 
 
@@ -233,7 +233,7 @@ def test_an_error_crosses_a_process_border_whole(kind: type[errors.ServiceApiErr
     assert (copy.repeat_may_help, copy.not_processed) == (error.repeat_may_help, error.not_processed)
 
 
-def test_what_is_no_call_crosses_it_too() -> None:
+def test_an_error_of_no_call_crosses_a_process_border_too() -> None:
     error = errors.ServiceRunNotSeenError("it left no execution", workflow_id="w")
 
     copy = pickle.loads(pickle.dumps(error))
@@ -242,7 +242,7 @@ def test_what_is_no_call_crosses_it_too() -> None:
 
 
 @pytest.mark.parametrize("kind", [*exceptions_of(errors.ServiceError)], ids=lambda kind: kind.__name__)
-def test_what_only_a_person_can_mend_is_neither_repeated_nor_waited_out(kind: type[errors.ServiceError]) -> None:
+def test_an_error_that_a_person_must_fix_is_neither_repeated_nor_tolerated(kind: type[errors.ServiceError]) -> None:
     assert kind.ends_wait or not kind.final
     assert kind.repeat_may_help is not True or not kind.ends_wait
 
@@ -260,7 +260,7 @@ def test_what_only_a_person_can_mend_is_neither_repeated_nor_waited_out(kind: ty
         (errors.ServiceUnexpectedResponseError, True),
     ],
 )
-def test_it_is_known_whether_the_server_may_have_acted(kind: type[errors.ServiceApiError], processed: bool) -> None:
+def test_errors_say_whether_the_server_may_have_acted(kind: type[errors.ServiceApiError], processed: bool) -> None:
     assert kind("x", method="POST", path="/x").not_processed is not processed
 
 

@@ -153,7 +153,7 @@ def fate(tiny: TinyServer, call: str) -> Exception | None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of http.cookiejar
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
-def test_whatever_a_server_answers_only_the_clients_exceptions_come_out(hostile: bytes) -> None:
+def test_any_answer_raises_only_exceptions_of_the_client(hostile: bytes) -> None:
     with closing(hostile) as tiny:
         said = [str(fate(tiny, call)) for call in CALLS]
 
@@ -182,7 +182,7 @@ def test_whatever_a_server_answers_only_the_clients_exceptions_come_out(hostile:
         ("half a surrogate pair in an error", errors.ServiceInvalidRequestError, "\N{REPLACEMENT CHARACTER} bad"),
     ],
 )
-def test_what_is_wrong_is_said(name: str, kind: type[Exception], says: str) -> None:
+def test_the_fault_is_described(name: str, kind: type[Exception], says: str) -> None:
     with closing(HOSTILE[name]) as tiny:
         error = fate(tiny, "read")
 
@@ -194,7 +194,7 @@ def test_what_is_wrong_is_said(name: str, kind: type[Exception], says: str) -> N
     "name", ["a status of 103", "a status of 101", "a status of 304", "a status of 300", "location to itself"]
 )
 @pytest.mark.parametrize("call", ["delete", "write", "bytes"])
-def test_what_is_no_success_does_not_pass_for_one(name: str, call: str) -> None:
+def test_a_failure_does_not_pass_for_a_success(name: str, call: str) -> None:
     with closing(HOSTILE[name]) as tiny:
         assert isinstance(fate(tiny, call), errors.ServiceApiError)
 
@@ -385,7 +385,7 @@ def deep(depth: int) -> Any:
         lambda client: client.transport.call_webhook("GET", "x", headers={}, payload={"a": 10**5000}, timeout=1),
     ],
 )
-def test_what_cannot_be_sent_is_refused_before_anything_is_sent(call: Callable[[Client], Any]) -> None:
+def test_unsendable_values_are_refused_before_anything_is_sent(call: Callable[[Client], Any]) -> None:
     with requests_mock.Mocker() as server, pytest.raises(errors.ServiceInputError, match=r"nothing was (sent|started)"):
         call(Client())
 

@@ -214,7 +214,7 @@ def test_an_address_that_says_nothing_leaves_time_for_the_next(
 
 
 @pytest.mark.parametrize("timeout", [1e300, 10**400, float("inf")], ids=["large", "huge", "infinite"])
-def test_a_time_limit_that_no_socket_takes_is_a_long_one(timeout: float) -> None:
+def test_a_time_limit_beyond_that_of_sockets_is_accepted(timeout: float) -> None:
     with TinyServer(answer(TAG)) as tiny:
         client = Client(base_url=tiny.address)
 
@@ -224,7 +224,7 @@ def test_a_time_limit_that_no_socket_takes_is_a_long_one(timeout: float) -> None
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), "5", True, -(10**5000)], ids=lambda value: str(type(value)))
-def test_a_time_limit_that_is_none_is_refused(timeout: Any) -> None:
+def test_an_invalid_time_limit_is_refused(timeout: Any) -> None:
     for call in (
         lambda: Client().transport.call("GET", "/x", timeout=timeout),
         lambda: Client().transport.call_webhook("GET", "x", headers={}, payload={}, timeout=timeout),
@@ -286,7 +286,7 @@ def test_an_answer_as_large_as_allowed_is_read() -> None:
         assert Client(base_url=tiny.address, max_answer_mib=1).request("GET", "/x") == text
 
 
-def test_a_call_that_hangs_does_not_hold_others() -> None:
+def test_a_call_that_hangs_does_not_block_others() -> None:
     release = threading.Event()
 
     def held(_: Received) -> bytes:

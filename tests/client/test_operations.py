@@ -186,7 +186,7 @@ def test_reads_the_documented_answer_without_loss(client: Client, server: reques
 
 
 @each_modelled_call
-def test_keeps_what_a_later_server_adds(client: Client, server: requests_mock.Mocker, call: Call) -> None:
+def test_keeps_fields_of_later_servers(client: Client, server: requests_mock.Mocker, call: Call) -> None:
     known = documented(call)
     expected = [of_a_later_server(item) for item in known] if isinstance(known, list) else of_a_later_server(known)
     in_envelope = isinstance(call.answer, Pages) or known is not call.answer
@@ -230,7 +230,7 @@ def test_a_missing_scope_is_named(client: Client, server: requests_mock.Mocker, 
 
 @pytest.mark.parametrize("answer", [42, {"unknown": []}, {"data": [42]}, [42]], ids=str)
 @each_shaped_call
-def test_an_answer_of_another_shape_is_said_to_be_so(
+def test_an_answer_of_another_shape_is_reported(
     client: Client, server: requests_mock.Mocker, call: Call, answer: Any
 ) -> None:
     refuse(server, 200, answer)
@@ -242,7 +242,7 @@ def test_an_answer_of_another_shape_is_said_to_be_so(
 
 
 @each_json_call
-def test_a_page_instead_of_json_is_said_to_be_so(client: Client, server: requests_mock.Mocker, call: Call) -> None:
+def test_a_page_instead_of_json_is_reported(client: Client, server: requests_mock.Mocker, call: Call) -> None:
     html = {"Content-Type": "text/html; charset=utf-8"}
     server.register_uri(requests_mock.ANY, requests_mock.ANY, text="<html><b>Sign in</b></html>", headers=html)
 
@@ -284,7 +284,7 @@ REPEATED = {
 
 
 @each_call
-def test_only_what_does_no_harm_twice_is_repeated(server: requests_mock.Mocker, call: Call) -> None:
+def test_only_harmless_repeats_are_made(server: requests_mock.Mocker, call: Call) -> None:
     client = Client(retry_deadline=30)
     repeated = CONTRACT[call.operation]["method"] in ("GET", "PUT", "DELETE") or call.operation in REPEATED
     answers = [{"status_code": 502}, *([_answer(200, call.answer)] if not isinstance(call.answer, Pages) else [])]

@@ -83,13 +83,13 @@ def test_pages_that_lead_nowhere_are_an_error(stuck: Endless, says: str, asked: 
     assert stuck.asked == asked
 
 
-def test_a_limit_that_is_reached_first_is_no_error() -> None:
+def test_a_limit_that_is_reached_first_is_not_an_error() -> None:
     stuck = Endless(lambda number: [{"n": number}], cursor=lambda _: "same")
 
     assert numbers(follow_cursor(stuck, page_size=2, limit=2)) == [1, 2]
 
 
-def test_many_empty_pages_between_others_are_no_error() -> None:
+def test_many_empty_pages_between_others_are_not_an_error() -> None:
     pages = [[number] if number % 3 == 0 else [] for number in range(19)]
 
     assert numbers(follow_cursor(Pages(*pages), page_size=1, limit=None)) == [0, 3, 6, 9, 12, 15, 18]
@@ -127,7 +127,7 @@ def test_the_client_says_which_list_does_not_advance(
 
 
 @pytest.mark.parametrize("count", ["3", None, 1.5, [3]], ids=str)
-def test_a_count_that_is_no_number_is_said_to_be_so(server: requests_mock.Mocker, count: Any) -> None:
+def test_a_count_that_is_not_a_number_is_reported(server: requests_mock.Mocker, count: Any) -> None:
     server.get(f"{ROOT}/projects/p/folders", json={"data": [], "count": count})
 
     with pytest.raises(ServiceUnexpectedResponseError, match="'count' is not a whole number"):
@@ -153,11 +153,11 @@ def test_limit_counts_items_in_total(limit: int | None, sizes: list[int], found:
     assert [asked["limit"] for asked in pages.asked] == sizes
 
 
-def test_empty_pages_are_no_end() -> None:
+def test_empty_pages_do_not_end_a_list() -> None:
     assert numbers(follow_cursor(Pages([], [1], [], [2]), page_size=5, limit=None)) == [1, 2]
 
 
-def test_an_offset_goes_with_the_first_page_only() -> None:
+def test_an_offset_is_sent_for_the_first_page_only() -> None:
     pages = Pages([0], [1])
 
     numbers(follow_cursor(pages, page_size=1, limit=None, offset=5))
@@ -166,7 +166,7 @@ def test_an_offset_goes_with_the_first_page_only() -> None:
 
 
 @pytest.mark.parametrize("limit", [None, 4])
-def test_pages_are_asked_for_when_they_are_needed(limit: int | None) -> None:
+def test_pages_are_requested_when_they_are_needed(limit: int | None) -> None:
     pages = Pages([0, 1], [2, 3])
 
     items = follow_cursor(pages, page_size=2, limit=limit)
@@ -242,7 +242,7 @@ def test_a_limit_below_a_page_asks_for_no_more_than_it(server: requests_mock.Moc
 
 
 @pytest.mark.parametrize("cursor", [7, ["x"], {"a": 1}, False], ids=str)
-def test_a_cursor_that_is_not_text_is_said_to_be_so(server: requests_mock.Mocker, cursor: Any) -> None:
+def test_a_cursor_that_is_not_text_is_reported(server: requests_mock.Mocker, cursor: Any) -> None:
     server.get(f"{ROOT}/tags", json={"data": TAGS, "nextCursor": cursor})
 
     with pytest.raises(ServiceUnexpectedResponseError, match=r"GET /tags: .*'nextCursor' is not text"):
@@ -274,7 +274,7 @@ def test_executions_with_data_come_in_small_pages(server: requests_mock.Mocker) 
     [(1.5, "1.5"), (10**30, "1000+"), (10**5000, "a number with too many digits")],
     ids=["fraction", "large", "huge"],
 )
-def test_both_ways_refuse_a_limit_that_is_no_number(limit: Any, shown: str) -> None:
+def test_both_ways_refuse_a_limit_that_is_not_a_number(limit: Any, shown: str) -> None:
     for follow in (follow_cursor, follow_skip, partial(follow_cursor, offset=1)):
         with pytest.raises(ValueError, match=f"limit must be a whole number from 0, not {shown}; nothing was sent"):
             follow(Pages([0]), page_size=1, limit=limit)

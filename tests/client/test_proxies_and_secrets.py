@@ -50,7 +50,7 @@ def netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("netrc")
-def test_credentials_of_netrc_go_nowhere() -> None:
+def test_credentials_in_netrc_are_not_sent() -> None:
     with TinyServer(answer(b"", "Location: /api/v1/tags/u", status="302 Found"), answer(TAG)) as tiny:
         client = Client(base_url=tiny.address)
         client.tags.get("t")
@@ -115,7 +115,7 @@ def test_a_proxy_that_asks_for_a_password_without_a_tunnel_is_named() -> None:
     assert (len(proxy.received), client.pauses) == (1, [])
 
 
-def test_a_407_of_the_service_is_no_failure_of_a_proxy() -> None:
+def test_a_407_of_the_service_is_not_a_failure_of_a_proxy() -> None:
     with TinyServer(refusing("407 Proxy Authentication Required")) as tiny:
         client = Client(base_url=tiny.address)
         with pytest.raises(errors.ServiceInvalidRequestError):
@@ -125,7 +125,7 @@ def test_a_407_of_the_service_is_no_failure_of_a_proxy() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_is_not_there_is_named(scheme: str, closed_port: int) -> None:
+def test_an_unreachable_proxy_is_named(scheme: str, closed_port: int) -> None:
     proxies = {scheme: f"http://user:{PASSWORD}@127.0.0.1:{closed_port}"}
     client = Client(base_url=f"{scheme}://service.test", proxies=proxies, retry_deadline=0)
 
@@ -164,9 +164,7 @@ def test_a_proxy_that_says_nothing_is_named() -> None:
 @pytest.mark.parametrize(
     "address", [f"http://:{PASSWORD}@", "http://[::1", "ftp://proxy", f"http://u:{PASSWORD}@h:99999"]
 )
-def test_an_address_of_the_environment_that_can_be_no_proxy_is_said_to_be_so(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_an_unusable_proxy_of_the_environment_is_reported(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("https_proxy", address)
 
     with pytest.raises(errors.ServiceConfigError, match=r"the proxy .*cannot be used.*nothing was sent") as caught:
@@ -230,7 +228,7 @@ FAILURES = [(read, name) for name in ANSWERS] + [(webhook, name) for name in FAI
 
 
 @pytest.mark.parametrize(("call", "name"), [*FAILURES, (write, "lost")])
-def test_no_secret_stands_in_the_frames_of_an_error(call: Callable[[Client], Any], name: str) -> None:
+def test_no_secret_is_in_the_frames_of_an_error(call: Callable[[Client], Any], name: str) -> None:
     with TinyServer(ANSWERS[name]) as proxy:
         proxies = {"http": proxy.address.replace("//", f"//user:{PASSWORD}@")}
         client = Client(base_url="http://service.test", proxies=proxies, timeout=1, max_answer_mib=1, retry_deadline=0)
@@ -243,7 +241,7 @@ def test_no_secret_stands_in_the_frames_of_an_error(call: Callable[[Client], Any
 
 @pytest.mark.parametrize("call", [read, write, webhook], ids=lambda call: call.__name__)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_no_secret_stands_in_the_frames_of_a_failed_connection(
+def test_no_secret_is_in_the_frames_of_a_failed_connection(
     scheme: str, call: Callable[[Client], Any], closed_port: int
 ) -> None:
     for settings in (
@@ -271,9 +269,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("call", [read, write, webhook], ids=lambda call: call.__name__)
 @pytest.mark.parametrize("silent", SENT_BEFORE)
-def test_no_secret_stands_in_the_frames_of_a_task_that_is_interrupted(
-    silent: str, call: Callable[[Client], Any]
-) -> None:
+def test_no_secret_is_in_the_frames_of_a_task_that_is_interrupted(silent: str, call: Callable[[Client], Any]) -> None:
     def interrupt(*_: Any) -> None:
         raise Killed
 

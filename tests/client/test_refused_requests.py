@@ -39,14 +39,14 @@ def server() -> Iterator[requests_mock.Mocker]:
         "/x/{",
     ],
 )
-def test_a_path_that_leaves_the_api_or_is_none_is_refused(path: str, server: requests_mock.Mocker) -> None:
+def test_a_path_that_leaves_the_api_or_is_malformed_is_refused(path: str, server: requests_mock.Mocker) -> None:
     with pytest.raises(errors.ServiceInputError, match=r"not a path below the API root.*nothing was sent"):
         Client().request("GET", path)
 
     assert server.call_count == 0
 
 
-def test_a_moment_without_a_time_zone_is_refused(server: requests_mock.Mocker) -> None:
+def test_a_date_and_time_without_a_time_zone_is_refused(server: requests_mock.Mocker) -> None:
     with pytest.raises(errors.ServiceInputError, match=r"2026-01-02T03:04:00 has no time zone; nothing was sent"):
         Client().data_table_rows.insert("t", [{"day": datetime(2026, 1, 2, 3, 4)}])
 
@@ -54,13 +54,13 @@ def test_a_moment_without_a_time_zone_is_refused(server: requests_mock.Mocker) -
 
 
 @pytest.mark.parametrize(("path", "ids"), [("/x/{}", []), ("/x", ["a"]), ("/x/{}/y/{}", ["a"])])
-def test_a_path_needs_as_many_ids_as_it_has_places(path: str, ids: list[str]) -> None:
+def test_a_path_needs_as_many_ids_as_it_has_placeholders(path: str, ids: list[str]) -> None:
     with pytest.raises(errors.ServiceInputError, match=f"placeholders for ids, not {len(ids)}; nothing was sent"):
         fill_path(path, ids)
 
 
 @pytest.mark.parametrize("value", ["x" * 301, 10**5000, -(10**5000)], ids=["text", "number", "negative"])
-def test_an_id_of_any_length_is_no_id(value: str | int) -> None:
+def test_an_id_that_is_too_long_is_refused(value: str | int) -> None:
     with pytest.raises(errors.ServiceInputError, match="cannot be an id; nothing was sent"):
         fill_path("/x/{}", [value])
 

@@ -73,7 +73,7 @@ def test_only_what_is_given_is_sent(client: Client, server: requests_mock.Mocker
         (None, None),
     ],
 )
-def test_moments_are_written_as_the_service_does(value: Any, text: str | None) -> None:
+def test_dates_and_times_are_written_as_the_service_does(value: Any, text: str | None) -> None:
     assert moment(value) == text
 
 
@@ -86,7 +86,7 @@ def test_moments_are_written_as_the_service_does(value: Any, text: str | None) -
         lambda client, naive: client.insights.get_summary(end_date=naive),
     ],
 )
-def test_a_moment_without_time_zone_is_not_sent(
+def test_a_date_and_time_without_a_time_zone_is_not_sent(
     client: Client, server: requests_mock.Mocker, call: Callable[[Client, datetime], Any]
 ) -> None:
     with pytest.raises(errors.ServiceInputError, match="2026-01-01T00:00:00 has no time zone; nothing was sent"):
@@ -144,7 +144,7 @@ def test_a_dangerous_or_unclear_argument_is_not_sent(
     assert server.request_history == []
 
 
-def test_inserted_rows_are_answered_in_the_form_asked_for(client: Client, server: requests_mock.Mocker) -> None:
+def test_inserted_rows_are_returned_in_the_requested_form(client: Client, server: requests_mock.Mocker) -> None:
     answer(server, {"success": True, "insertedRows": 2})
     counted = client.data_table_rows.insert("t", [{}, {}])
     assert isinstance(counted, InsertedRows)
@@ -156,7 +156,7 @@ def test_inserted_rows_are_answered_in_the_form_asked_for(client: Client, server
 
 
 @pytest.mark.parametrize("value", [True, [], [samples.ROW]], ids=str)
-def test_changed_rows_are_answered_as_they_come(client: Client, server: requests_mock.Mocker, value: Any) -> None:
+def test_changed_rows_are_returned_unchanged(client: Client, server: requests_mock.Mocker, value: Any) -> None:
     answer(server, value)
 
     assert client.data_table_rows.update("t", FILTER, {"a": 1}) == value
@@ -169,7 +169,7 @@ def test_changed_rows_are_answered_as_they_come(client: Client, server: requests
     [({}, True), ({"return_data": True}, False), ({"return_data": True, "dry_run": True}, True)],
 )
 @pytest.mark.parametrize("method", ["update", "delete"])
-def test_a_change_of_rows_is_repeated_unless_its_answer_tells_what_was_changed(
+def test_a_change_of_rows_is_repeated_unless_its_answer_contains_the_rows(
     server: requests_mock.Mocker, method: str, options: dict[str, bool], repeated: bool
 ) -> None:
     client = Client(retry_deadline=30)

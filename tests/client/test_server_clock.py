@@ -31,7 +31,7 @@ def seconds(clock: ServerClock) -> float:
 
 
 @pytest.mark.parametrize("off", [0, -2 * HOURS, 2 * HOURS, 0.4, -0.7, 400 * 24 * HOURS])
-def test_one_answer_tells_the_offset_to_a_second(off: float) -> None:
+def test_one_answer_gives_the_offset_to_a_second(off: float) -> None:
     clock = ServerClock()
 
     clock.learn(date(NOON + 0.3 + off), NOON + 0.2, NOON + 0.4)
@@ -43,9 +43,7 @@ def test_one_answer_tells_the_offset_to_a_second(off: float) -> None:
     st.floats(-5000, 5000),
     st.lists(st.tuples(st.floats(0, 40), st.floats(0, 1)), min_size=1, max_size=12),
 )
-def test_many_answers_tell_it_as_well_as_the_best_of_them_however_slow_the_others(
-    off: float, calls: list[tuple[float, float]]
-) -> None:
+def test_many_answers_give_it_as_precisely_as_the_best_of_them(off: float, calls: list[tuple[float, float]]) -> None:
     clock = ServerClock()
     sent = NOON
     for took, part in calls:
@@ -84,7 +82,7 @@ def test_a_clock_that_is_set_is_followed_at_once() -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_is_no_date_says_nothing(value: str | None) -> None:
+def test_an_invalid_date_is_ignored(value: str | None) -> None:
     clock = ServerClock()
     clock.learn(value, NOON, NOON)
     assert clock.offset is None
@@ -95,7 +93,7 @@ def test_what_is_no_date_says_nothing(value: str | None) -> None:
 
 
 @given(st.text(max_size=60) | st.from_regex(r"\w{3}, \d+ \w{3} \d+ \d+:\d+:\d+ (GMT|[+-]\d+)", fullmatch=True))
-def test_no_date_breaks_anything_and_any_offset_can_be_added_to_a_time(value: str) -> None:
+def test_no_date_causes_an_error_and_any_offset_can_be_added_to_a_time(value: str) -> None:
     clock = ServerClock()
 
     clock.learn(value, NOON, NOON)
@@ -117,7 +115,7 @@ def test_the_client_knows_the_offset_after_its_first_answer(simulator: ServiceSi
     client.close()
 
 
-def test_an_error_answer_tells_it_too(server: requests_mock.Mocker, client: Any) -> None:
+def test_an_error_answer_gives_the_offset_too(server: requests_mock.Mocker, client: Any) -> None:
     server.get(f"{ROOT}/x", status_code=404, headers={"Date": date(NOON), "Content-Type": "application/json"})
 
     with pytest.raises(errors.ServiceNotFoundError):
@@ -126,7 +124,7 @@ def test_an_error_answer_tells_it_too(server: requests_mock.Mocker, client: Any)
     assert client.transport.clock_offset is not None
 
 
-def test_a_webhook_tells_nothing_since_its_workflow_writes_the_headers(server: requests_mock.Mocker) -> None:
+def test_a_webhook_is_ignored_because_its_workflow_writes_the_headers(server: requests_mock.Mocker) -> None:
     client = Client()
     server.post(requests_mock.ANY, json={}, headers={"Date": date(NOON)})
 

@@ -109,7 +109,7 @@ def test_a_body_is_compact_json_in_utf8(server: requests_mock.Mocker) -> None:
     assert server.last_request.headers["Content-Type"] == "application/json"
 
 
-def test_the_key_travels_in_the_header_of_the_connection(server: requests_mock.Mocker) -> None:
+def test_the_key_is_sent_in_the_header_of_the_connection(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/tags/t", content=TAG)
 
     Client(key_header="X-N8N-API-KEY").tags.get("t")
@@ -121,7 +121,7 @@ def test_the_key_travels_in_the_header_of_the_connection(server: requests_mock.M
 
 
 @pytest.mark.parametrize("application", [None, "apache-airflow/3.3.2"])
-def test_who_calls_is_named(server: requests_mock.Mocker, application: str | None) -> None:
+def test_the_caller_is_named(server: requests_mock.Mocker, application: str | None) -> None:
     server.get(f"{ROOT}/tags/t", content=TAG)
 
     Client(application=application).tags.get("t")
@@ -131,7 +131,7 @@ def test_who_calls_is_named(server: requests_mock.Mocker, application: str | Non
 
 
 @pytest.mark.parametrize("application", ["", "a\r\nX-Other: b", "caf\u00e9/1"])
-def test_an_application_that_no_header_can_name_is_refused(application: str) -> None:
+def test_an_application_that_does_not_fit_a_header_is_refused(application: str) -> None:
     with pytest.raises(ValueError, match="application"):
         Client(application=application)
 
@@ -209,7 +209,7 @@ def test_what_may_have_been_processed_is_not_repeated_otherwise(
 
 @pytest.mark.parametrize("method", [*READS_AND_REPEATABLE, *OTHERS])
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 501])
-def test_what_another_try_cannot_help_is_not_repeated(server: requests_mock.Mocker, method: str, status: int) -> None:
+def test_a_failure_that_would_recur_is_not_repeated(server: requests_mock.Mocker, method: str, status: int) -> None:
     with pytest.raises(errors.ServiceApiError):
         attempts(server, method, status_code=status, json={"message": "no"}, headers=JSON)
 
@@ -263,7 +263,7 @@ def test_retry_after_as_a_date_is_honoured(server: requests_mock.Mocker) -> None
     assert 28 <= pause <= 30
 
 
-def test_a_retry_after_beyond_the_deadline_is_not_waited_for(server: requests_mock.Mocker) -> None:
+def test_a_retry_after_beyond_the_deadline_ends_the_retries(server: requests_mock.Mocker) -> None:
     client = Client(retry_deadline=60)
     server.get(f"{ROOT}/x", status_code=429, headers={"Retry-After": "61"})
 
@@ -292,9 +292,7 @@ def test_a_deadline_of_zero_turns_retries_off(server: requests_mock.Mocker) -> N
     assert (client.pauses, server.call_count) == ([], 1)
 
 
-def test_retries_are_told_in_the_log_without_the_key(
-    server: requests_mock.Mocker, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_retries_are_logged_without_the_key(server: requests_mock.Mocker, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 
     attempts(server, "GET", status_code=503, json={"message": f"no {KEY}"}, headers=JSON)
@@ -305,7 +303,7 @@ def test_retries_are_told_in_the_log_without_the_key(
     assert KEY not in caplog.text
 
 
-def test_the_timeout_of_a_call_goes_before_that_of_the_connection(server: requests_mock.Mocker) -> None:
+def test_the_timeout_of_a_call_overrides_that_of_the_connection(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/x", json=1)
     client = Client(timeout=30, connect_timeout=2)
 
@@ -359,7 +357,7 @@ def test_proxies_reach_the_wire(server: requests_mock.Mocker) -> None:
     assert server.last_request.proxies["https"] == "http://proxy:3128"
 
 
-def test_a_ca_bundle_that_is_not_there_is_said_to_be_so() -> None:
+def test_a_missing_ca_bundle_is_reported() -> None:
     client = Client(verify="/no/such/bundle.pem")
 
     with pytest.raises(errors.ServiceConfigError, match=r"'verify' and 'cert' cannot be used: .*bundle\.pem"):
@@ -369,7 +367,7 @@ def test_a_ca_bundle_that_is_not_there_is_said_to_be_so() -> None:
     assert client.transport.probe("/healthz") is None
 
 
-def test_an_answer_that_cannot_be_followed_is_said_to_be_so(server: requests_mock.Mocker) -> None:
+def test_a_redirect_that_cannot_be_followed_is_reported(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/x", exc=requests.TooManyRedirects("30"))
 
     with pytest.raises(errors.ServiceUnexpectedResponseError, match="GET /x: the answer cannot be read: TooManyRedir"):

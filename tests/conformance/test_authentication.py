@@ -93,17 +93,17 @@ def test_the_client_says_so(service: Target, path: str) -> None:
         service.client_for("wrong").request("GET", path)
 
 
-def test_a_bearer_token_is_no_key(service: Target) -> None:
+def test_a_bearer_token_is_not_a_key(service: Target) -> None:
     headers = {"Authorization": f"Bearer {service.api_key}"}
     assert service.raw("GET", LENIENT, key=None, headers=headers).status_code == 401
 
 
-def test_the_name_of_the_header_has_no_case(service: Target) -> None:
+def test_the_case_of_the_header_name_does_not_matter(service: Target) -> None:
     headers = {service.key_header.lower(): service.api_key}
     assert service.raw("GET", LENIENT, key=None, headers=headers).status_code == 200
 
 
-def test_a_key_may_what_its_scopes_say(service: Target) -> None:
+def test_a_key_may_do_what_its_scopes_allow(service: Target) -> None:
     client = service.client_for(service.create_key({"tag:list"}))
     list(client.tags.list())
     if service.differs("key scopes"):
@@ -113,7 +113,7 @@ def test_a_key_may_what_its_scopes_say(service: Target) -> None:
 
 
 @pytest.mark.covers("discover")
-def test_discover_tells_the_scopes_of_the_key(service: Target) -> None:
+def test_discover_lists_the_scopes_of_the_key(service: Target) -> None:
     key = service.create_key({"tag:list", "workflow:read"})
     assert set(service.client_for(key).discovery.discover().scopes) == {"tag:list", "workflow:read"}
 

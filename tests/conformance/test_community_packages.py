@@ -28,7 +28,7 @@ def test_a_package_must_be_vetted(service: Target) -> None:
 
 
 @pytest.mark.covers("uninstall_community_package")
-def test_what_is_not_installed_is_not_found(service: Target) -> None:
+def test_a_package_that_is_not_installed_is_not_found(service: Target) -> None:
     for name in (VETTED, SCOPED):
         with refused(ServiceNotFoundError, NOT_INSTALLED):
             service.client.community_packages.uninstall(name)
@@ -45,7 +45,7 @@ def test_a_request_that_does_not_fit_is_refused(service: Target) -> None:
 
 
 @pytest.mark.covers("install_community_package", "update_community_package", "uninstall_community_package")
-def test_a_vetted_package_comes_is_updated_and_goes(service: Target) -> None:
+def test_a_vetted_package_is_installed_updated_and_removed(service: Target) -> None:
     packages = service.client.community_packages
     if [service.differs(f"{verb}_community_package") for verb in ("install", "update", "uninstall")] == [True] * 3:
         return

@@ -107,7 +107,7 @@ def test_a_table_is_renamed(service: Target, tables: Tables) -> None:
     ids=str,
 )
 @pytest.mark.covers("create_data_table")
-def test_a_table_that_cannot_be_is_refused(service: Target, body: dict[str, object], message: str) -> None:
+def test_an_invalid_table_is_refused(service: Target, body: dict[str, object], message: str) -> None:
     with refused(ServiceInvalidRequestError, message, 400):
         service.client.request("POST", "/data-tables", body=body)
 
@@ -261,9 +261,7 @@ def test_names_of_columns_that_are_taken_or_reserved(service: Target, tables: Ta
     ids=str,
 )
 @pytest.mark.covers("create_data_table_column")
-def test_a_column_that_cannot_be_is_refused(
-    service: Target, tables: Tables, body: dict[str, object], message: str
-) -> None:
+def test_an_invalid_column_is_refused(service: Target, tables: Tables, body: dict[str, object], message: str) -> None:
     with refused(ServiceInvalidRequestError, message, 400):
         service.client.request("POST", "/data-tables/{}/columns", tables.create({}).id, body=body)
 
@@ -305,7 +303,7 @@ def test_a_column_does_not_move_beyond_the_others(service: Target, tables: Table
     ids=str,
 )
 @pytest.mark.covers("update_data_table_column")
-def test_a_change_that_is_none_is_refused(service: Target, body: dict[str, object], message: str) -> None:
+def test_an_empty_change_is_refused(service: Target, body: dict[str, object], message: str) -> None:
     with refused(ServiceInvalidRequestError, message, 400):
         service.client.request("PATCH", "/data-tables/{}/columns/{}", NO_ID, NO_ID, body=body)
 

@@ -38,7 +38,7 @@ def test_a_raw_reserved_character_is_refused(service: Target, rows: str, charact
 
 
 @pytest.mark.covers("list_data_table_rows")
-def test_what_the_server_overlooks(service: Target, rows: str) -> None:
+def test_reserved_characters_that_the_server_overlooks(service: Target, rows: str) -> None:
     for value in ("a=b", "a=:", "a?b"):
         assert service.raw("GET", f"{rows}?search={value}").status_code == 200
     for value in ("a??b", ":=a", "a?b:"):
@@ -46,7 +46,7 @@ def test_what_the_server_overlooks(service: Target, rows: str) -> None:
 
 
 @pytest.mark.covers("list_data_table_rows", "delete_data_table_rows")
-def test_each_parameter_is_held_to_it(service: Target, rows: str) -> None:
+def test_each_parameter_must_be_encoded(service: Target, rows: str) -> None:
     for method, path, name, value in (
         ("GET", rows, "sortBy", "text:asc"),
         ("GET", rows, "filter", '{"filters":[]}'),

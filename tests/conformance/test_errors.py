@@ -101,13 +101,13 @@ def test_another_version_of_the_api_is_an_html_404(service: Target) -> None:
         client.tags.create(unique())
 
 
-def test_routes_that_are_not_there(service: Target) -> None:
+def test_unknown_routes(service: Target) -> None:
     for method, path in (("GET", "/nothing"), ("PATCH", "/tags")):
         with pytest.raises(ServiceNotOfferedError):
             service.client.request(method, path, repeatable=False)
 
 
-def test_a_server_error_is_told_from_a_refusal(service: Target) -> None:
+def test_a_server_error_is_distinguished_from_a_refusal(service: Target) -> None:
     if service.differs("forged cursors"):
         return
     with pytest.raises(ServiceServerError) as caught:

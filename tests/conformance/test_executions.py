@@ -32,7 +32,7 @@ def test_success(bench: Workbench, service: Target) -> None:
 
 
 @pytest.mark.covers("get_execution")
-def test_data_comes_only_when_it_is_asked_for(bench: Workbench, service: Target) -> None:
+def test_data_is_returned_only_when_it_is_requested(bench: Workbench, service: Target) -> None:
     execution_id = bench.finished(bench.start(bench.publish())).id
     without = service.client.executions.get(execution_id)
     assert (without.data, without.workflow_data) == (None, None)
@@ -54,7 +54,7 @@ def test_error(bench: Workbench, service: Target) -> None:
 
 
 @pytest.mark.covers("get_execution", "list_executions")
-def test_a_running_execution_is_listed_only_when_asked_for(bench: Workbench, service: Target) -> None:
+def test_a_running_execution_is_listed_only_when_requested(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     flow = bench.publish(webhook(unique()), wait(3), done())
     execution_id = bench.start(flow)
@@ -122,7 +122,7 @@ def test_a_stopped_execution_is_canceled(bench: Workbench, service: Target) -> N
 
 
 @pytest.mark.covers("stop_execution")
-def test_what_has_ended_is_not_stopped(bench: Workbench, service: Target) -> None:
+def test_an_ended_execution_is_not_stopped(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     success = bench.start(bench.publish())
     error = bench.start(bench.publish(webhook(unique()), stop_and_error()))
@@ -224,7 +224,7 @@ def test_filters_of_the_list(bench: Workbench, service: Target) -> None:
 
 
 @pytest.mark.covers("list_executions", needs=["stop_execution"])
-def test_moments_bound_the_list(bench: Workbench, service: Target) -> None:
+def test_dates_and_times_bound_the_list(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     flow = bench.publish()
     started = bench.finished(bench.start(flow)).started_at
@@ -247,7 +247,7 @@ def test_one_known_status_at_a_time(service: Target) -> None:
 
 
 @pytest.mark.covers("list_execution_tags", "update_execution_tags")
-def test_annotation_tags_are_a_registry_of_their_own(bench: Workbench, service: Target) -> None:
+def test_annotation_tags_are_a_separate_registry(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     execution_id = bench.finished(bench.start(bench.publish())).id
     assert executions.list_tags(execution_id) == []

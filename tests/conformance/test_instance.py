@@ -85,7 +85,7 @@ def test_figures_of_less_than_a_day_depend_on_the_plan(service: Target) -> None:
 
 
 @pytest.mark.covers("get_insights_summary")
-def test_how_far_back_one_may_look_depends_on_the_plan(service: Target) -> None:
+def test_the_accessible_history_depends_on_the_plan(service: Target) -> None:
     if service.free_edition:
         message = "The selected date range exceeds the maximum history allowed by your license"
         with refused(ServiceNotLicensedError, message):

@@ -118,7 +118,7 @@ def test_a_limit_of_0_gives_all_and_a_cursor_that_leads_to_itself(service: Targe
 
 
 @each({"list_users": "/users"})
-def test_users_have_that_trap_too(service: Target, path: str) -> None:
+def test_users_have_the_same_quirk(service: Target, path: str) -> None:
     cursor = page(service, f"{path}?limit=0")[1]
     assert cursor is not None
     assert position(cursor) == {"limit": 0, "offset": 0}
@@ -133,7 +133,7 @@ def test_the_limit_of_a_cursor_wins(service: Target, many_tags: set[str]) -> Non
 
 
 @each({**CLAMPING, **REFUSING})
-def test_a_cursor_that_is_none_is_refused(service: Target, path: str) -> None:
+def test_an_invalid_cursor_is_refused(service: Target, path: str) -> None:
     answer = service.raw("GET", f"{path}?cursor=garbage")
     assert (answer.status_code, answer.json()) == (400, {"message": "An invalid cursor was provided"})
 

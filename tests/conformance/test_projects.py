@@ -54,7 +54,7 @@ def test_a_project_is_renamed(service: Target, project: Project) -> None:
 
 
 @pytest.mark.covers("delete_project", needs=("create_project", "create_data_table"))
-def test_a_deleted_project_takes_its_content_along(service: Target, project: Project) -> None:
+def test_a_deleted_project_takes_its_contents_along(service: Target, project: Project) -> None:
     table = service.client.data_tables.create(unique(), [], project_id=project.id)
 
     service.client.projects.delete(project.id)
@@ -97,7 +97,7 @@ def test_a_personal_project_stays_as_it_is(service: Target) -> None:
     "delete_project_user",
     needs=("create_project",),
 )
-def test_a_member_comes_changes_and_goes(service: Target, project: Project, user: InvitedUser) -> None:
+def test_a_member_is_added_changed_and_removed(service: Target, project: Project, user: InvitedUser) -> None:
     projects, user_id = service.client.projects, str(user.id)
 
     def roles() -> dict[str, str | None]:
@@ -113,7 +113,7 @@ def test_a_member_comes_changes_and_goes(service: Target, project: Project, user
 
 
 @pytest.mark.covers("add_project_users", "change_project_user_role", "delete_project_user", needs=("create_project",))
-def test_members_that_cannot_be(service: Target, project: Project, user: InvitedUser) -> None:
+def test_invalid_members_are_refused(service: Target, project: Project, user: InvitedUser) -> None:
     projects, user_id = service.client.projects, str(user.id)
     unknown = f"Could not find user with id: {NO_UUID}"
 

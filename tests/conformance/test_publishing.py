@@ -130,7 +130,7 @@ def test_a_workflow_that_is_being_unpublished_is_not_deleted(bench: Workbench, s
 
 
 @pytest.mark.covers("update_workflow", "publish_workflow")
-def test_an_update_of_an_active_workflow_goes_live_unless_it_is_told_not_to(bench: Workbench, service: Target) -> None:
+def test_an_update_of_an_active_workflow_goes_live_unless_that_is_turned_off(bench: Workbench, service: Target) -> None:
     made = bench.publish()
     hook = (made.nodes or [])[0]
 

@@ -116,7 +116,7 @@ def test_without_a_workflow_unknown_executions_are_just_not_found(seen: Seen) ->
     assert seen.empty_stop == seen.empty_retry == (404, "Not Found")
 
 
-def test_what_readers_see_until_it_is_back(seen: Seen, service: Target) -> None:
+def test_readers_see_failures_until_it_is_back(seen: Seen, service: Target) -> None:
     # The simulator still accepts connections then, and closes them without an answer.
     assert seen.while_down in ("ServiceUnreachableError", "ServiceConnectionLostError")
     assert seen.booting[-1] == "answered"

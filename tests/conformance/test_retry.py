@@ -19,7 +19,7 @@ from .workbench import LONG_WAIT, Workbench, answering, done, stop_and_error, wa
 
 
 @pytest.mark.covers("retry_execution")
-def test_a_failed_retry_is_an_answer_too(bench: Workbench, service: Target) -> None:
+def test_a_failed_retry_is_returned_too(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     flow = bench.publish(webhook(unique("hook")), stop_and_error())
     original = bench.finished(bench.start(flow))
@@ -74,7 +74,7 @@ def test_the_answer_comes_when_the_new_run_has_ended(bench: Workbench, service: 
 
 
 @pytest.mark.covers("retry_execution", needs=["stop_execution"])
-def test_a_canceled_execution_goes_on_after_its_wait(bench: Workbench, service: Target) -> None:
+def test_a_canceled_execution_continues_after_its_wait(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     original = bench.start(bench.publish(*answering(unique()), wait(LONG_WAIT * 10), done()))
     bench.reaches(original, "waiting")
@@ -84,7 +84,7 @@ def test_a_canceled_execution_goes_on_after_its_wait(bench: Workbench, service: 
 
 
 @pytest.mark.covers("retry_execution")
-def test_a_waiting_execution_is_retried_and_goes_on_waiting(bench: Workbench, service: Target) -> None:
+def test_a_waiting_execution_is_retried_and_keeps_waiting(bench: Workbench, service: Target) -> None:
     executions = service.client.executions
     original = bench.start(bench.publish(*answering(unique()), wait(LONG_WAIT * 10), done()))
     bench.reaches(original, "waiting")
@@ -93,7 +93,7 @@ def test_a_waiting_execution_is_retried_and_goes_on_waiting(bench: Workbench, se
 
 
 @pytest.mark.covers("retry_execution")
-def test_a_retry_that_is_not_waited_for_is_found(bench: Workbench, service: Target) -> None:
+def test_a_retry_whose_answer_is_not_awaited_is_found(bench: Workbench, service: Target) -> None:
     flow = bench.publish(webhook(unique("hook")), wait(4), stop_and_error())
     original_id = bench.start(flow)
     service.pass_time(4)

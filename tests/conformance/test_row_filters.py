@@ -103,7 +103,7 @@ def test_every_condition_finds_its_rows(service: Target, table_id: str) -> None:
 
 
 @pytest.mark.covers("list_data_table_rows", needs=("create_data_table", "insert_data_table_rows"))
-def test_dates_of_one_day_are_not_told_apart(service: Target, table_id: str) -> None:
+def test_dates_of_the_same_day_are_not_distinguished(service: Target, table_id: str) -> None:
     for column, condition, value, ids in UNRELIABLE:
         seen = found(service, table_id, filter=where((column, condition, value)))
         assert (column, condition, value, seen) == (column, condition, value, ids)
@@ -148,7 +148,7 @@ def test_a_filter_without_conditions_finds_all(service: Target, table_id: str, f
 
 
 @pytest.mark.covers("list_data_table_rows", needs=("create_data_table", "insert_data_table_rows"))
-def test_a_condition_is_eq_unless_it_is_said(service: Target, table_id: str) -> None:
+def test_a_condition_is_eq_by_default(service: Target, table_id: str) -> None:
     assert found(service, table_id, filter={"filters": [{"columnName": "number", "value": 1}]}) == [1]
 
 

@@ -114,7 +114,7 @@ def test_an_update_stores_a_value_the_same_way(
 
 
 @pytest.mark.covers("insert_data_table_rows", needs=("create_data_table", "create_workflow"))
-def test_what_a_moment_without_an_offset_means(service: Target, tables: Tables, bench: Workbench) -> None:
+def test_the_meaning_of_a_date_and_time_without_an_offset(service: Target, tables: Tables, bench: Workbench) -> None:
     """Say the offset: what is meant without one changes with the workflows that run meanwhile."""
     table_id = tables.create({"c": "date"}).id
 

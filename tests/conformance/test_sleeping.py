@@ -23,7 +23,7 @@ def test_a_waiting_execution_has_stopped_and_is_listed(sleeper: Sleeper, service
 
 
 @pytest.mark.covers("get_execution")
-def test_it_goes_on_when_its_time_has_come(sleeper: Sleeper, bench: Workbench, service: Target) -> None:
+def test_it_continues_when_its_wait_is_over(sleeper: Sleeper, bench: Workbench, service: Target) -> None:
     service.pass_time(LONG_WAIT)
     awake = bench.finished(sleeper.asleep.id, seconds=LONG_WAIT + 30)
     assert (awake.status, awake.finished, awake.wait_till) == ("success", True, None)

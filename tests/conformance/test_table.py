@@ -20,7 +20,7 @@ PASSED = {"outcome": "passed", "tests": 1, "reasons": []}
 DIFFERS = {"outcome": "differs", "tests": 1, "reasons": ["It is older.", "It is slower."]}
 
 
-def test_no_row_is_of_no_operation_or_has_an_unexplained_difference() -> None:
+def test_every_row_is_of_an_operation_and_every_difference_is_explained() -> None:
     # An operation without a row is new: `make test` writes the first result after this.
     assert WRITTEN.keys() <= CONTRACT.keys()
     assert table.unexplained(WRITTEN) == 0
@@ -37,7 +37,7 @@ def test_every_known_difference_is_in_its_cell() -> None:
     assert differing == {(operation, column) for operation, column, _ in cells}
 
 
-def test_every_gated_operation_is_said_to_be_so() -> None:
+def test_every_gated_operation_is_shown_as_gated() -> None:
     gated = {name for name, row in WRITTEN.items() if row[NEWEST] == "gated"}
     assert gated == {name for name in GATED if was_tested(name, NEWEST)}
     assert {name for name, row in WRITTEN.items() if "gated" in (row["simulator"], row["contract"])} == set()

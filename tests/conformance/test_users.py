@@ -43,7 +43,7 @@ def invited(service: Target) -> Iterator[InvitedUser]:
 
 
 @pytest.mark.covers("create_users")
-def test_an_invitation_tells_where_to_accept_it(service: Target, invited: InvitedUser) -> None:
+def test_an_invitation_contains_the_address_to_accept_it_at(service: Target, invited: InvitedUser) -> None:
     assert (invited.role, invited.email_sent) == ("global:member", False)
     port = service.base_url.rpartition(":")[2]
     assert f":{port}/signup?" in str(invited.invite_accept_url)
@@ -108,7 +108,7 @@ def test_a_user_is_found_by_id_and_by_address(service: Target, invited: InvitedU
 
 
 @pytest.mark.covers("get_user", "list_users", needs=("create_users",))
-def test_the_role_is_there_when_it_is_asked_for(service: Target, invited: InvitedUser) -> None:
+def test_the_role_is_present_when_it_is_requested(service: Target, invited: InvitedUser) -> None:
     users = service.client.users
 
     assert users.get(OWNER, include_role=True).role == "global:owner"

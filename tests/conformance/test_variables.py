@@ -71,7 +71,7 @@ def test_a_taken_key_is_refused(service: Target, variable: Variable) -> None:
 
 @pytest.mark.parametrize("key", ["", "1a", "a-b", "a" * 51])
 @pytest.mark.covers("create_variable")
-def test_a_key_that_cannot_be_is_refused(service: Target, key: str) -> None:
+def test_an_invalid_key_is_refused(service: Target, key: str) -> None:
     with pytest.raises(ServiceInvalidRequestError, match="request/body/key"):
         service.client.variables.create(key, "1")
 

@@ -116,7 +116,7 @@ def test_the_last_node_does_not_wait_for_a_long_wait(bench: Workbench, service: 
     assert bench.reaches(only_run(service, flow).id, "waiting").wait_till is not None
 
 
-def test_a_node_answers_while_the_run_goes_on(bench: Workbench, service: Target) -> None:
+def test_a_node_answers_while_the_run_continues(bench: Workbench, service: Target) -> None:
     node = respond(respondWith="json", responseBody=WITH_ID, options={"responseCode": 202})
     flow = bench.publish(by_node(), node, wait(30))
     status, body = answered(bench.call(flow))

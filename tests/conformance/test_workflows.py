@@ -82,7 +82,7 @@ def test_unknown_keys_are_refused(service: Target, bench: Workbench, where: str)
 
 
 @pytest.mark.covers("create_workflow")
-def test_a_structure_that_cannot_be_is_refused(bench: Workbench, service: Target) -> None:
+def test_an_invalid_structure_is_refused(bench: Workbench, service: Target) -> None:
     nodes = [{"name": "A", "parameters": {}}]
     if service.differs("structure of a workflow"):
         bench.remove(service.client.workflows.create("x", nodes, {}, {}).id)

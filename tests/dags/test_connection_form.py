@@ -108,7 +108,7 @@ def test_the_button_is_green_without_a_port_unless_airflow_refuses_to_test(
     assert works or message.startswith(REFUSED_BY_AIRFLOW)
 
 
-def test_the_button_says_that_a_mask_was_saved(
+def test_the_button_reports_that_a_mask_was_saved(
     extras: dict[str, Any], save: Callable[..., dict[str, Any]], api: TestClient, simulator: ServiceSimulator
 ) -> None:
     shown = save({**extras, "key_header": MASK}, port=urlsplit(simulator.base_url).port)

@@ -36,7 +36,7 @@ def test_a_failed_look_is_tried_again(simulator: ServiceSimulator, workflow_id: 
     }
 
 
-def test_a_look_that_only_a_person_can_mend_is_not(simulator: ServiceSimulator, workflow_id: str) -> None:
+def test_a_look_whose_failure_a_person_must_fix_is_not(simulator: ServiceSimulator, workflow_id: str) -> None:
     executions = {mode: simulator.start_execution(workflow_id) for mode in MODES}
     simulator.inject("status", times=None, path="/executions/[0-9]+$", status=403)
 

@@ -111,7 +111,7 @@ def test_uris(connect: Connect, uri: str, api_root: str) -> None:
         ({"host": "https://s.example.com", "password": "two\nlines"}, "was a line break copied"),
     ],
 )
-def test_bad_connections_say_what_is_wrong(connect: Connect, fields: dict[str, Any], message: str) -> None:
+def test_errors_in_connections_are_reported(connect: Connect, fields: dict[str, Any], message: str) -> None:
     hook = connect(**fields)
 
     with pytest.raises(ServiceConfigError, match="connection 'service_test'") as caught:
@@ -189,7 +189,7 @@ def test_connection_with_a_refused_key(connect: Connect) -> None:
     assert "key_header" in message
 
 
-def test_connection_with_a_bundle_that_is_not_there(connect: Connect) -> None:
+def test_connection_with_a_missing_bundle(connect: Connect) -> None:
     works, message = connect(host="https://s.example.com", extra={"verify": "/no/such.pem"}).test_connection()
 
     assert not works
@@ -207,7 +207,7 @@ def test_connection_to_nothing(connect: Connect) -> None:
     assert f"{address} is not reachable" in message
 
 
-def test_connection_to_a_server_that_starts(connect: Connect) -> None:
+def test_connection_to_a_server_that_is_starting(connect: Connect) -> None:
     with ServiceSimulator(boot_seconds=3600) as simulator:
         works, message = connect(simulator.connection_json()).test_connection()
 

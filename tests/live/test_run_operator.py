@@ -43,7 +43,7 @@ def test_a_run_in_every_way_a_webhook_answers(
     assert (result["execution_id"], result["status"]) == (execution.id, "success")
 
 
-def test_a_later_attempt_goes_on_with_the_run_of_the_first(client: ServiceClient, task_run: MakeRun) -> None:
+def test_a_later_attempt_resumes_the_run_of_the_first(client: ServiceClient, task_run: MakeRun) -> None:
     workflow_id = put(client, webhook(path()), wait(4), DONE)
     run = task_run(workflow_id=workflow_id)
     first = run.attempt(1, wait_for_completion=False)

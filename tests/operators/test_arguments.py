@@ -162,7 +162,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (DELETE, {"workflow_id": "\udc80"}, r"'\\udc80' is not valid Unicode text"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(execute, simulator, monkeypatch, kind, arguments, message):
+def test_invalid_arguments_are_refused(execute, simulator, monkeypatch, kind, arguments, message):
     monkeypatch.setenv("AIRFLOW_CONN_TRACKER", '{"conn_type": "http", "login": "u"}')
     operator, others = kind
     # What is no template is refused before the task exists.
@@ -173,7 +173,7 @@ def test_what_cannot_be_meant_is_refused(execute, simulator, monkeypatch, kind, 
     assert not simulator.requests
 
 
-def test_a_path_that_is_no_text(execute, client):
+def test_a_path_that_is_not_text(execute, client):
     table = client.data_tables.create("stock", [{"name": "sku", "type": "string"}])
     with pytest.raises(AirflowFailException, match="path must be text, not int"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, path=5)

@@ -92,7 +92,7 @@ def test_replacing_needs_a_policy_that_repairs(upsert, kinds, policy):
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_key_that_may_not_delete_doubles_nothing(simulator, table, held):
+def test_a_key_that_may_not_delete_duplicates_nothing(simulator, table, held):
     scopes = ["dataTable:read", "dataTableRow:read", "dataTableRow:create", "dataTableRow:update"]
     config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.create_key(scopes))
     with ServiceClient(config) as limited, pytest.raises(errors.ServiceMissingScopeError, match="dataTableRow:delete"):

@@ -44,7 +44,7 @@ def test_an_existing_one_can_be_updated_or_fail(execute, data_of):
         execute(ServiceCreateCredentialOperator, **HEADER, data=DATA, if_exists="fail")
 
 
-def test_the_type_tells_credentials_of_one_name_apart(execute, client):
+def test_the_type_distinguishes_credentials_of_the_same_name(execute, client):
     execute(ServiceCreateCredentialOperator, **HEADER, data=DATA)
     basic = {"name": "tracker", "credential_type": "httpBasicAuth", "data": {"user": "tracker", "password": SECRET}}
     assert execute(ServiceCreateCredentialOperator, **basic)["outcome"] == "created"

@@ -13,7 +13,7 @@ from airflow_provider_service.simulator.samples import webhook_workflow
 
 
 @pytest.mark.parametrize("name", ["nope.json", "/no/such/nope.json"])
-def test_a_file_that_is_not_there_is_said_to_be_so(execute, simulator, name):
+def test_a_missing_file_is_reported(execute, simulator, name):
     with pytest.raises(AirflowFailException, match=f"definition: there is no file '{name}'; a relative path starts"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition=name)
     assert not simulator.requests
@@ -24,14 +24,14 @@ def test_a_file_is_found_by_its_absolute_path(execute, tmp_path):
     assert execute(ServiceCreateOrUpdateWorkflowOperator, definition=str(tmp_path / "flow.json"))["name"] == "päth"
 
 
-def test_a_file_that_is_no_text_is_said_to_be_so(execute, simulator, tmp_path):
+def test_a_file_that_is_not_text_is_reported(execute, simulator, tmp_path):
     (tmp_path / "flow.json").write_bytes(b"\xff\xfe{")
     with pytest.raises(AirflowFailException, match=r"the file '.*flow\.json' is not UTF-8 text"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition=str(tmp_path / "flow.json"))
     assert not simulator.requests
 
 
-def test_a_path_that_the_system_refuses_is_said_to_be_so(execute, simulator):
+def test_a_path_that_the_system_refuses_is_reported(execute, simulator):
     with pytest.raises(AirflowFailException, match=f"cannot be read: {os.strerror(36)}"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition=f"/{'x' * 5000}.json")
     assert not simulator.requests

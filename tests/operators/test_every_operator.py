@@ -91,7 +91,7 @@ def test_its_signature_names_every_argument(operator):
 
 
 @every_operator
-def test_what_is_no_template_field_is_checked_when_the_dag_file_is_read(operator):
+def test_other_fields_are_checked_when_the_dag_file_is_read(operator):
     fields = dict.fromkeys(operator.template_fields, "{{ value }}")
     assert operator.checks.keys() == set(own_arguments(operator)) - fields.keys()
     for name in operator.checks:
@@ -139,7 +139,7 @@ def test_its_buttons_are_registered(operator):
 
 
 @every_operator
-def test_its_documentation_tells_the_result(operator):
+def test_its_documentation_describes_the_result(operator):
     text = inspect.cleandoc(operator.__doc__)
     assert ":returns:" in text
     assert "epeat" in text, "whether it is safe to repeat"

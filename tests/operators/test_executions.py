@@ -115,7 +115,7 @@ def test_deleting_by_id_twice(execute, client, simulator, workflow_id):
         execute(ServiceDeleteExecutionsOperator, execution_ids=gone, if_missing="fail")
 
 
-def test_deleting_what_is_old_leaves_what_goes_on(execute, client, simulator, link, workflow_id, other_workflow_id):
+def test_deleting_old_executions_leaves_active_ones(execute, client, simulator, link, workflow_id, other_workflow_id):
     ended = [simulator.start_execution(workflow_id, status=one) for one in ("success", "error", "canceled", "crashed")]
     going_on = [simulator.start_execution(workflow_id, status=one) for one in ("running", "waiting", "new")]
     other = simulator.start_execution(other_workflow_id, status="success")

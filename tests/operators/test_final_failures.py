@@ -11,7 +11,7 @@ from airflow_provider_service.operators.source_control import ServicePullSourceC
 from airflow_provider_service.operators.tags import ServiceCreateTagOperator
 
 
-def test_what_the_plan_does_not_include(execute, simulator):
+def test_a_feature_that_the_plan_does_not_include(execute, simulator):
     simulator.state.licensed = False
 
     with pytest.raises(AirflowFailException, match="the server's plan does not include this"):
@@ -46,7 +46,7 @@ def test_a_request_that_the_service_refuses_as_it_stands(execute, simulator, sta
         (500, errors.ServiceServerError),
     ],
 )
-def test_what_may_pass_is_not_final(execute, simulator, status, error):
+def test_a_temporary_failure_is_not_final(execute, simulator, status, error):
     simulator.inject("status", status=status)
 
     with pytest.raises(error):

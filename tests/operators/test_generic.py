@@ -71,7 +71,7 @@ def test_wrong_names_are_refused_with_the_right_ones(execute, simulator, argumen
 
 
 @pytest.mark.parametrize("action", ["export", "import_"])
-def test_files_are_refused_with_the_way_to_go(execute, simulator, action):
+def test_files_are_refused_with_the_alternative(execute, simulator, action):
     with pytest.raises(AirflowFailException, match=rf"call ServiceHook\(\).packages.{action} in a @task function"):
         execute(ServiceOperator, resource="packages", action=action)
     assert not simulator.requests

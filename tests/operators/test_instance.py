@@ -32,7 +32,7 @@ def test_users_are_invited_and_active_ones_left_alone(execute, client, simulator
     assert link() == "/settings/users"
 
 
-def test_no_users_are_no_call(execute, writes):
+def test_no_call_is_made_without_users(execute, writes):
     assert execute(ServiceInviteUsersOperator, users=[])["invited"] == []
     assert writes() == []
 
@@ -120,7 +120,7 @@ def test_conflicts_fail_with_the_files_unless_forced(execute, simulator):
     assert execute(ServicePullSourceControlOperator, force=True)["count"] == 1
 
 
-def test_a_pull_says_what_is_wrong(execute, simulator):
+def test_a_failed_pull_says_what_is_wrong(execute, simulator):
     with pytest.raises(AirflowFailException, match="auto_publish must be one of none, all, published"):
         execute(ServicePullSourceControlOperator, auto_publish="some")
     simulator.state.source_control.disconnect()
@@ -128,7 +128,7 @@ def test_a_pull_says_what_is_wrong(execute, simulator):
         execute(ServicePullSourceControlOperator)
 
 
-def test_a_workflow_that_was_not_published_is_warned_of(execute, simulator, caplog):
+def test_a_workflow_that_was_not_published_causes_a_warning(execute, simulator, caplog):
     no_trigger = {"name": "No trigger", "nodes": [], "connections": {}, "settings": {}}
     simulator.state.source_control.connect(
         [{"id": "NoTrigger0000001", "name": "No trigger", "type": "workflow", "content": no_trigger}]
@@ -169,7 +169,7 @@ def test_findings_in_named_categories_fail(execute):
     assert only["by_category"].keys() == {"credentials"}
 
 
-def test_listed_settings_are_no_finding(execute):
+def test_listed_settings_are_not_a_finding(execute):
     assert execute(ServiceGenerateAuditOperator, fail_on=["instance"])["findings"] == 0
 
 
@@ -179,7 +179,7 @@ def test_an_audit_without_reports(execute, simulator):
     assert (done["findings"], done["by_category"]) == (0, {})
 
 
-def test_a_long_list_of_places_is_cut_in_the_log(execute, simulator, caplog):
+def test_a_long_list_of_places_is_truncated_in_the_log(execute, simulator, caplog):
     places = [{"kind": "node", "nodeName": f"node {number}"} for number in range(25)]
     section = {"title": "t", "description": "d", "recommendation": "r", "location": places}
     simulator.state.audit.reports = {"Nodes Risk Report": {"risk": "nodes", "sections": [section]}}
@@ -225,7 +225,7 @@ def test_insights_of_a_range(execute, simulator, link):
     assert starts[-1] == "startDate=2020-01-01T00%3A00%3A00.000Z&endDate=2020-02-01T00%3A00%3A00.000Z"
 
 
-def test_a_range_that_is_none(execute):
+def test_an_invalid_range_is_refused(execute):
     with pytest.raises(AirflowFailException, match="range_start must be a date and time such as"):
         execute(ServiceGetInsightsOperator, range_start="last week")
     with pytest.raises(AirflowFailException, match="endDate must be"):

@@ -66,7 +66,7 @@ def test_what_the_service_holds_exactly_is_not_reported(upsert, caplog, given):
 @pytest.mark.parametrize(
     "value", ["0001-01-01", "0099-12-31T23:59:59Z", datetime(1, 1, 1), "0100-01-01T00:30:00+01:00"]
 )
-def test_years_that_the_service_takes_for_others_are_refused(upsert, held, value):
+def test_years_that_the_service_misreads_are_refused(upsert, held, value):
     with pytest.raises(AirflowFailException, match=r"row 1, column 'sold_at': .* is not a value of type date; nothing"):
         upsert([{"sku": "a", "sold_at": value}])
     assert held("sku") == []
@@ -88,7 +88,7 @@ def test_a_number_of_thousands_of_digits_is_refused_in_few_words(upsert):
     ("key", "values"),
     [("stock", [2**60, 2**60 + 1]), ("sold_at", ["2026-01-02T00:00:00.0001Z", "2026-01-02T00:00:00.0002Z"])],
 )
-def test_keys_that_the_service_cannot_tell_apart_are_refused(upsert, held, key, values):
+def test_keys_that_the_service_cannot_distinguish_are_refused(upsert, held, key, values):
     with pytest.raises(AirflowFailException, match="row 2 has a key that the service cannot distinguish from that of"):
         upsert([{key: value, "shop": str(value)} for value in values], key)
     assert held("sku") == []

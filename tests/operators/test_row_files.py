@@ -90,7 +90,7 @@ def test_half_a_pair_of_surrogates_becomes_its_escape(path):
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o444])
-def test_a_file_that_is_replaced_passes_on_its_permissions(execute, client, table, tmp_path, ending, mode):
+def test_a_file_keeps_the_permissions_of_the_one_it_replaces(execute, client, table, tmp_path, ending, mode):
     client.data_table_rows.insert(table.id, [{"sku": "a"}])
     path = tmp_path / f"stock.{ending}"
     path.write_text("earlier")

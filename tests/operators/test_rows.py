@@ -88,7 +88,7 @@ def test_rows_are_inserted_in_batches_by_size(execute, table, rows_of, writes):
     assert (len(rows_of()), len(writes())) == (10, 5)
 
 
-def test_a_row_larger_than_a_batch_travels_alone(execute, table, rows_of):
+def test_a_row_larger_than_a_batch_is_sent_alone(execute, table, rows_of):
     rows = [{"sku": "a" * 100}, {"sku": "b"}]
     execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_bytes=50)
     assert [len(one) for one in rows_of()] == [100, 1]
@@ -102,7 +102,7 @@ def test_a_batch_that_fails_leaves_the_earlier_ones(execute, table, rows_of, cap
     assert "2 of 3 rows had been inserted before this batch failed" in caplog.text
 
 
-def test_no_rows_are_no_call(execute, table, writes):
+def test_no_call_is_made_without_rows(execute, table, writes):
     assert execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=[])["inserted"] == 0
     assert writes() == []
 
@@ -145,7 +145,7 @@ def test_deleting_by_filter_twice(execute, table, rows_of):
 
 
 @pytest.mark.usefixtures("filled")
-def test_many_ids_travel_in_urls_that_a_server_accepts(execute, simulator, table, rows_of):
+def test_many_ids_are_sent_in_urls_that_a_server_accepts(execute, simulator, table, rows_of):
     ids = [row_id for row_id in rows_of("id") if row_id % 100]
     simulator.clear_requests()
     done = execute(ServiceDeleteRowsOperator, data_table_id=table.id, row_ids=[*map(str, ids), 9999])
@@ -229,7 +229,7 @@ def test_rows_are_written_as_lines_of_json(execute, client, table, tmp_path):
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_read_that_breaks_off_leaves_the_earlier_file(execute, simulator, table, tmp_path):
+def test_a_read_that_fails_leaves_the_earlier_file(execute, simulator, table, tmp_path):
     path = tmp_path / "stock.csv"
     path.write_text("earlier")
     simulator.inject("status", status=400, path="/rows$", times=1)

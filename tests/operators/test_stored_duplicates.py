@@ -18,7 +18,7 @@ def insert(client, table):
 
 
 @pytest.mark.parametrize("policy", ["remove_copies", "keep_newest"])
-def test_what_an_insert_that_arrives_late_doubled_is_repaired(simulator, client, table, held, policy):
+def test_duplicates_of_a_late_insert_are_repaired(simulator, client, table, held, policy):
     rows = [{"sku": f"s{number}", "stock": number} for number in range(500)]
     simulator.inject("drop", method="POST", path="/rows$")
     with pytest.raises(errors.ServiceConnectionLostError):
@@ -49,7 +49,7 @@ def test_rows_that_differ_in_a_column_that_is_not_given_stay(repair, insert, hel
     assert repair([{"sku": "a", "stock": 2}]) == (0, 0, 2, 0)
 
 
-def test_only_keys_of_the_input_are_looked_at(repair, insert, held):
+def test_only_keys_of_the_input_are_considered(repair, insert, held):
     insert(*TWICE, *TWICE)
     assert repair([{"sku": "b"}]) == (1, 0, 0, 0)
     assert held("sku", "stock") == [("a", 1), ("a", 2), ("a", 1), ("a", 2), ("b", None)]

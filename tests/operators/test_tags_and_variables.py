@@ -27,7 +27,7 @@ def test_an_existing_tag_can_fail_the_task(execute, client):
         execute(ServiceCreateTagOperator, name="billing", if_exists="fail")
 
 
-def test_a_name_that_no_tag_can_have(execute):
+def test_an_invalid_name_of_a_tag(execute):
     with pytest.raises(AirflowFailException, match="it must have 1 to 24 characters"):
         execute(ServiceCreateTagOperator, name="x" * 25)
 

@@ -125,7 +125,7 @@ def test_true_in_a_column_of_text_is_1(upsert, held):
     assert held("sku", "shop") == [("1", "0")]
 
 
-def test_more_changes_than_a_filter_takes(upsert, client, table, held, writes):
+def test_more_changes_than_fit_into_a_filter(upsert, client, table, held, writes):
     client.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(950)])
     writes()
     assert upsert([{"sku": f"s{number}", "stock": 1} for number in range(950)]) == (0, 950, 0)
@@ -133,7 +133,7 @@ def test_more_changes_than_a_filter_takes(upsert, client, table, held, writes):
     assert set(held("stock")) == {(1,)}
 
 
-def test_a_repeat_after_a_lost_answer_does_not_double_rows(upsert, simulator, held):
+def test_a_repeat_after_a_lost_answer_does_not_duplicate_rows(upsert, simulator, held):
     simulator.inject("drop", method="POST", path="/rows$", after_processing=True)
     with pytest.raises(errors.ServiceConnectionLostError):
         upsert([{"sku": "a"}, {"sku": "b"}])

@@ -41,7 +41,7 @@ def test_activating_twice_leaves_it_active(execute, client, link, workflow_id):
     assert first["url"].endswith(link())
 
 
-def test_what_was_done_is_logged_with_the_link(execute, caplog, workflow_id):
+def test_the_result_is_logged_with_the_link(execute, caplog, workflow_id):
     with caplog.at_level("INFO"):
         url = execute(ServiceActivateWorkflowOperator, workflow_id=workflow_id)["url"]
     assert f"Workflow {workflow_id} (orders) is active: {url}" in caplog.messages
@@ -137,7 +137,7 @@ def test_each_part_that_differs_is_updated_once(execute, client, definition, cha
     assert {name: held[name] for name in change} == change
 
 
-def test_what_a_node_no_longer_has_is_a_change(execute, client, definition):
+def test_a_removed_field_of_a_node_is_a_change(execute, client, definition):
     nodes = [{**node, "disabled": True} for node in definition["nodes"]]
     workflow_id = client.workflows.create("nightly", nodes, definition["connections"], {}).id
     outcomes = [execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)["outcome"] for _ in range(2)]
@@ -145,7 +145,7 @@ def test_what_a_node_no_longer_has_is_a_change(execute, client, definition):
     assert not any("disabled" in node for node in client.workflows.get(workflow_id).nodes)
 
 
-def test_other_static_data_is_no_change(execute, writes, definition):
+def test_other_static_data_is_not_a_change(execute, writes, definition):
     execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     writes()
     again = execute(ServiceCreateOrUpdateWorkflowOperator, definition={**definition, "staticData": {"cursor": 1}})
@@ -278,7 +278,9 @@ def test_a_deployment_without_the_scope_to_publish_fails_in_every_attempt(
     assert client.workflows.get(deployed["workflow_id"]).active_version_id == deployed["version_id"]
 
 
-def test_what_was_refused_is_published_as_soon_as_it_can_be(execute, client, simulator, definition, deployed, writes):
+def test_a_refused_deployment_is_published_as_soon_as_possible(
+    execute, client, simulator, definition, deployed, writes
+):
     rival = simulator.create_webhook_workflow("rival", path="taken")["id"]
     definition["nodes"][0]["parameters"]["path"] = "taken"
     with pytest.raises(errors.ServiceConflictError):
@@ -326,7 +328,7 @@ def test_a_setting_is_changed_although_another_draft_waits(execute, client, defi
     assert (held.active_version_id, len(held.active_version.nodes)) == (held.version_id, len(definition["nodes"]))
 
 
-def test_what_is_to_be_inactive_is_so_before_it_changes(execute, client, writes, definition, deployed):
+def test_a_workflow_is_deactivated_before_it_changes(execute, client, writes, definition, deployed):
     definition["nodes"][0]["parameters"]["path"] = "elsewhere"
     writes()
     done = execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=False)
@@ -345,7 +347,7 @@ def test_the_outcome_says_what_changed(execute, definition):
     assert outcomes == ["created", "unchanged", "deactivated", "unchanged", "unchanged", "activated"]
 
 
-def test_tags_of_a_definition_are_said_to_be_left_out(execute, client, caplog, definition):
+def test_tags_of_a_definition_are_reported_as_left_out(execute, client, caplog, definition):
     tagged = {**definition, "tags": [{"id": "1", "name": "prod"}, {"id": "2", "name": "billing"}]}
     workflow_id = execute(ServiceCreateOrUpdateWorkflowOperator, definition=tagged)["workflow_id"]
     assert "The definition's tags 'billing', 'prod' were not set" in caplog.text

@@ -57,7 +57,7 @@ def loaded() -> dict[str, set[str]]:
     return {module: set(found) for module, *found in lines}
 
 
-def test_what_dag_files_import_is_looked_at():
+def test_the_modules_that_dag_files_import_are_examined():
     assert {"operators.generic", "operators.rows", "operators.workflows", "sensors.execution"} <= set(MODULES)
 
 
@@ -70,5 +70,5 @@ def test_a_module_of_a_dag_file_is_light(loaded, name):
 
 
 @airflow_features.light_imports
-def test_what_is_heavy_is_seen(loaded):
+def test_heavy_imports_are_detected(loaded):
     assert {"requests", HEAVY} <= loaded[HEAVY]

@@ -100,7 +100,7 @@ def is_taken_for_a_secret() -> Callable[[str], bool]:
     raise AssertionError("this version of Airflow has its masker elsewhere")
 
 
-def test_airflow_takes_no_field_of_the_form_for_a_secret_but_the_one_that_can_hold_one() -> None:
+def test_airflow_treats_only_the_field_that_can_hold_a_secret_as_one() -> None:
     is_secret = is_taken_for_a_secret()
 
     assert is_secret("api_key_header"), "the masker knows no names yet"
@@ -108,7 +108,7 @@ def test_airflow_takes_no_field_of_the_form_for_a_secret_but_the_one_that_can_ho
     assert "default" not in CONNECTION_FIELDS["proxies"]["schema"]
 
 
-def test_the_older_form_says_the_same() -> None:
+def test_the_older_form_is_the_same() -> None:
     declared = INFO["connection-types"][0]["ui-field-behaviour"]
 
     assert ServiceHook.get_ui_field_behaviour() == {

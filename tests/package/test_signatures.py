@@ -29,7 +29,7 @@ def test_its_documentation_names_every_argument(kind: type) -> None:
     assert "service_conn_id" in described
 
 
-def test_what_is_no_template_of_the_sensor_is_checked_when_the_dag_file_is_read() -> None:
+def test_other_fields_of_the_sensor_are_checked_when_the_dag_file_is_read() -> None:
     checked = own_arguments(ServiceExecutionSensor) - set(ServiceExecutionSensor.template_fields)
     assert ServiceExecutionSensor.checks.keys() == checked | OF_AIRFLOW
 

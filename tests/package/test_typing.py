@@ -65,5 +65,5 @@ def test_a_mistake_is_found(errors, name):
     assert error.startswith(message)
 
 
-def test_the_package_says_that_it_is_typed():
+def test_the_package_is_marked_as_typed():
     assert Path(airflow_provider_service.__file__).with_name("py.typed").is_file()

@@ -18,7 +18,7 @@ def titles(report: dict[str, Any]) -> list[str]:
     return [section["title"] for section in report["sections"]]
 
 
-def test_no_finding_is_an_empty_array(api: Api) -> None:
+def test_an_audit_without_findings_is_an_empty_array(api: Api) -> None:
     assert audit(api, "credentials", "database", "nodes", "filesystem") == []
     assert list(api.post("/audit").json()) == ["Instance Risk Report"]
 

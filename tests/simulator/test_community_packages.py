@@ -67,7 +67,7 @@ def test_a_package_is_installed_once(api: Api) -> None:
     assert api.post("/community-packages", {"name": NAME}).status_code == 400
 
 
-def test_packages_that_are_not_there(api: Api) -> None:
+def test_unknown_packages(api: Api) -> None:
     update = api.patch(f"/community-packages/{NAME}")
     assert (update.status_code, update.json()) == (404, MISSING)
     unvetted = api.patch("/community-packages/n8n-nodes-x")

@@ -50,7 +50,7 @@ def test_filters(api: Api, query: str, resources: set[str]) -> None:
     assert set(discover(api, query)["resources"]) == resources
 
 
-def test_schemas_are_inlined_when_asked_for(api: Api) -> None:
+def test_schemas_are_inlined_when_requested(api: Api) -> None:
     query = "?resource=datatable&include=schemas"
     endpoints = discover(api, query)["resources"]["datatable"]["endpoints"]
     by_path = {(e["method"], e["path"]): e.get("requestSchema") for e in endpoints}

@@ -59,7 +59,7 @@ def test_long_wait_sleeps_and_keeps_its_id_and_start(api: Api) -> None:
     assert late["stoppedAt"] == early["waitTill"]
 
 
-def test_waits_end_at_their_own_moment_however_far_the_clock_goes(api: Api) -> None:
+def test_waits_end_at_their_own_time_however_far_the_clock_advances(api: Api) -> None:
     second = {**wait(100), "name": "Wait 2"}
     execution = run(api, [wait(100), second, DONE])
     found = seen(api, execution, 86_400)
@@ -68,7 +68,7 @@ def test_waits_end_at_their_own_moment_however_far_the_clock_goes(api: Api) -> N
     assert [runs[name][0]["executionTime"] for name in ("Wait", "Wait 2")] == [100_000, 100_000]
 
 
-def test_wait_for_a_moment_and_wait_for_a_call(api: Api) -> None:
+def test_wait_until_a_date_and_time_and_wait_for_a_call(api: Api) -> None:
     moment = node("Wait", "wait", 1.1, {"resume": "specificTime", "dateTime": "2999-01-01T00:00:00Z"}, 1)
     dated = seen(api, run(api, [moment]))
     assert (dated["status"], dated["waitTill"]) == ("waiting", "2999-01-01T00:00:00.000Z")
@@ -246,7 +246,7 @@ def test_errors_can_be_passed_on(api: Api) -> None:
     assert (found["status"], output(found)) == ("success", [{"error": "No"}])
 
 
-def test_errors_can_take_their_own_way(api: Api) -> None:
+def test_errors_can_take_a_separate_output(api: Api) -> None:
     stop = {**node("Stop", "stopAndError", 1, {"errorMessage": "No"}, 1), "onError": "continueErrorOutput"}
     body = chain("Two ways", [webhook("two"), stop])
     body["nodes"] += [node("Good", "noOp", 1, {}, 2), node("Bad", "noOp", 1, {}, 3)]

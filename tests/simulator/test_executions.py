@@ -221,7 +221,7 @@ def test_stopped_simulator_lets_held_calls_go(build: Any) -> None:
 # ---------------------------------------------------------------- annotation tags
 
 
-def test_annotation_tags_are_a_registry_of_their_own(api: Api, workflow: str) -> None:
+def test_annotation_tags_are_a_separate_registry(api: Api, workflow: str) -> None:
     execution = api.simulator.start_execution(workflow, status="success")
     path = f"/executions/{execution}/tags"
     tag = api.post("/tags", {"name": "not an annotation"}).json()
@@ -236,7 +236,7 @@ def test_annotation_tags_are_a_registry_of_their_own(api: Api, workflow: str) ->
 # ---------------------------------------------------------------- put up, ended and forgotten by a test
 
 
-def test_execution_put_up_for_some_time_succeeds_by_itself(api: Api, workflow: str) -> None:
+def test_execution_set_up_for_some_time_succeeds_by_itself(api: Api, workflow: str) -> None:
     timed = api.simulator.start_execution(workflow, seconds=60)
     endless = api.simulator.start_execution(workflow)
     api.simulator.clock.advance(59)
@@ -246,7 +246,7 @@ def test_execution_put_up_for_some_time_succeeds_by_itself(api: Api, workflow: s
     assert status_of(api, endless) == "running"
 
 
-def test_finish_tells_node_and_message(api: Api, workflow: str) -> None:
+def test_finish_reports_node_and_message(api: Api, workflow: str) -> None:
     execution = api.simulator.start_execution(workflow)
     api.simulator.finish_execution(execution, "error", node="Done", message="Boom")
     data = api.get(f"/executions/{execution}?includeData=true").json()["data"]["resultData"]

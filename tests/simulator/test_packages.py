@@ -240,7 +240,7 @@ def test_unresolved_containers_and_variables_block_the_import(api: Api, workflow
     assert (answer.status_code, answer.json()["issues"]) == (422, [{"type": "variable-unresolved", "name": "stage"}])
 
 
-def test_a_project_travels_with_its_folders_and_workflows(api: Api) -> None:
+def test_a_project_is_exported_with_its_folders_and_workflows(api: Api) -> None:
     project = api.post("/projects", {"name": "team"}).json()
     folder = api.post(f"/projects/{project['id']}/folders", {"name": "folder"}).json()
     child = api.post(f"/projects/{project['id']}/folders", {"name": "child", "parentFolderId": folder["id"]}).json()

@@ -23,7 +23,7 @@ def roles(api: Api, project: dict[str, Any]) -> dict[str, str]:
     return {member["email"]: member["role"] for member in members}
 
 
-def test_a_deleted_project_takes_its_content_along(api: Api, project: dict[str, Any]) -> None:
+def test_a_deleted_project_takes_its_contents_along(api: Api, project: dict[str, Any]) -> None:
     data = {"name": "cred", "type": "httpBasicAuth", "data": {}, "projectId": project["id"]}
     credential = api.post("/credentials", data).json()
     api.post("/variables", {"key": "k", "value": "v", "projectId": project["id"]})

@@ -65,7 +65,7 @@ def test_caller_of_a_removed_queued_run_gets_no_answer(build: Any, removal: str)
     assert api.get("/executions/2").status_code == (200 if removal == "stop" else 404)
 
 
-def test_whoever_leaves_a_full_service_lets_one_in(build: Any) -> None:
+def test_a_run_that_leaves_a_full_service_lets_another_in(build: Any) -> None:
     api = full(build, queued=4)
     assert statuses(api, 5) == ["running", "new", "new", "new", "new"]
     api.post("/executions/3/stop")

@@ -36,7 +36,7 @@ def test_inviting_an_admin_needs_a_license(build: Callable[..., Api]) -> None:
     assert answer.json()["message"].startswith("Cannot invite admin user without advanced permissions. ")
 
 
-def test_an_address_has_no_case(api: Api) -> None:
+def test_the_case_of_an_address_does_not_matter(api: Api) -> None:
     (owner,) = api.get("/users").json()["data"]
     assert api.get(f"/users/{owner['email'].upper()}").json() == owner
 

@@ -25,7 +25,7 @@ def test_variables_belong_to_the_instance_or_a_project(api: Api) -> None:
     assert api.post("/variables", {"key": "k", "value": "", "projectId": "nope"}).status_code == 404
 
 
-def test_only_empty_ones_can_be_asked_for(api: Api) -> None:
+def test_only_empty_ones_can_be_requested(api: Api) -> None:
     assert api.get("/variables?state=full").status_code == 400
 
 

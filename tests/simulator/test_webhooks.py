@@ -69,7 +69,7 @@ def test_bodies_by_media_type(api: Api, content: str, media_type: str, body: Any
 # ---------------------------------------------------------------- respond immediately
 
 
-def test_immediate_answer_with_a_status_of_its_own(api: Api) -> None:
+def test_immediate_answer_with_its_own_status(api: Api) -> None:
     options = {"responseCode": {"values": {"responseCode": 202}}, "responseData": "={{ $json.body.id }}"}
     live(api, [webhook("x", options=options)])
     answer = api.hook("x", {"id": "abc"})

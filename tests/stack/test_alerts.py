@@ -15,7 +15,7 @@ from .simulated import SimulatedService
 
 
 @pytest.mark.parametrize("logical_date", [True, False], ids=["dated", "undated"])
-def test_both_tell_the_workflow(
+def test_both_notify_the_workflow(
     api: AirflowApi, service: SimulatedService, client: ServiceClient, logical_date: bool
 ) -> None:
     workflow_id = service.create_workflow("Alerts", [webhook(workflows.path())])
@@ -36,7 +36,7 @@ def test_both_tell_the_workflow(
 
 
 @pytest.mark.parametrize("logical_date", [True, False], ids=["dated", "undated"])
-def test_the_example_tells_its_workflow(api: AirflowApi, client: ServiceClient, logical_date: bool) -> None:
+def test_the_example_notifies_its_workflow(api: AirflowApi, client: ServiceClient, logical_date: bool) -> None:
     api.unpause("example_service_alert")
     run_id = api.trigger("example_service_alert", logical_date=logical_date)
 

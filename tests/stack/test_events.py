@@ -24,7 +24,7 @@ EVENTS, KILL_EVERY = (12, 4) if IS_SHORT else (50, 7)
 REPEATED_WITHIN_SECONDS = 2 + 2
 
 
-def test_every_end_is_told_although_triggerers_are_killed(
+def test_every_end_is_reported_although_triggerers_are_killed(
     deployment: Deployment, api: AirflowApi, service: SimulatedService, client: ServiceClient
 ) -> None:
     workflow = find_workflow(client, WATCHED)

@@ -105,7 +105,7 @@ def test_cleared_tasks_have_one_execution_and_leave_none_behind(
     FIGURES.add(FIGURE, len(TASKS))
 
 
-def test_without_cancel_on_kill_an_execution_goes_on_and_clearing_after_the_run_finds_it_again(
+def test_without_cancel_on_kill_an_execution_keeps_running_and_is_resumed_after_a_clear(
     begin: Begin, api: AirflowApi, service: SimulatedService, client: ServiceClient
 ) -> None:
     [run] = begin("stack_marks_kept")

@@ -99,7 +99,7 @@ def test_why_it_failed_may_stay_unknown(simulator: ServiceSimulator, workflow_id
     )
 
 
-def test_a_long_message_is_cut(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:
+def test_a_long_message_is_truncated(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:
     one = simulator.start_execution(workflow_id)
     simulator.finish_execution(one, "error", message="m" * 5000)
     outcome = Watch(wait_for(one)).look(client)
