@@ -1,6 +1,6 @@
-"""What importing each operator, sensor and event trigger costs a DAG file, over ``airflow.sdk.BaseOperator``.
+"""Measure the import time of each operator, sensor and event trigger, on top of ``airflow.sdk.BaseOperator``.
 
-``python -m bench.imports`` prints a table. Beside them: what the client and ``requests`` cost.
+``python -m bench.imports`` prints a table. For comparison it includes the client and ``requests``.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ print((time.perf_counter() - start) * 1000)
 
 
 def modules() -> list[str]:
-    """The modules that DAG files import, and two that they must not."""
+    """The modules that DAG files import, and two that they must not import."""
     parts = [path for kind in ("operators", "sensors", "notifications") for path in (PACKAGE / kind).glob("[!_]*.py")]
     named = [f"airflow_provider_service.{path.parent.name}.{path.stem}" for path in sorted(parts)]
     return [*named, "airflow_provider_service.triggers.events", "requests", "airflow_provider_service.hooks.service"]
 
 
 def cost(module: str, environment: dict[str, str]) -> list[float]:
-    """Milliseconds of each try, in a fresh process each, sorted."""
+    """The sorted milliseconds of several tries, each in a new process."""
     command = [sys.executable, "-c", PROGRAM.format(module=module)]
     runs = [
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
         for _ in range(TRIES + 1)
     ]
-    # The first try compiles what the others load, as a DAG processor does once after an installation.
+    # The first try compiles the modules that the others load, as a DAG processor does once after an installation.
     return sorted(float(run.stdout.splitlines()[-1]) for run in runs[1:])
 
 

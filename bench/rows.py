@@ -1,7 +1,7 @@
-"""What an upsert of 2,000 rows costs, and beside it one call of the service's own upsert a row.
+"""Measure an upsert of 2,000 rows, compared with one call of the service's own upsert per row.
 
-``python -m bench.rows`` prints a table for docs/benchmarks.md, and fails when an upsert is not as much faster as it
-must be. The service is the simulator in a process of its own, or the server that SERVICE_URL and SERVICE_API_KEY name.
+``python -m bench.rows`` prints a table for docs/benchmarks.md, and fails if an upsert is not as much faster as
+required. The service is the simulator in a separate process, or the server given by SERVICE_URL and SERVICE_API_KEY.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 class Work(NamedTuple):
-    """Rows that the table holds, and those to upsert."""
+    """The rows of the table, and the rows to upsert."""
 
     stored: list[Row]
     given: list[Row]
@@ -39,7 +39,7 @@ def _row(number: int, stock: int) -> Row:
 
 
 def mixed(count: int) -> Work:
-    """Half of the rows are new, four of ten unchanged, and one of ten changed to one of 20 values."""
+    """Half of the rows are new, 40 % are unchanged, and 10 % are changed to one of 20 values."""
     half, changed = count // 2, count // 10
     stored = [_row(number, number) for number in range(half)]
     new = [_row(number, number) for number in range(half, count)]
@@ -47,26 +47,26 @@ def mixed(count: int) -> Work:
 
 
 def unchanged(count: int) -> Work:
-    """The table holds all rows as they are."""
+    """The table already contains all rows."""
     rows = [_row(number, number) for number in range(count)]
     return Work(rows, rows)
 
 
 def distinct(count: int) -> Work:
-    """Every row changes, each to a value of its own."""
+    """Every row changes, each to a different value."""
     return Work(
         [_row(number, number) for number in range(count)], [_row(number, -number - 1) for number in range(count)]
     )
 
 
 def scattered(count: int) -> Work:
-    """Every third row changes, each to a value of its own."""
+    """Every third row changes, each to a different value."""
     stored = [_row(number, number) for number in range(count)]
     return Work(stored, [_row(number, -number - 1) if number % 3 == 0 else row for number, row in enumerate(stored)])
 
 
 class Case(NamedTuple):
-    """A line of the table: the work, the way it is done, and how much faster than one call a row that must be."""
+    """A line of the table: the work, the strategy, and how much faster than one call per row it must be."""
 
     title: str
     work: Callable[[int], Work]
@@ -86,7 +86,7 @@ CASES = (
 
 @contextmanager
 def table_with(client: ServiceClient, rows: list[Row]) -> Iterator[DataTable]:
-    """A table that holds these rows, gone afterwards."""
+    """A table with these rows, deleted afterwards."""
     types = {"sku": "string", "name": "string", "stock": "number", "active": "boolean"}
     table = client.data_tables.create(
         f"bench {uuid4().hex}", [{"name": name, "type": kind} for name, kind in types.items()]
@@ -119,7 +119,7 @@ def planned(client: ServiceClient, work: Work, strategy: Any) -> float:
 
 
 def measure(client: ServiceClient, cases: Sequence[Case], repeats: int, count: int) -> list[str]:
-    """Measure all cases in turns, print the table, and return those that are too slow."""
+    """Measure all cases in turn, print the table, and return those that are too slow."""
     seconds: dict[tuple[str, str], list[float]] = {}
     for repeat in range(repeats):
         for case in cases:
@@ -151,7 +151,7 @@ def _spread(values: Sequence[float]) -> str:
 
 @contextmanager
 def service(url: str | None) -> Iterator[ServiceClient]:
-    """A client of the server at an address, or else of a simulator in a process of its own."""
+    """A client of the server at an address, or of a simulator in a separate process."""
     with ExitStack() as stack:
         if url is None:
             connection = json.loads(stack.enter_context(Service(0.0)).connection)

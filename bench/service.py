@@ -1,4 +1,4 @@
-"""The simulated service in a process of its own, so that its work does not count as the client's."""
+"""The simulated service in a separate process, so that its work does not count as the client's."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from airflow_provider_service.simulator import ServiceSimulator
 
-# What the active executions of a busy service are doing, in hundredths.
+# The statuses of a busy service's active executions, in percent.
 _MIX = {"running": 80, "waiting": 15, "new": 5}
 
 
 class Service:
-    """A service with slow answers that another process asks; what it holds is set from here.
+    """A service with slow answers in another process, whose executions are controlled from here.
 
-    :param latency: seconds that each answer takes longer.
+    :param latency: seconds by which each answer is delayed.
     """
 
     def __init__(self, latency: float) -> None:
@@ -39,16 +39,16 @@ class Service:
         self._process.join(10)
 
     def start_executions(self, count: int) -> list[str]:
-        """Put up active executions and return their ids."""
+        """Set up active executions and return their ids."""
         ids: list[str] = self._ask("start_executions", count)
         return ids
 
     def count_requests(self) -> int:
-        """Requests since this was last asked."""
+        """The number of requests since the last call."""
         return int(self._ask("count_requests"))
 
     def end_executions(self, ids: Sequence[str], seconds: float) -> dict[str, float]:
-        """End executions at random moments within some seconds, and return the moment of each."""
+        """End executions at random times within some seconds, and return the time of each."""
         ended: dict[str, float] = self._ask("end_executions", list(ids), seconds)
         return ended
 

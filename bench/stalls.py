@@ -1,4 +1,4 @@
-"""How late a task of an event loop wakes, and beside it the same in a process whose tasks only sleep."""
+"""Measure how late a task of an event loop wakes, compared with a process whose tasks only sleep."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from types import TracebackType
 
 HEARTBEAT = 0.01
 DAY = 86_400.0
-# What a triggerer has loaded that waits for executions: the garbage collector goes through all of that too.
+# The modules of a triggerer that waits for executions: the garbage collector traverses their objects too.
 LOADED = ("airflow_provider_service.triggers.execution", "airflow_provider_service.waits.poller")
 
 
 class Heartbeat:
-    """A task that wants to wake every 10 ms, and notes by how much it is late at worst."""
+    """A task that should wake every 10 ms, and records its largest delay."""
 
     def __init__(self) -> None:
         self._largest = 0.0
@@ -30,15 +30,15 @@ class Heartbeat:
             self._largest = max(self._largest, time.perf_counter() - due)
 
     def take_ms(self) -> float:
-        """The largest stall since this was last asked, in milliseconds."""
+        """The largest stall since the last call, in milliseconds."""
         largest, self._largest = self._largest, 0.0
         return largest * 1000
 
 
 class SleepingTasks:
-    """A process with the same modules, whose event loop has so many tasks that do nothing but sleep.
+    """A process with the same modules, whose event loop has a number of tasks that only sleep.
 
-    :param count: of the tasks.
+    :param count: number of tasks.
     """
 
     def __init__(self, count: int) -> None:
@@ -58,11 +58,11 @@ class SleepingTasks:
         self._process.join(10)
 
     def take_ms(self) -> float:
-        """The largest stall since this was last asked, in milliseconds."""
+        """The largest stall since the last call, in milliseconds."""
         return self._ask("take")
 
     def collect(self) -> None:
-        """Let the garbage collector go through everything once."""
+        """Run one full garbage collection."""
         self._ask("collect")
 
     def _ask(self, question: str) -> float:

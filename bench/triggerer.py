@@ -1,4 +1,4 @@
-"""What many deferred sensors cost a real triggerer: ``python -m bench.triggerer``.
+"""Measure the cost of many deferred sensors in a real triggerer: ``python -m bench.triggerer``.
 
 It starts the deployment of ``make test-stack``, in which one triggerer takes all waits, and prints a table for
 docs/benchmarks.md. A worker first has to start each sensor, which takes longer than the measurement.
@@ -22,10 +22,10 @@ from tests.stack.workflows import endless
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 2**20
-# Most executions run, as in bench.waiting.
+# Most executions are running, as in bench.waiting.
 STATUSES = ("running",) * 16 + ("waiting",) * 3 + ("new",)
 DEFERRAL_SECONDS = 3 * 3600
-# Connections, threads and caches are there after this.
+# By then connections, threads and caches exist.
 SETTLING_SECONDS = 30.0
 HEADER = (
     "| sensors | minutes | requests a minute | % of a core | memory at start, MiB | at end, MiB | warnings in its log |"
@@ -34,7 +34,7 @@ HEADER = (
 
 @dataclass
 class Measured:
-    """What one triggerer needed, and how the sensors ended."""
+    """The resources that one triggerer used, and how the sensors ended."""
 
     requests_a_minute: float
     cpu_percent: float
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def run(sensors: int, minutes: float, progress: Callable[[str], None]) -> Measured:
-    """Let one triggerer wait for so many executions, for so long, and then let all of them end."""
+    """Let one triggerer wait for a number of executions for some minutes, and then let all of them end."""
     with SimulatedService() as service:
         workflow_id = service.create_workflow("Bench", endless())
         ids = [service.start_execution(workflow_id, STATUSES[number % len(STATUSES)]) for number in range(sensors)]
@@ -126,7 +126,7 @@ def _measure(
 
 
 def say(line: str) -> None:
-    """Print what goes on, beside the table."""
+    """Print progress in addition to the table."""
     print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,6 @@
-"""What it costs to wait for many executions in one event loop: shared waits, compared with one read per wait.
+"""Measure the cost of waiting for many executions in one event loop: shared waits, and one read per wait.
 
-``python -m bench.waiting`` prints a table for docs/benchmarks.md, and fails when shared waits break their limits.
+``python -m bench.waiting`` prints a table for docs/benchmarks.md, and fails if shared waits exceed their limits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADER = (
     "| waits | method | requests per interval | % of a core | largest stall, ms | stall of sleeping tasks, ms "
     "| median delay, s | 95th percentile of delays, s |"
 )
-# What shared waits may need at most, in any interval, as long as they are so many or fewer.
+# The limits of shared waits in any interval, for up to this number of waits.
 LIMITED_WAITS = 5000
 MAX_REQUESTS = 25
 MAX_CPU_PERCENT = 10
@@ -43,7 +43,7 @@ MAX_STALL_MS = 50  # beyond that of as many tasks that only sleep
 
 @dataclass
 class Sample:
-    """What was measured: one value a window or an ending."""
+    """The measured values: one per window or per ending."""
 
     requests: list[float] = field(default_factory=list)
     cpu_percent: list[float] = field(default_factory=list)
@@ -52,13 +52,13 @@ class Sample:
     delay_s: list[float] = field(default_factory=list)
 
     def add(self, other: Sample) -> None:
-        """Take in another run."""
+        """Add the values of another run."""
         for name, values in vars(self).items():
             values.extend(getattr(other, name))
 
 
 class SharedWaits:
-    """The provider's own trigger, one a wait."""
+    """The provider's own trigger, one per wait."""
 
     name = "shared"
 
@@ -80,11 +80,11 @@ class SharedWaits:
                 raise RuntimeError(event.payload["message"])
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """There is nothing to release."""
 
 
 class SingleReads:
-    """One read of one execution, again and again, in a pool of threads."""
+    """Repeated reads of one execution each, in a pool of threads."""
 
     name = "one read per wait"
 
@@ -115,8 +115,8 @@ class SingleReads:
 async def measure(
     wait: Callable[[str], Awaitable[None]], service: Service, sleeping: SleepingTasks, count: int
 ) -> Sample:
-    """Wait for some executions at once, first while none ends and then while some do."""
-    # A triggerer has long loaded what reads connections.
+    """Wait for a number of executions at once, first while none ends and then while some do."""
+    # A triggerer has already loaded the modules that read connections.
     from airflow_provider_service.connection import config_for
 
     await config_for("service_default")
@@ -137,13 +137,13 @@ async def measure(
         await asyncio.sleep(0)  # as the triggerer does
     await asyncio.sleep(1.5 * INTERVAL)
     await asyncio.to_thread(service.count_requests)
-    # Thousands of new objects set off the garbage collector, whoever makes them.
+    # Thousands of new objects trigger the garbage collector, wherever they are created.
     heartbeat.take_ms()
     await asyncio.to_thread(sleeping.take_ms)
     for _ in range(WINDOWS):
         cpu, begin = time.process_time(), time.perf_counter()
         await asyncio.sleep(INTERVAL / 2)
-        # One full collection in each interval of both, since else one falls into an interval of either by chance.
+        # One full collection in each interval of both, because otherwise one falls into some interval by chance.
         gc.collect()
         await asyncio.to_thread(sleeping.collect)
         await asyncio.sleep(INTERVAL / 2)
@@ -164,7 +164,7 @@ async def measure(
 
 
 def run_once(way: type[SharedWaits] | type[SingleReads], count: int) -> Sample:
-    """Measure one way of waiting against a service of its own."""
+    """Measure one way of waiting against a separate service."""
     with Service(LATENCY) as service, SleepingTasks(count) as sleeping:
         os.environ["AIRFLOW_CONN_SERVICE_DEFAULT"] = service.connection
         waits = way()
@@ -188,7 +188,7 @@ def _spread(values: Sequence[float], form: str) -> str:
 
 
 def ratios(count: int, shared: Sample, single: Sample) -> str:
-    """How many times less the shared waits need."""
+    """The factor by which shared waits use less."""
     requests = median(single.requests) / median(shared.requests)
     cpu = median(single.cpu_percent) / median(shared.cpu_percent)
     delay = median(single.delay_s) / median(shared.delay_s)
@@ -196,7 +196,7 @@ def ratios(count: int, shared: Sample, single: Sample) -> str:
 
 
 def broken_limits(count: int, shared: Sample) -> list[str]:
-    """The limits that shared waits have broken, each with what was measured."""
+    """The limits that shared waits exceeded, each with the measured value."""
     if count > LIMITED_WAITS:
         return []
     stall = max(shared.stall_ms) - max(shared.sleeping_ms)
@@ -211,7 +211,7 @@ def broken_limits(count: int, shared: Sample) -> list[str]:
 
 
 def run(sizes: Iterable[int], repeats: int, ways: Sequence[type[SharedWaits] | type[SingleReads]]) -> list[str]:
-    """Measure all sizes in each way in turns, print the table, and return the broken limits."""
+    """Measure all sizes in each way in turn, print the table, and return the limits that were exceeded."""
     lines, notes, broken = [], [], list[str]()
     for count in sizes:
         found = {way: Sample() for way in ways}
@@ -236,7 +236,7 @@ def main() -> None:
     options = parser.parse_args()
     ways = (SharedWaits,) if options.shared_only else (SharedWaits, SingleReads)
     if broken := run(options.sizes, options.repeats, ways):
-        parser.exit(1, "\n".join(["", "Shared waits broke their limits:", *broken, ""]))
+        parser.exit(1, "\n".join(["", "Shared waits exceeded their limits:", *broken, ""]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run a DAG file through Airflow without a deployment: a home of its own, an SQLite database, ``dag.test()``."""
+"""Run a DAG file through Airflow without a deployment, with a separate home, an SQLite database and ``dag.test()``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class TaskRun(NamedTuple):
-    """How one task instance ended, and after how many tries; none when it was skipped."""
+    """How one task instance ended, and after how many tries, which is none if it was skipped."""
 
     task_id: str
     map_index: int
@@ -21,20 +21,20 @@ class TaskRun(NamedTuple):
 
 
 def prepare_home(home: Path, dags_folder: Path) -> None:
-    """Make an Airflow home with a migrated database; must run before Airflow is imported.
+    """Create an Airflow home with a migrated database; must run before Airflow is imported.
 
-    :param home: folder of the home; reused when its database is there.
+    :param home: folder of the home; reused if its database exists.
     :param dags_folder: folder of the DAG files.
-    :raises RuntimeError: Airflow was imported before, or the migration failed.
+    :raises RuntimeError: Airflow is already imported, or the migration failed.
     """
     choose_home(home, dags_folder)
     migrate(home)
 
 
 def choose_home(home: Path, dags_folder: Path) -> None:
-    """Tell Airflow, through the environment, where its home and DAG files are.
+    """Set the environment variables for Airflow's home and DAG files.
 
-    :raises RuntimeError: Airflow was imported before, and reads its settings then.
+    :raises RuntimeError: Airflow is already imported, and has read its settings.
     """
     if "airflow" in sys.modules:
         raise RuntimeError("the Airflow home must be set before Airflow is imported")
@@ -50,7 +50,7 @@ def choose_home(home: Path, dags_folder: Path) -> None:
 
 
 def migrate(home: Path) -> None:
-    """Make the database of a chosen home, unless it is there.
+    """Create the database of a home, unless it exists.
 
     :raises RuntimeError: the migration failed.
     """
@@ -65,7 +65,7 @@ def migrate(home: Path) -> None:
 
 
 def load_dag(path: Path) -> Any:
-    """Import a DAG file and return its one DAG."""
+    """Import a DAG file and return its only DAG."""
     from airflow.sdk import DAG
 
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -77,20 +77,20 @@ def load_dag(path: Path) -> Any:
     dags = [value for value in vars(module).values() if isinstance(value, DAG)]
     if len(dags) != 1:
         raise RuntimeError(f"{path} holds {len(dags)} DAGs, not one")
-    dags[0].resolve_template_files()  # as whoever reads DAG files does
+    dags[0].resolve_template_files()  # as Airflow does when it reads DAG files
     return dags[0]
 
 
 def run_dag(
     path: Path, conf: dict[str, Any] | None = None, *, pretend: str | None = None, **moment: Any
 ) -> tuple[str, list[TaskRun]]:
-    """Run a DAG file's DAG once and return the state of the run and of each task instance, in order of their end.
+    """Run a DAG file's DAG once; return the state of the run and of each task instance, in the order of their ends.
 
     :param conf: configuration of the run.
-    :param pretend: regular expression for ids of tasks that count as successful without being run.
+    :param pretend: regular expression for the ids of tasks that count as successful without being run.
     :param moment: ``logical_date=`` of the run, which may be None; none by default when no schedule gives one.
     """
-    # What Airflow's own dependencies say of each other is no concern of whoever reads the summary.
+    # Warnings of Airflow's own dependencies about each other do not matter to readers of the summary.
     warnings.filterwarnings("ignore", message="Using `httpx` with")
     run = load_dag(path).test(run_conf=conf or {}, mark_success_pattern=pretend, **moment)
     instances = sorted(run.get_task_instances(), key=lambda ti: (ti.end_date is None, ti.end_date or 0, ti.map_index))

@@ -1,6 +1,6 @@
-"""Run the main job through Airflow against the simulator, or against the server of SERVICE_URL and SERVICE_API_KEY.
+"""Run the main job through Airflow, against the simulator or the server of SERVICE_URL and SERVICE_API_KEY.
 
-Ends with a summary of tasks, states and what the server now holds; exit status 0 only if all of it is as expected.
+Ends with a summary of tasks, states and the contents of the server; the exit status is 0 only if all are as expected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORKFLOW = "Airflow example: main job"
 
 @contextlib.contextmanager
 def server() -> Iterator[dict[str, Any]]:
-    """The connection of the server that the demo talks to; starts the simulator when none is named."""
+    """The connection to the server that the demo uses; starts the simulator if none is given."""
     url, key = os.environ.get("SERVICE_URL"), os.environ.get("SERVICE_API_KEY")
     if url and key:
         from airflow_provider_service.client.config import DEFAULT_KEY_HEADER
@@ -45,7 +45,7 @@ def server() -> Iterator[dict[str, Any]]:
 
 
 def say(text: str = "") -> None:
-    """Print at once, also into a pipe."""
+    """Print without buffering, also into a pipe."""
     print(text, flush=True)
 
 
@@ -61,7 +61,7 @@ def source_control_is_there(client: ServiceClient) -> bool:
 
 
 def what_the_server_holds(client: ServiceClient) -> dict[str, Any]:
-    """The facts the summary shows, and the demo expects."""
+    """The facts that the summary shows and the demo checks."""
     from airflow_provider_service.client.lookup import get_data_table, get_workflow
 
     workflow = get_workflow(client, WORKFLOW)

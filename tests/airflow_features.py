@@ -1,4 +1,4 @@
-"""What older versions of Airflow lack: marks for the tests that need it, by the names that the README uses."""
+"""Features that older versions of Airflow lack: marks for the tests that need them, named as in the README."""
 
 from __future__ import annotations
 

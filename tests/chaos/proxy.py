@@ -1,4 +1,4 @@
-"""A proxy between callers and the service that does to their calls what networks and proxies do."""
+"""A proxy between callers and the service that disturbs calls as networks and proxies do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_WAIT_SECONDS = 120.0
 
 
 class Fault(Enum):
-    """What happens to a call. All but the first two let the service process it."""
+    """A disturbance of a call. All but the first two let the service process it."""
 
     RESET_BEFORE = "reset before it was passed on"
     DELAY_BEFORE = "passed on late"
@@ -54,14 +54,14 @@ _NONSENSE = (
 
 
 class Lane:
-    """The way of one task's calls to the service; what happens on it comes back with its seed.
+    """The path of one task's calls to the service; the same seed reproduces the same faults.
 
     - ``base_url``: where it listens.
 
-    :param seed: decides what happens to which call.
-    :param rate: share of the calls that a fault happens to.
-    :param faults: counts how often each happened.
-    :param ended: set when nobody waits for an answer any longer.
+    :param seed: determines the fault of each call.
+    :param rate: share of the calls that are disturbed.
+    :param faults: counts how often each fault occurred.
+    :param ended: set when no caller is waiting for an answer any more.
     """
 
     def __init__(self, server_url: str, seed: str, rate: float, faults: Counter[Fault], ended: asyncio.Event) -> None:
@@ -76,16 +76,16 @@ class Lane:
         self.base_url = ""
 
     async def open(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.base_url = f"http://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
 
     def calm(self) -> None:
-        """Let nothing happen from now on."""
+        """Cause no more faults."""
         self._rate = 0.0
 
     async def close(self) -> None:
-        """Listen no longer, and see the calls that came in to their end."""
+        """Stop listening, and complete the calls that have arrived."""
         if self._listener is not None:
             self._listener.close()
         await asyncio.gather(*self._calls)
@@ -140,7 +140,7 @@ class Lane:
         await writer.drain()
 
     async def _passed_on(self, request: bytes) -> bytes:
-        """Pass a call on, whether or not its caller is still there, and return the whole answer."""
+        """Pass a call on, even if its caller has disconnected, and return the whole answer."""
         reader, writer = await asyncio.open_connection(*self._server)
         try:
             writer.write(request)
@@ -182,9 +182,9 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 class ChaosProxy:
-    """An event loop of its own that serves lanes. Use it as a context manager.
+    """A separate event loop that serves lanes. Use it as a context manager.
 
-    - ``faults``: how often each happened.
+    - ``faults``: how often each fault occurred.
     """
 
     def __init__(self, seed: int, rate: float) -> None:
@@ -212,7 +212,7 @@ class ChaosProxy:
         self._loop.close()
 
     def lane(self, name: str, server_url: str) -> Lane:
-        """Open a lane to a server; the same seed and name let the same happen on it."""
+        """Open a lane to a server; the same seed and name reproduce the same faults."""
         lane = Lane(server_url, f"{self._seed}:{name}", self._rate, self.faults, self._ended)
         self._in_loop(lane.open())
         self._lanes.append(lane)

@@ -1,4 +1,4 @@
-"""The tasks that chaos befalls, and what the service must hold when all of them have ended."""
+"""The tasks of the chaos test, and checks of the service's contents after all of them have ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.task_run import StateStore, TaskRun
 from tests.runs.workflows import DONE, WITH_ID, held, put, respond, started_with, wait, webhook
 
-#: Tasks that share a workflow: their executions lie between each other.
+#: Tasks that share a workflow, so that their executions are interleaved.
 TASKS_PER_WORKFLOW = 10
 RUN_SECONDS = 0.2
 RETRIES = 30
@@ -37,9 +37,9 @@ MODES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 class ChaosTask(ABC):
     """One task run.
 
-    :param number: among its like; decides what it does.
+    :param number: number among tasks of its kind; determines what it does.
     :param simulator: the service.
-    :param shared: what it shares with others on that service, made by whoever comes first.
+    :param shared: values shared with other tasks on that service, created by the first of them.
     """
 
     def __init__(self, number: int, simulator: ServiceSimulator, shared: dict[str, str], dice: random.Random) -> None:
@@ -49,20 +49,20 @@ class ChaosTask(ABC):
 
     @abstractmethod
     def prepare(self, shared: dict[str, str]) -> None:
-        """Put up what the task needs."""
+        """Set up what the task needs."""
 
     @abstractmethod
     def run(self, folder: Path) -> TaskRun:
         """The task run, as Airflow would make it."""
 
-    #: Whether the task is done once more when all is calm: a call may take effect after the task has ended.
+    #: Whether the task is run once more without faults, because a call may take effect after the task has ended.
     runs_again = False
 
     @abstractmethod
     def faults(self, returned: dict[str, Any]) -> list[str]:
-        """What is wrong with what the service holds now.
+        """Describe what is wrong with the service's contents.
 
-        :param returned: by the attempt that succeeded.
+        :param returned: value returned by the attempt that succeeded.
         """
 
     def _run(self, operator: type[Any], folder: Path, **arguments: Any) -> TaskRun:
@@ -115,7 +115,7 @@ class RetryTask(ChaosTask):
 
 
 class UpsertTask(ChaosTask):
-    """Makes a table of its own hold rows: a third of them new, a third changed, a third as they were."""
+    """Upserts rows into its own table: a third of them new, a third changed, a third unchanged."""
 
     runs_again = True
 

@@ -1,6 +1,6 @@
-"""A thousand tasks of each kind between a bad network, workers that die and clocks that are wrong.
+"""A thousand tasks of each kind with a bad network, workers that die and clocks that are wrong.
 
-``SHORT`` takes sixty. ``CHAOS_SEED`` repeats a run, and ``CHAOS_TASK`` takes the task of that number alone.
+``SHORT`` runs sixty. ``CHAOS_SEED`` repeats a run, and ``CHAOS_TASK`` runs only the task with that number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TASKS = 60 if os.environ.get("SHORT") else 1000
 ONLY = os.environ.get("CHAOS_TASK")
 AT_ONCE = 16
 
-#: Share of the calls that something happens to, and of the attempts that are killed within so many seconds.
+#: Share of the calls that are disturbed, and of the attempts that are killed, and the seconds until the kill.
 FAULT_RATE = 0.15
 KILL_RATE = 0.35
 KILL_WITHIN_SECONDS = 1.2
@@ -40,7 +40,7 @@ SKEWS = (timedelta(), timedelta(hours=2), timedelta(hours=-2))
 
 @dataclass
 class Tally:
-    """What has happened so far."""
+    """The results so far."""
 
     attempts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -68,7 +68,7 @@ def _connection(simulator: ServiceSimulator, base_url: str) -> dict[str, str]:
 def _try_until_it_ends(
     task: ChaosTask, environment: dict[str, str], name: str, folder: Path, tally: Tally
 ) -> dict[str, Any] | None:
-    """Do as Airflow does: try, and try again; what the task returned, or None when it failed."""
+    """Run attempts as Airflow does; return what the task returned, or None if it failed."""
     dice, run = random.Random(f"{SEED}:{name}:kills"), task.run(folder)
     for number in range(1, RETRIES + 1):
         kill_after = dice.uniform(0, KILL_WITHIN_SECONDS) if dice.random() < KILL_RATE else None
@@ -86,7 +86,7 @@ def _try_until_it_ends(
 
 
 def _befall(proxy: ChaosProxy, task: ChaosTask, name: str, folder: Path, tally: Tally) -> None:
-    """Let chaos befall a task, and note what is wrong afterwards."""
+    """Run a task amid faults, and record what is wrong afterwards."""
     try:
         lane = proxy.lane(name, task.simulator.base_url)
         environment = _connection(task.simulator, lane.base_url)

@@ -1,4 +1,4 @@
-"""One attempt in a process of its own that can be killed at any moment, and what became of it."""
+"""One attempt in a separate process that can be killed at any time, and how it ended."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple
 from tests.runs import victims
 from tests.runs.task_run import TaskRun
 
-#: Times of the search for a started execution; the proxy delays no call for longer than calls are given to settle.
+#: Times of the search for a started execution; the proxy never delays a call for longer than these allow.
 CONSTANTS = {"PATIENCE_SECONDS": 0.2, "SETTLING_SECONDS": 1.0, "VISIBLE_WITHIN_SECONDS": 2.0}
-#: An attempt that has not ended by then hangs.
+#: An attempt that has not ended by then is stuck.
 MAX_ATTEMPT_SECONDS = 300.0
 
 
 class Ended(NamedTuple):
     """How an attempt ended.
 
-    :param how: ``"killed"`` when it could not say anything; ``"retry"`` when Airflow would try the task again.
+    :param how: ``"killed"`` if it could not report anything; ``"retry"`` if Airflow would try the task again.
     """
 
     how: Literal["success", "retry", "failed", "killed"]
@@ -26,7 +26,7 @@ class Ended(NamedTuple):
 
 
 def attempt(environment: dict[str, str], run: TaskRun, number: int, report: Path) -> None:
-    """Execute an attempt with its wait, and write down how it ended."""
+    """Execute an attempt with its wait, and record how it ended."""
     from airflow.providers.common.compat.sdk import AirflowFailException
 
     victims.set_up(environment, CONSTANTS)
@@ -44,7 +44,7 @@ def attempt(environment: dict[str, str], run: TaskRun, number: int, report: Path
 def run_attempt(
     environment: dict[str, str], run: TaskRun, number: int, report: Path, kill_after: float | None
 ) -> Ended:
-    """Run an attempt in a process, and kill that after some seconds if it is to be killed."""
+    """Run an attempt in a process, and kill the process after some seconds if a kill is planned."""
     report.unlink(missing_ok=True)
     process = victims.FORKS.Process(target=attempt, args=(environment, run, number, report))
     process.start()

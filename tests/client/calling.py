@@ -1,4 +1,4 @@
-"""What a row of the table of calls says, and the values that its rows share."""
+"""The rows of the table of calls, and the values that they share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Refusal = tuple[int, str, type[errors.ServiceApiError]]
 class Call:
     """``client.<calls>(*args, **options)`` sends ``<sends>`` with ``body`` and is answered with ``answer``.
 
-    ``refusal`` is a documented error of the operation: status, message, and the exception it becomes.
+    ``refusal`` is a documented error of the operation: status, message, and the resulting exception.
     """
 
     operation: str

@@ -1,4 +1,4 @@
-"""Clients for tests: they pause for no time and record how long they would have paused."""
+"""Clients for tests, which do not pause but record how long they would have paused."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Client(Resources):
         self.transport = Transport(make_config(**settings), sleep=self._pause)
 
     def _pause(self, seconds: float) -> None:
-        assert len(self.pauses) < MANY, "no end of retries"
+        assert len(self.pauses) < MANY, "retries without end"
         self.pauses.append(seconds)

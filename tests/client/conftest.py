@@ -1,4 +1,4 @@
-"""A client that gives up at once, and a server that answers as each test says."""
+"""A client that gives up at once, and a server whose answers each test defines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API's contract says of each operation, by the operation's name."""
+"""The API's contract for each operation, by the operation's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of calls: one for each operation, with all arguments, and what it puts on the wire."""
+"""The table of calls: one for each operation, with all arguments and the expected request."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
 
 KEY = "key-1"
-# What no message may hold.
+# Values that no message may contain.
 SECRET = "S3CRET"
 
 

@@ -1,4 +1,4 @@
-"""Connections on real sockets: lost answers, timeouts, redirects, reuse, and that the key goes nowhere else."""
+"""Connections on real sockets: lost answers, timeouts, redirects, reuse, and that the key is sent nowhere else."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_write_follows_no_redirect_even_within_its_origin() -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds that are added to the clock of connections; deadlines are as far away as ever."""
+    """Seconds that are added to the clock of connections; deadlines stay as far away as before."""
     offset = [0.0]
     monkeypatch.setattr(connections, "_now", lambda: time.monotonic() + offset[0])
     return offset
@@ -198,7 +198,7 @@ def test_each_connection_has_its_own_idle_time(clock: list[float]) -> None:
 
     used = [received.connection for received in tiny.received]
     assert set(used[:2]) == {1, 2}
-    # The one that was used in between still serves, the other one is idle for too long.
+    # The one that was used in between is still usable; the other one has been idle for too long.
     assert set(used[3:]) == {used[2], 3}
 
 

@@ -1,4 +1,4 @@
-"""What an answer that is an error means, and that its text helps and holds no key."""
+"""The exceptions for error answers: their meaning, and messages that help and do not contain the key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server() -> Iterator[requests_mock.Mocker]:
 
 
 def fail(server: requests_mock.Mocker, status: int, text: str, headers: dict[str, str]) -> errors.ServiceApiError:
-    """The exception of a call that is answered so."""
+    """The exception of a call that gets this answer."""
     server.get(f"{ROOT}/tags/t", status_code=status, text=text, headers=headers)
     with pytest.raises(errors.ServiceApiError) as caught:
         Client(retry_deadline=0).tags.get("t")

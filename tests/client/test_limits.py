@@ -1,6 +1,6 @@
 """Limits of time and size: whatever a server does, a call ends, and with an error that says so.
 
-Each slow server here would end its answer well after some seconds, so that a call without a limit succeeds.
+Each slow server here would complete its answer after some seconds, so that a call without a limit would succeed.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ each_call = calls_with(lambda call: True)
 each_page_call = calls_with(lambda call: isinstance(call.answer, Pages))
 each_json_call = calls_with(lambda call: call.answer is not None and not isinstance(call.answer, bytes))
 each_modelled_call = calls_with(lambda call: CONTRACT[call.operation]["response"] in ("object", "page", "array"))
-# A schema is any object, so that no object is of another shape.
+# A schema may be any object, so that no object has another shape.
 each_shaped_call = calls_with(lambda call: documented(call) not in (None, samples.ARCHIVE, samples.CREDENTIAL_SCHEMA))
 each_call_with_ids = calls_with(lambda call: "{" in CONTRACT[call.operation]["path"])
 

@@ -1,4 +1,4 @@
-"""Paths, ids, times and time limits that can not be meant: refused before anything is sent."""
+"""Invalid paths, ids, times and time limits are refused before anything is sent."""
 
 from __future__ import annotations
 

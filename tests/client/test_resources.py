@@ -1,4 +1,4 @@
-"""What single operations add to the common rules: null, moments, guards, shapes that depend on an argument."""
+"""Rules of single operations: null, dates and times, guards, and results that depend on an argument."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def answer(server: requests_mock.Mocker, value: Any, status: int = 200) -> None:
     ],
 )
 def test_only_what_is_given_is_sent(client: Client, server: requests_mock.Mocker, call: Calls, body: Any) -> None:
-    with suppress(errors.ServiceUnexpectedResponseError):  # the answer is of no matter here
+    with suppress(errors.ServiceUnexpectedResponseError):  # the answer does not matter here
         call(client)
 
     (request,) = server.request_history
@@ -138,7 +138,7 @@ def test_a_dangerous_or_unclear_argument_is_not_sent(
     client: Client, server: requests_mock.Mocker, call: Calls, message: str
 ) -> None:
     with pytest.raises(errors.ServiceInputError, match=message) as caught:
-        [*call(client)]  # what is lazy is sent here at the latest
+        [*call(client)]  # a lazy request is sent here at the latest
 
     assert "nothing was sent" in str(caught.value)
     assert server.request_history == []

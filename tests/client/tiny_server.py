@@ -1,4 +1,4 @@
-"""A server of a few scripted answers on a real socket, for what a mock can not show."""
+"""A server with a few scripted answers on a real socket, for tests that a mock does not allow."""
 
 from __future__ import annotations
 
