@@ -1,4 +1,4 @@
-"""Put a workflow in place, activate it, start it, and wait for the execution without holding a worker."""
+"""Deploy a workflow, activate it, start it, and wait for the execution without occupying a worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_service.operators.workflows import (
 )
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 
-# As the service exports it: a webhook starts it, then it rests for a second.
+# The workflow as the service exports it: a webhook starts it, and it then waits for a second.
 WORKFLOW = {
     "name": "Airflow example: activate and wait",
     "nodes": [

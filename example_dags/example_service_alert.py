@@ -1,4 +1,4 @@
-"""Tell a workflow when a task fails; the workflow passes it on to chat, mail or a ticket."""
+"""Send an alert to a workflow when a task fails; the workflow passes it on to chat, mail or a ticket system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_service.operators.workflows import (
     ServiceCreateOrUpdateWorkflowOperator,
 )
 
-# As the service exports it; nodes that send the message belong behind this one.
+# The workflow as the service exports it. Add the nodes that send the message after this one.
 WORKFLOW = {
     "name": "Airflow example: alert",
     "nodes": [
@@ -31,7 +31,7 @@ WORKFLOW = {
 alert = ServiceNotifier(
     workflow_id="{{ ti.xcom_pull(task_ids='activate')['workflow_id'] }}",
     message="{{ ti.task_id }} of {{ ti.dag_id }} has failed",
-    # A run that was started by hand or by an asset may have no logical date, and then knows no {{ ds }}.
+    # A run that was started by hand or by an asset may have no logical date; {{ ds }} is then undefined.
     details={"logical_date": "{{ dag_run.logical_date or '' }}"},
 )
 

@@ -1,4 +1,4 @@
-"""Start a DAG when an execution of a workflow has ended, whoever started it."""
+"""Start a DAG when an execution of a workflow has ended, no matter who or what started it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Asset, AssetWatcher, task
 
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 
-# The id is in the address of the workflow's page.
+# The id is part of the address of the workflow's page.
 WORKFLOW_ID = os.environ.get("AIRFLOW_EXAMPLE_WORKFLOW_ID", "aB3dE5fG7hJ9kL1m")
 
 orders = Asset(
@@ -28,12 +28,12 @@ with DAG("example_service_asset_event", schedule=[orders], catchup=False, tags=[
 
     @task
     def ended(triggering_asset_events: Any) -> list[dict[str, str]]:
-        """The executions that have started this run; none when it was started by hand."""
+        """Return the executions whose ends started this run; there are none if it was started by hand."""
         return [event.extra["payload"] for events in triggering_asset_events.values() for event in events]
 
     @task
     def report(executions: list[dict[str, str]]) -> None:
-        """Say how each has ended."""
+        """Print how each execution ended."""
         for execution in executions:
             print(f"Execution {execution['execution_id']}: {execution['status']}, see {execution['url']}")
 

@@ -1,4 +1,4 @@
-"""Export a data table to a CSV file, a page in memory at a time, and hand its path to the next task."""
+"""Export a data table to a CSV file, with one page in memory at a time, and pass its path to the next task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ with DAG(
 
     @task
     def count_lines(exported: dict[str, Any]) -> int:
-        """Stand for whatever reads the file."""
+        """Count the lines of the file, as an example of a task that reads it."""
         with Path(exported["path"]).open() as lines:
             return sum(1 for _ in lines)
 

@@ -1,4 +1,4 @@
-"""Run a workflow once for each of 100 parts, all at the same time, without holding a worker."""
+"""Run a workflow once for each of 100 parts, all at the same time, without occupying workers while they wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_service.operators.workflows import (
     ServiceCreateOrUpdateWorkflowOperator,
 )
 
-# As the service exports it. Answering with the id of the execution saves each run a search for it.
+# The workflow as the service exports it. It answers with the id of its execution, so no run has to search for it.
 WORKFLOW = {
     "name": "Airflow example: fan out",
     "nodes": [
@@ -44,17 +44,17 @@ with DAG(
     "example_service_fan_out", schedule=None, catchup=False, params={"parts": 100}, tags=["service", "example"]
 ) as dag:
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
-    # Once, before 100 tasks would each do so.
+    # Activate the workflow once, so that none of the 100 tasks has to.
     activate = ServiceActivateWorkflowOperator(
         task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}"
     )
 
     @task
     def parts(params: dict[str, int]) -> list[dict[str, int]]:
-        """The payload of each run."""
+        """Return the payload of each run."""
         return [{"part": number} for number in range(params["parts"])]
 
-    # All waits of a triggerer share their requests.
+    # All deferred waits of a triggerer share their requests.
     run = ServiceRunWorkflowOperator.partial(
         task_id="run",
         workflow_id="{{ ti.xcom_pull(task_ids='activate')['workflow_id'] }}",
@@ -66,7 +66,7 @@ with DAG(
 
     @task
     def gather(results: list[dict[str, str]]) -> int:
-        """Count what succeeded."""
+        """Count the runs that succeeded."""
         return sum(result["status"] == "success" for result in results)
 
     put_in_place >> activate >> run

@@ -1,4 +1,4 @@
-"""Every week: stop executions that hang, and delete failed ones that nobody needs any more."""
+"""Every week, stop executions that hang, and delete failed executions that are no longer needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ with DAG(
         task_id="stop_hanging", all_workflows=True, status=["running", "queued"], older_than=timedelta(days=1)
     )
 
-    # preview=True only tells what would go.
+    # With preview=True, it only reports what it would delete.
     delete_failed = ServiceDeleteExecutionsOperator(
         task_id="delete_failed",
         all_workflows=True,

@@ -1,4 +1,4 @@
-"""The main job: a workflow runs, a data table fills, the instance is pulled and audited, the pipeline waits."""
+"""The main job: run a workflow and wait for it, fill a data table, pull from source control, and audit the instance."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ with DAG(
 
     @task.short_circuit(ignore_downstream_trigger_rules=False)
     def has_source_control(params: dict[str, bool]) -> bool:
-        """Skip the pull where the plan has none."""
+        """Skip the pull if the plan does not include source control."""
         return params["pull"]
 
     pull = ServicePullSourceControlOperator(task_id="pull_source_control")

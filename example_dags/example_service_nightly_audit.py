@@ -1,4 +1,4 @@
-"""Every night: pull the instance's content from source control, then audit it and fail on risks."""
+"""Every night, pull the instance's content from source control, then audit the instance and fail on risks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ with DAG(
     default_args={"retries": 2, "retry_delay": timedelta(minutes=5)},
     tags=["service", "example"],
 ) as dag:
-    # Local changes that are in the way fail the task, with their names; force=True would discard them.
+    # If local changes conflict with the pull, the task fails and names them; force=True would discard them.
     pull = ServicePullSourceControlOperator(task_id="pull", auto_publish="published")
 
-    # A finding in one of these categories fails the task; the report is in its log either way.
+    # A finding in one of these categories fails the task; the report is logged in any case.
     audit = ServiceGenerateAuditOperator(task_id="audit", fail_on=["credentials", "filesystem"], retries=0)
 
     pull >> audit

@@ -1,4 +1,4 @@
-"""Run a workflow from a pipeline, wait for it in the triggerer, and use what it put out."""
+"""Run a workflow from a pipeline, wait for it in the triggerer, and use its output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from airflow.sdk import DAG, task
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
 
-# As the service exports it: a webhook starts it, it rests for a second, and puts out a sum.
+# The workflow as the service exports it: a webhook starts it, it waits for a second, and outputs a report.
 WORKFLOW = {
     "name": "Airflow example: run and wait",
     "nodes": [
@@ -47,7 +47,7 @@ WORKFLOW = {
 with DAG("example_service_run_and_wait", schedule=None, catchup=False, tags=["service", "example"]) as dag:
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
 
-    # Activates the workflow when it is not. A retry goes on with a run that was started, and repeats one that failed.
+    # Activates the workflow if necessary. A retry resumes an execution that was started, unless that execution failed.
     run = ServiceRunWorkflowOperator(
         task_id="run",
         workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}",
@@ -61,7 +61,7 @@ with DAG("example_service_run_and_wait", schedule=None, catchup=False, tags=["se
 
     @task
     def use(result: dict[str, list[dict[str, str]]]) -> str:
-        """Read what the last node of the workflow put out."""
+        """Read the output of the workflow's last node."""
         [report] = result["output"]
         return f"{report['orders']} orders on {report['day']}"
 

@@ -1,4 +1,4 @@
-"""Fill a data table from mapped tasks: each source is read by a task of its own, each batch upserted by another."""
+"""Fill a data table from mapped tasks: one task reads each source, and another upserts each batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ with DAG("example_service_upsert_rows", schedule=None, catchup=False, tags=["ser
 
     @task
     def read_orders(region: str) -> list[dict[str, Any]]:
-        """Read the orders of a region; here they are made up."""
+        """Read the orders of a region; this example makes them up."""
         return [
             {"order_id": f"{region}-{number}", "region": region, "amount": 10.5 * number, "paid": number % 2 == 0}
             for number in range(1, 6)
@@ -28,7 +28,7 @@ with DAG("example_service_upsert_rows", schedule=None, catchup=False, tags=["ser
 
     batches = read_orders.expand(region=["north", "south", "west"])
 
-    # Safe to retry: rows that are there already, and unchanged, are not written again.
+    # Safe to retry: rows that exist and have not changed are not written again.
     upsert = ServiceUpsertRowsOperator.partial(
         task_id="upsert", data_table_name=TABLE, key_columns=["order_id"], max_active_tis_per_dagrun=1
     ).expand(rows=batches)

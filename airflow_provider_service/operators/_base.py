@@ -1,4 +1,4 @@
-"""What every operator shares: connection, hook, link and the refusal of bad arguments."""
+"""Base of all operators: connection, hook, links, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class ServiceBaseOperator(CheckedArguments, BaseOperator):
-    """Base of the operators.
+    """Base of all operators.
 
     :param service_conn_id: Airflow connection of type ``service``.
     """
 
     template_fields: Sequence[str] = ("service_conn_id",)
-    #: Template fields whose empty text means something.
+    #: Template fields that may be empty text.
     blank_fields: Sequence[str] = ()
     ui_color = "#ede9fe"
 
@@ -40,7 +40,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
         self.service_conn_id = rendered(service_conn_id)
 
     def execute(self, context: Context) -> Any:
-        """Check what was rendered and do the task's work; what a retry would meet again fails the task now."""
+        """Check the rendered arguments and perform the task; an error that a retry would meet again is not retried."""
         with failing_at_once():
             self._refuse_blank_fields()
             self.check_arguments(are_rendered=True)
@@ -48,24 +48,24 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
 
     @abstractmethod
     def perform(self, context: Context) -> Any:
-        """Do the task's work and return what goes to XCom."""
+        """Perform the task and return its XCom value."""
 
     def _refuse_blank_fields(self) -> None:
-        # A template that renders to nothing would often mean "all".
+        # To the service, an empty value would often mean "all".
         for name in self.template_fields:
             value = revealed(getattr(self, name))
             is_blank = isinstance(value, str) and not value.strip()
-            require(not is_blank or name in self.blank_fields, f"{name} is empty: give a value, or leave it out")
+            require(not is_blank or name in self.blank_fields, f"{name} is empty; give a value, or leave it out")
 
     @cached_property
     def hook(self) -> ServiceHook:
-        """The hook of this task's connection."""
+        """Hook for the connection of this task."""
         from airflow_provider_service.hooks.service import ServiceHook
 
         return ServiceHook(self.service_conn_id)
 
     def link_to(self, context: Context, link: ServiceLink, page: str, *ids: str | int) -> str:
-        """Point the task's button at a page of the service and return the address."""
+        """Point the task's link at a page of the service and return the address."""
         url = page_url(self.hook.config.base_url, page, *ids)
         link.push(context, url)
         return url

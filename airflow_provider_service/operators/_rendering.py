@@ -15,7 +15,7 @@ _TEMPLATE = re.compile(r"\{[{%#]")
 
 
 class Sealed:
-    """A rendered value that shows nothing of itself wherever Airflow shows rendered fields."""
+    """A rendered value that stays hidden wherever Airflow shows rendered fields."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -31,8 +31,8 @@ class Sealed:
 class SealedFieldsMixin:
     """For operators with template fields that hold secrets.
 
-    Airflow stores the arguments of a task with its DAG, so texts that are not templates are hidden as soon as they are
-    given; and the rendered fields before the task executes, so the others are hidden as soon as they are rendered.
+    Airflow stores the arguments of a task with its DAG, so literal texts are hidden as soon as they are given. Airflow
+    also stores the rendered fields before the task executes, so templates are hidden as soon as they are rendered.
     """
 
     #: Template fields whose values are hidden.
@@ -40,7 +40,7 @@ class SealedFieldsMixin:
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """Give the arguments that all mapped tasks share."""
+        """Set the arguments that all mapped tasks share."""
         hidden = {name: sealed_literals(kwargs[name]) for name in cls.sealed_fields if name in kwargs}
         return super().partial(**{**kwargs, **hidden})  # type: ignore[misc]
 
@@ -48,7 +48,7 @@ class SealedFieldsMixin:
         super().__setattr__(name, sealed_literals(value) if name in self.sealed_fields else value)
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
-        # The one method that both plain and mapped tasks render with.
+        # The only method with which both plain and mapped tasks render.
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
         for name in self.sealed_fields:
             value = revealed(getattr(parent, name))
@@ -58,18 +58,18 @@ class SealedFieldsMixin:
 
 
 class VerbatimFieldsMixin:
-    """For operators with template fields whose texts have braces of their own.
+    """For operators with template fields whose texts contain braces that are not Airflow's.
 
-    Another task's output in such a field is resolved, and a path becomes what the file holds; texts are not rendered.
-    A path outside the folders that Airflow looks for templates in is read only where the DAG file itself gives it.
+    In such a field, the output of another task is resolved, and the path of a file is replaced by its content; texts
+    are not rendered. A path outside Airflow's template folders is read only if the DAG file itself gives it.
     """
 
-    #: Template fields whose texts are left as they are.
+    #: Template fields whose texts are not rendered.
     verbatim_fields: Sequence[str] = ()
     _paths_of_dag_file: frozenset[str] = frozenset()
 
     def resolve_template_files(self) -> None:
-        """Read the files that the DAG file names; Airflow calls this while it loads the file, before any output."""
+        """Note the paths that the DAG file gives; Airflow calls this when it parses the file, before tasks run."""
         given = (getattr(self, name) for name in self.verbatim_fields)
         self._paths_of_dag_file = frozenset(value for value in given if isinstance(value, str))
         super().resolve_template_files()  # type: ignore[misc]
@@ -78,7 +78,7 @@ class VerbatimFieldsMixin:
         for name in self.verbatim_fields:
             setattr(parent, name, _with_literal_texts(getattr(parent, name)))
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
-        # Airflow reads the files of fields that the DAG file itself sets, and not those of mapped ones and of output.
+        # Airflow reads the files only of fields that the DAG file sets, not of mapped fields or the output of a task.
         for name in self.verbatim_fields:
             setattr(parent, name, _content_of_path(getattr(parent, name), parent))
 
@@ -89,9 +89,9 @@ def is_path(value: Any, endings: Sequence[str]) -> bool:
 
 
 def _content_of_path(value: Any, task: Any) -> Any:
-    """The text of the file that a value is the path of; any other value, and the path of no file, as it is.
+    """The content of the file if the value is the path of one, otherwise the value itself.
 
-    :raises AirflowFailException: a file that only the DAG file may name, or that cannot be read as text.
+    :raises AirflowFailException: only the DAG file may name this file, or it cannot be read as text.
     """
     if not is_path(value, task.template_ext):
         return value
@@ -108,8 +108,8 @@ def _content_of_path(value: Any, task: Any) -> Any:
         raise AirflowFailException(f"the file {value!r} cannot be read: {error.strerror}") from error
     if not is_own:
         raise AirflowFailException(
-            f"the file {value!r} is outside the DAG's folder and its template_searchpath; only a task of the DAG file "
-            "that is not mapped can name it, not the output of another task"
+            f"the file {value!r} is outside the DAG's folder and its template_searchpath; only the DAG file itself can "
+            "name it, in a task that is not mapped, and not the output of another task"
         )
     return text
 
@@ -137,14 +137,14 @@ def _with_literal_texts(value: Any) -> Any:
 
 
 def sealed_literals(value: Any) -> Any:
-    """Seal the texts inside a value that are not templates."""
+    """Seal the texts in a value that are not templates."""
     if isinstance(value, str):
         return value if _TEMPLATE.search(value) else Sealed(value)
     return _inside(value, sealed_literals)
 
 
 def revealed(value: Any) -> Any:
-    """Return a value with all that was sealed in it."""
+    """Return a value with everything that was sealed in it."""
     return revealed(value.reveal()) if isinstance(value, Sealed) else _inside(value, revealed)
 
 
@@ -157,7 +157,7 @@ def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def mask_all(value: Any) -> None:
-    """Hide every text inside a value from the task's logs."""
+    """Mask every text in a value in the logs of the task."""
     for text in _texts(value):
         mask_secret(text)
 

@@ -1,4 +1,4 @@
-"""What the operators share that act on executions which are selected by workflow and time."""
+"""Base of the operators on executions that are selected by workflow and time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
         return self.link_to(context, ServicePageLink(), EXECUTIONS_PAGE)
 
     def require_workflow(self) -> None:
-        """Refuse to act on every workflow, unless that is said."""
+        """Refuse to act on every workflow unless that is explicit."""
         require(
             (self.workflow_id is not None) != self.all_workflows,
             "give either workflow_id, or all_workflows=True for the executions of every workflow",

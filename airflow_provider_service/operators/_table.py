@@ -1,4 +1,4 @@
-"""What the operators on one data table share: finding it, and its link."""
+"""Bases of the operators on one data table: its lookup and its link."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 class TableLinkedOperator(ServiceBaseOperator):
-    """Base of the operators whose button leads to a data table."""
+    """Base of the operators that link to a data table."""
 
     operator_extra_links = (ServiceDataTableLink(),)
 
     def link_table(self, context: Context, table: DataTable) -> str:
-        """Point the task's button at the table and return the address."""
+        """Point the task's link at the table and return the address."""
         return self.link_to(context, ServiceDataTableLink(), DATA_TABLE_PAGE, table.project_id or "", table.id)
 
 
 class ServiceTableOperator(TableLinkedOperator):
     """Base of the operators on one data table.
 
-    :param data_table_id: the table; or give its name.
-    :param data_table_name: exact name of the table; the case counts.
-    :param project_id: project to find the name in; None for any.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: project in which to look up the name; None for any project.
     :param service_conn_id: Airflow connection of type ``service``.
     """
 
@@ -60,7 +60,7 @@ class ServiceTableOperator(TableLinkedOperator):
         self.project_id = rendered(project_id)
 
     def open_table(self, context: Context) -> tuple[DataTable, str]:
-        """Find the table and point the task's button at it; return it and its address."""
+        """Find the table, point the task's link at it, and return the table and its address."""
         table = self._find()
         return table, self.link_table(context, table)
 

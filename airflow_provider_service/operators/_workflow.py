@@ -1,4 +1,4 @@
-"""What the operators on workflows share: id, link, and what they write and return of one."""
+"""Base and helpers of the operators on workflows: id, link, content and result."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class ServiceWorkflowOperator(ServiceBaseOperator):
-    """Base of the operators on one workflow that is known by id.
+    """Base of the operators on one workflow, which is given by its id.
 
-    :param workflow_id: the workflow.
+    :param workflow_id: id of the workflow.
     :param service_conn_id: Airflow connection of type ``service``.
     """
 
@@ -39,15 +39,15 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
         self.workflow_id = rendered(workflow_id)
 
     def link(self, context: Context) -> str:
-        """Point the task's button at the workflow and return the address."""
+        """Point the task's link at the workflow and return the address."""
         return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.workflow_id)
 
     def change(self, context: Context, call: Callable[[], Workflow], state: str) -> dict[str, Any]:
-        """Make a call that changes the workflow, and return the workflow's state."""
+        """Make a call that changes the workflow, and return the state of the workflow."""
         try:
             workflow = call()
         except ServiceInvalidRequestError:
-            # It exists, and its page shows why it was refused.
+            # The workflow exists, and its page shows why the change was refused.
             self.link(context)
             raise
         url = self.link(context)
@@ -56,7 +56,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
 
 
 def summary(workflow: Workflow, url: str) -> dict[str, Any]:
-    """What a task returns of a workflow."""
+    """Summary of a workflow, as a task returns it."""
     return {
         "workflow_id": workflow.id,
         "name": workflow.name,
@@ -68,13 +68,13 @@ def summary(workflow: Workflow, url: str) -> dict[str, Any]:
 
 
 def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """A definition as arguments of both create and update."""
+    """Content of a definition, as arguments that create and update share."""
     same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
     return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
 
 
 def outcome_of(before: Workflow | None, after: Workflow, is_updated: bool) -> str:
-    """What a deployment made of a workflow."""
+    """Outcome of the deployment of a workflow."""
     if before is None:
         return "created"
     if is_updated:

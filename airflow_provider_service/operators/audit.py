@@ -24,15 +24,16 @@ _MAX_LOCATIONS_IN_LOG = 20
 
 
 class ServiceGenerateAuditOperator(ServiceBaseOperator):
-    """Audit the instance, log a readable report and fail on the findings that matter. Safe to repeat.
+    """Audit the instance, log a readable report, and fail on the findings that matter. Safe to repeat.
 
-    :param categories: what to look at: credentials, database, nodes, filesystem, instance; None for all.
-    :param days_abandoned_workflow: days without an execution after which a workflow counts as abandoned.
+    :param categories: categories to audit: credentials, database, nodes, filesystem, instance; None for all.
+    :param days_abandoned_workflow: number of days without an execution after which a workflow counts as abandoned;
+        None for the server's default.
     :param fail_on: categories whose findings fail the task.
     :param timeout: how long to wait for the report: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"findings", "by_category", "url"}``: the number of findings, and ``{"sections", "locations",
-        "titles"}`` for each category that has any. That the instance's settings are listed is no finding.
+        "titles"}`` for each category that has any. The list of the instance's settings is not a finding.
     """
 
     template_fields: Sequence[str] = (
@@ -62,13 +63,13 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Generate the report, log it and judge it."""
+        """Generate the report, log it, and fail on risks."""
         timeout = read_seconds("timeout", self.timeout)
         days = self.days_abandoned_workflow
         if days is not None:
             days = read_count("days_abandoned_workflow", days)
         categories = None if self.categories is None else _known("categories", self.categories)
-        require(categories != [], "categories must not be an empty list; None looks at all")
+        require(categories != [], "categories must not be an empty list; None audits all of them")
         fail_on = _known("fail_on", self.fail_on)
         _require_audited(fail_on, categories)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
@@ -99,16 +100,16 @@ def _known(name: str, categories: object) -> list[Any]:
 
 def _require_audited(fail_on: Sequence[str], categories: Sequence[str] | None) -> None:
     unseen = [category for category in fail_on if categories is not None and category not in categories]
-    require(not unseen, f"fail_on names {', '.join(unseen)}, which categories leaves out")
+    require(not unseen, f"fail_on names {', '.join(unseen)}, which categories does not include")
 
 
 def _category(title: str, report: AuditReport) -> str:
-    # Titles read "Credentials Risk Report"; ``risk`` holds the category itself.
+    # A title is, for example, "Credentials Risk Report"; ``risk`` is the category itself.
     return report.risk if report.risk in _CATEGORIES else title.partition(" ")[0].lower()
 
 
 def _findings(report: AuditReport) -> list[AuditSection]:
-    # One section of the instance's report describes its settings, whatever they are.
+    # One section of the report on the instance always describes its settings.
     return [one for one in report.sections if one.location or "settings" not in (one.model_extra or {})]
 
 
@@ -127,7 +128,7 @@ def _summary(sections: Sequence[AuditSection]) -> dict[str, Any]:
 def _lines(report: AuditReport) -> Iterator[str]:
     for section in report.sections:
         yield f"  {section.title}: {section.description}"
-        yield f"    What to do: {section.recommendation}"
+        yield f"    Recommendation: {section.recommendation}"
         places = section.location or []
         for place in places[:_MAX_LOCATIONS_IN_LOG]:
             yield "    - " + ", ".join(f"{name} {value}" for name, value in place.items())

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     """Make sure that a community node package is installed. Safe to repeat.
 
-    A package of another version is updated; without ``version`` any installed one will do.
+    If another version is installed, it is updated. Without ``version``, any installed version is accepted.
 
     :param name: package name, ``n8n-nodes-...`` with or without an ``@scope/``.
-    :param version: version to have; None for any, and for the latest when it is not installed.
-    :param verify: install only what the service's makers have vetted; None for the server's default.
+    :param version: required version; None for any installed version, or the latest if none is installed.
+    :param verify: install only packages that the vendor of the service has vetted; None for the server's default.
     :param timeout: how long to wait for the installation: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"name", "version", "previous_version", "outcome", "url"}``; the outcome is ``"installed"``,
@@ -54,7 +54,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Install, update or leave the package."""
+        """Install or update the package, unless that is unnecessary."""
         url = self.link_to(context, ServicePageLink(), COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages
         held = next((one for one in packages.list() if one.package_name == self.name), None)

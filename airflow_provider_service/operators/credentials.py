@@ -37,7 +37,7 @@ def _check_fields(name: str, value: object) -> None:
 
 
 class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
-    """Base of the operators that write a credential's secret data."""
+    """Base of the operators that write the secret data of a credential."""
 
     template_fields: Sequence[str] = (
         *ServiceBaseOperator.template_fields,
@@ -72,13 +72,13 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         self.project_id = rendered(project_id)
 
     def secret_data(self) -> dict[str, Any] | None:
-        """The data as given, with what comes from the Airflow connection; None when neither is given."""
+        """The given data, merged with the fields from the Airflow connection; None if neither is given."""
         data = revealed(self.data)
         if data is not None:
             require_mapping("data", data)
         require(
             bool(self.data_conn_id) == bool(self.data_conn_fields),
-            "data_conn_id and data_conn_fields go together: "
+            "give data_conn_id and data_conn_fields together: "
             "the connection, and which of its fields fills which field of the credential",
         )
         if data is None and not self.data_conn_id:
@@ -98,7 +98,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
             value = connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX))
         else:
             value = getattr(connection, field)
-        require(value is not None, f"connection {self.data_conn_id!r} has no value in {field}")
+        require(value is not None, f"connection {self.data_conn_id!r} has no value for {field}")
         return value
 
     def find(self, name: str) -> Credential | None:
@@ -121,17 +121,18 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
 class ServiceCreateCredentialOperator(_CredentialOperator):
     """Create a credential. Safe to repeat unless ``if_exists="fail"``.
 
-    Give the secrets as templates, e.g. ``"{{ conn.warehouse.password }}"``, or by ``data_conn_id``: a secret that is
+    Pass secrets as templates, e.g. ``"{{ conn.warehouse.password }}"``, or through ``data_conn_id``: a secret that is
     written in a DAG file is as visible as the file. Once rendered, ``data`` is hidden everywhere.
 
     :param name: name of the credential.
-    :param credential_type: a credential type of the service, e.g. ``"httpHeaderAuth"``.
-    :param data: fields of the type by name.
-    :param data_conn_id: an Airflow connection to take further fields from.
-    :param data_conn_fields: which field of the connection fills which field of the credential, e.g.
+    :param credential_type: credential type of the service, e.g. ``"httpHeaderAuth"``.
+    :param data: fields of the credential type by name.
+    :param data_conn_id: Airflow connection from which to take further fields.
+    :param data_conn_fields: field of the connection for each field of the credential, e.g.
         ``{"user": "login", "password": "password", "ssl": "extra.ssl"}``.
-    :param project_id: project to look in and to create in; None for any, and for the key user's own.
-    :param if_exists: what to do when one of that name and type exists: ``"skip"``, ``"update"`` its data, or
+    :param project_id: project in which to look for the credential and to create it; if None, it is looked up in all
+        projects and created in the personal project of the key's user.
+    :param if_exists: what to do if a credential of that name and type exists: ``"skip"``, ``"update"`` its data, or
         ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
@@ -167,7 +168,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Create the credential, or treat the existing one as asked."""
+        """Create the credential, or handle the existing one according to ``if_exists``."""
         name, credential_type = required("name", self.name), required("credential_type", self.credential_type)
         data = self.secret_data()
         if data is None:
@@ -184,16 +185,18 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
 
 
 class ServiceUpdateCredentialOperator(_CredentialOperator):
-    """Change a credential's name or secret data. Safe to repeat. Secrets as :class:`ServiceCreateCredentialOperator`.
+    """Change the name or the secret data of a credential. Safe to repeat.
 
-    :param credential_id: the credential; None to find it by name.
-    :param name: exact name to find it by; with ``credential_id`` its new name.
-    :param credential_type: type to find it by.
+    For how to pass secrets, see :class:`ServiceCreateCredentialOperator`.
+
+    :param credential_id: id of the credential; None to look it up by name.
+    :param name: exact name by which to look up the credential; with ``credential_id``, its new name.
+    :param credential_type: credential type, for the lookup by name.
     :param data: fields by name; they replace the stored ones.
     :param merge_data: merge the fields into the stored ones instead.
-    :param data_conn_id: an Airflow connection to take further fields from.
-    :param data_conn_fields: which field of the connection fills which field of the credential.
-    :param project_id: project to find it in.
+    :param data_conn_id: Airflow connection from which to take further fields.
+    :param data_conn_fields: field of the connection for each field of the credential.
+    :param project_id: project, for the lookup by name; None for any project.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
     """
@@ -233,7 +236,9 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         """Find the credential and change it."""
         data = self.secret_data()
         new_name = self.name if self.credential_id else None
-        require(data is not None or new_name, "nothing to change: give data, data_conn_id, or an id and a new name")
+        require(
+            data is not None or new_name, "there is nothing to change; give data, data_conn_id, or an id and a new name"
+        )
         changed = self.hook.credentials.update(
             self.credential_id or self._id_by_name(),
             name=new_name,

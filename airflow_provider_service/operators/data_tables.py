@@ -27,14 +27,14 @@ _TYPES = ("string", "number", "boolean", "date")
 class ServiceCreateDataTableOperator(TableLinkedOperator):
     """Make sure that a data table with these columns exists. Safe to repeat with ``if_exists="skip"``.
 
-    A table that exists gets the columns that it lacks; its other columns and its rows stay.
+    Missing columns are added to an existing table; its other columns and its rows are kept.
 
-    :param name: 1 to 128 characters, unique in the project; the case counts.
-    :param columns: type by column name, in order: ``{"sku": "string", "stock": "number"}``; the types are string,
-        number, boolean and date. A list of ``{"name", "type"}`` will do too. The service adds ``id``, ``createdAt``
-        and ``updatedAt`` by itself.
-    :param project_id: project to create it in; None for the key user's own.
-    :param if_exists: what to do when the name exists in the project: ``"skip"`` or ``"fail"``.
+    :param name: name of the table, 1 to 128 characters, unique in the project and case-sensitive.
+    :param columns: types by column name, in order: ``{"sku": "string", "stock": "number"}``. The types are string,
+        number, boolean and date. A list of ``{"name", "type"}`` is accepted too. The service itself adds ``id``,
+        ``createdAt`` and ``updatedAt``.
+    :param project_id: project in which to create the table; None for the personal project of the key's user.
+    :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
         ``"created"``, ``"extended"`` or ``"unchanged"``.
@@ -62,7 +62,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Create the table, or complete the existing one."""
+        """Create the table, or add missing columns to the existing one."""
         wanted = _types_by_name(self.columns)
         for column in wanted:
             require_new_name(column)
@@ -87,7 +87,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         except ServiceConflictError:
             if self.if_exists == "fail":
                 raise
-        # The service trims names.
+        # The service strips spaces from names.
         return get_data_table(self.hook, self.name.strip(), project_id=self.project_id), False
 
     def _add_missing(self, table: DataTable, wanted: Mapping[str, str]) -> list[str]:
@@ -112,11 +112,11 @@ def _types_by_name(columns: Any) -> dict[str, str]:
         if isinstance(columns, Mapping)
         else [(one.get("name"), one.get("type")) for one in as_list("columns", columns) if isinstance(one, Mapping)]
     )
-    # The service tells no columns apart whose names differ in case alone.
+    # The service does not distinguish column names that differ only in case.
     names = {name.lower() for name, _ in pairs if isinstance(name, str)}
     require(
         len(names) == len(columns),
-        "columns must map names to types, or list {'name', 'type'}, each name once, whatever its case",
+        "columns must map names to types, or list {'name', 'type'}; each name once, regardless of case",
     )
     for name, kind in pairs:
         require_choice(f"the type of column {name!r}", kind, _TYPES)

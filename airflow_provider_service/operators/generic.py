@@ -1,4 +1,4 @@
-"""The operator for every method of the hook that has no operator of its own."""
+"""Operator for every method of the hook that has no dedicated operator."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ if TYPE_CHECKING:
 
 
 class ServiceOperator(ServiceBaseOperator):
-    """Call any method of the hook. Whether that is safe to repeat says the method's documentation.
+    """Call any method of the hook. See the method's documentation for whether it is safe to repeat.
 
     ``ServiceOperator(task_id="tag", resource="tags", action="update", arguments={"tag_id": "...", "name": "..."})``
-    calls ``hook.tags.update(tag_id="...", name="...")``. Resource, action and argument names are checked when the
-    task runs, and a wrong one fails it with the list of valid ones.
+    calls ``hook.tags.update(tag_id="...", name="...")``. The resource, the action and the names of arguments are
+    checked when the task runs; a wrong one fails the task with a list of the valid ones.
 
     :param resource: attribute of the hook, e.g. ``"workflows"``.
     :param action: method of the resource, e.g. ``"list_history"``.
-    :param arguments: its arguments by name; shown in rendered fields, so no place for a secret. The service's own
-        expressions look like templates: give those as ``literal("={{ $json.id }}")`` of ``airflow.sdk``
-        (``airflow.utils.template`` before Airflow 3), which can also be around a whole mapping, such as a node.
-    :param limit: items of a list to return at most; more fail the task.
+    :param arguments: arguments of the method by name. They are shown in rendered fields, so do not pass secrets. The
+        service's own expressions look like templates: pass them as ``literal("={{ $json.id }}")``, with ``literal``
+        from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3), which also accepts a whole mapping, such as
+        a node.
+    :param limit: maximum number of items of a list to return; if there are more, the task fails.
     :param service_conn_id: Airflow connection of type ``service``.
-    :returns: the answer as JSON, by the service's own names and without fields that are secrets, such as the address
-        at which an invitation is accepted; None when the service answers nothing.
+    :returns: the answer as JSON, with the service's own field names and without secret fields, such as the address
+        at which an invitation is accepted; None if the answer is empty.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "resource", "action", "arguments")
@@ -65,7 +66,7 @@ class ServiceOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> Any:
-        """Check the names, call the method and return its answer as JSON."""
+        """Check the names, call the method, and return its answer as JSON."""
         method = self._method()
         arguments = self._checked_arguments(method)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
@@ -77,11 +78,17 @@ class ServiceOperator(ServiceBaseOperator):
 
     def _method(self) -> Callable[..., Any]:
         resources = _resources()
-        require(self.resource in resources, f"there is no resource {self.resource!r}; there are {', '.join(resources)}")
+        require(
+            self.resource in resources,
+            f"there is no resource {self.resource!r}; the resources are {', '.join(resources)}",
+        )
         methods = _actions(getattr(self.hook, self.resource))
-        require(self.action in methods, f"{self.resource} has no action {self.action!r}; it has {', '.join(methods)}")
+        require(
+            self.action in methods,
+            f"{self.resource} has no action {self.action!r}; its actions are {', '.join(methods)}",
+        )
         method = methods[self.action]
-        # Postponed annotations are texts.
+        # Postponed annotations are strings.
         if re.search(r"\bbytes\b", str(inspect.signature(method))):
             raise ServiceInputError(
                 f"{self.resource}.{self.action} sends or returns a file, which does not fit in XCom; "
@@ -107,7 +114,7 @@ class ServiceOperator(ServiceBaseOperator):
         if len(found) > limit:
             raise AirflowFailException(
                 f"{self.resource}.{self.action} has more than limit={limit} items; raise limit, narrow the "
-                "selection, or give the argument 'limit' to take the first ones only"
+                "selection, or give the argument 'limit' to take only the first ones"
             )
         return found
 
@@ -116,7 +123,7 @@ def _resources() -> list[str]:
     from airflow_provider_service.client._client import Resources
 
     names = {name for name, value in vars(Resources).items() if isinstance(value, cached_property)}
-    # A webhook is called with what was found of it, which no task can give.
+    # A webhook is called with an object that was looked up before, which a task cannot pass.
     return sorted(names - {"webhooks"})
 
 

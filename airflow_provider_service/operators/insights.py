@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 
 class ServiceGetInsightsOperator(ServiceBaseOperator):
-    """Read the figures of production executions in a range of time. Safe to repeat. They lag behind the executions.
+    """Read figures on production executions in a range of time. Safe to repeat. The figures lag behind the executions.
 
-    :param range_start: start (text, or a datetime with time zone); None for seven days ago.
-    :param range_end: end; None for now.
-    :param project_id: only executions of the project; None for all. An unknown project has zeros.
+    :param range_start: start of the range, as text or as a datetime with a time zone; None for seven days ago.
+    :param range_end: end of the range, in the same form; None for now.
+    :param project_id: project whose executions to count; None for all projects. An unknown project yields zeros.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}`` with
-        ``{"value", "unit", "deviation"}`` each; the deviation from the period before is None without one.
+        ``{"value", "unit", "deviation"}`` for each figure. The deviation is the change from the previous period; it is
+        None if there was none.
     """
 
     template_fields: Sequence[str] = (

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 class ServiceInsertRowsOperator(ServiceTableOperator):
     """Insert rows. NOT safe to repeat: a retry inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
 
-    Rows travel in batches. Each batch is all or nothing; when a later one fails, the earlier ones stay. Rows with
-    columns that the table lacks are refused before the first one.
+    Rows are sent in batches. Each batch is inserted completely or not at all; if a later batch fails, the earlier ones
+    are kept. If any row has a column that the table lacks, nothing is inserted.
 
-    :param data_table_id: the table; or give its name.
-    :param data_table_name: exact name of the table; the case counts.
-    :param project_id: project to find the name in; None for any.
-    :param rows: columns to values each; a column left out is null.
-    :param batch_rows: rows in a batch at most.
-    :param batch_bytes: bytes in a batch at most; the server takes 16 MiB by default.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: project in which to look up the name; None for any project.
+    :param rows: mappings of column names to values; a column that is left out is null.
+    :param batch_rows: maximum number of rows in a batch.
+    :param batch_bytes: maximum size of a batch in bytes; the server accepts 16 MiB by default.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "inserted", "url"}``.
     """
@@ -96,32 +96,33 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         except ServiceError:
             self.log.error("%d of %d rows had been inserted before this batch failed", inserted, len(rows))
             raise
-        self.log.info("%d rows are inserted into %s: %s", inserted, table.name, url)
+        self.log.info("Inserted %d rows into %s: %s", inserted, table.name, url)
         return {"data_table_id": table.id, "inserted": inserted, "url": url}
 
 
 class ServiceUpsertRowsOperator(ServiceTableOperator):
-    """Make the table hold these rows: known keys are updated, new ones inserted. Safe to repeat.
+    """Upsert rows: update those whose keys exist, and insert the others. Safe to repeat.
 
-    The rows are compared with those of the table in the type of each column (a date without time zone means UTC),
-    and only what differs is written, many rows a call. The whole input is checked before anything is written. Not
-    atomic: rows that others write at the same time can be missed, so let one task at a time write a table. The guide
-    ``docs/data-tables.md`` says what the choices below guarantee.
+    Values are compared by the type of their column (a date without a time zone means UTC), and only what differs is
+    written, many rows per call. The whole input is checked before anything is written. An upsert is not atomic: it can
+    miss rows that others write at the same time, so let only one task at a time write to a table. The guide
+    ``docs/data-tables.md`` describes what the options below guarantee.
 
-    :param data_table_id: the table; or give its name.
-    :param data_table_name: exact name of the table; the case counts.
-    :param project_id: project to find the name in; None for any.
-    :param rows: columns to values each, key columns included; a column left out stays as it is.
-    :param key_columns: columns that tell rows apart.
-    :param on_duplicate: what to do with input rows of the same key: the ``"last"`` one counts, or ``"fail"``.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: project in which to look up the name; None for any project.
+    :param rows: mappings of column names to values, with the key columns; a column that is left out is not changed.
+    :param key_columns: columns that identify a row.
+    :param on_duplicate: what to do with several input rows of the same key: use the ``"last"`` one, or ``"fail"``.
     :param on_stored_duplicates: what to do with several stored rows of the same key, such as those of an earlier
         attempt whose insert arrived late: ``"remove_copies"`` updates all of them and deletes those that then equal a
-        newer one in every column, ``"keep_newest"`` deletes all but the one inserted last, ``"update_all"`` keeps them
-        all, ``"fail"`` writes nothing.
-    :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
-        changes; ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
-        ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups and replaces more. ``"replace"`` needs
-        ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with the others ``"auto"`` updates.
+        newer one in every column, ``"keep_newest"`` deletes all except the one that was inserted last,
+        ``"update_all"`` updates all of them and deletes none, ``"fail"`` writes nothing.
+    :param change_strategy: how rows are changed: ``"update"`` changes them in place, with one call for each group of
+        equal changes; ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, so that they get
+        new ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups, and replaces rows if there are more.
+        ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with the other
+        values, ``"auto"`` updates.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "removed", "url"}``, counted in rows of the table.
     """
@@ -163,7 +164,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Compare and write what differs."""
+        """Compare the rows, and write what differs."""
         from airflow_provider_service.rows.upsert import upsert_rows
 
         keys = [self.key_columns] if isinstance(self.key_columns, str) else as_texts("key_columns", self.key_columns)
@@ -184,14 +185,14 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
 
 
 class ServiceUpdateRowsOperator(ServiceTableOperator):
-    """Write the same values into every row that meets a filter. Safe to repeat.
+    """Write the same values into every row that matches a filter. Safe to repeat.
 
-    :param data_table_id: the table; or give its name.
-    :param data_table_name: exact name of the table; the case counts.
-    :param project_id: project to find the name in; None for any.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: project in which to look up the name; None for any project.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``.
     :param data: new values by column.
-    :param preview: change nothing and count what would be changed.
+    :param preview: count the rows that would be updated, without updating them.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "updated", "preview", "url"}``.
     """
@@ -225,7 +226,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Update the rows and return their number."""
+        """Update the rows, and return their number."""
         table, url = self.open_table(context)
         options = {"dry_run": True} if self.preview else {"return_data": True}
         answer = self.hook.data_table_rows.update(table.id, self.filter, self.data, **options)
@@ -237,17 +238,17 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 
 
 class ServiceDeleteRowsOperator(ServiceTableOperator):
-    """Delete rows by id, or those that meet a filter. Safe to repeat: what is gone is not counted.
+    """Delete rows by id, or those that match a filter. Safe to repeat: rows that no longer exist are not counted.
 
-    Row ids are used again after deletions, so do not keep them for long.
+    The service reuses the ids of deleted rows, so do not store ids for long.
 
-    :param data_table_id: the table; or give its name.
-    :param data_table_name: exact name of the table; the case counts.
-    :param project_id: project to find the name in; None for any.
-    :param row_ids: any number of ids; or give a filter.
-    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it travels in the
-        URL, so it cannot be long.
-    :param preview: delete nothing and count what would be deleted.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: project in which to look up the name; None for any project.
+    :param row_ids: ids of the rows, in any number; give either ids or a filter.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it is sent in
+        the URL, so its length is limited.
+    :param preview: count the rows that would be deleted, without deleting them.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "deleted", "preview", "url"}``.
     """
@@ -281,7 +282,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Delete the rows and return their number."""
+        """Delete the rows, and return their number."""
         filters = self._filters()
         table, url = self.open_table(context)
         options = {"dry_run": True} if self.preview else {"return_data": True}
@@ -305,18 +306,18 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
 class ServiceReadRowsOperator(ServiceTableOperator):
     """Read rows into XCom, or stream them to a file. Safe to repeat.
 
-    :param data_table_id: the table; or give its name.
-    :param data_table_name: exact name of the table; the case counts.
-    :param project_id: project to find the name in; None for any.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: project in which to look up the name; None for any project.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-    :param sort_by: column, then ``:asc`` or ``:desc``; None for the order of insertion.
-    :param search: only rows with this text in any column, in any case.
-    :param path: file to write, ``.csv`` (with a header; text is in quotes, null is empty without quotes) or
-        ``.jsonl``, in a directory that exists. It appears under its name when it is complete; a file that it replaces
-        passes on its permissions. None to return the rows.
-    :param neutralize_formulas: put an apostrophe before text of a ``.csv`` that a spreadsheet would take for a formula:
-        text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text as it is.
-    :param max_rows: rows to return at most, when there is no path; more fail the task.
+    :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None for the order of insertion.
+    :param search: text that a row must contain in any column, regardless of case; None for all rows.
+    :param path: ``.csv`` or ``.jsonl`` file to write, in an existing directory; None to return the rows. A ``.csv``
+        file has a header; text is quoted, and null is an empty cell without quotes. The file appears under its name
+        when it is complete, and takes over the permissions of a file that it replaces.
+    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
+        formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text unchanged.
+    :param max_rows: maximum number of rows to return without a path; if there are more, the task fails.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
         "url"}``.
@@ -357,18 +358,18 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Read the rows and return or write them."""
+        """Read the rows, and return them or write them to the file."""
         from airflow_provider_service.rows.values import column_types
 
         if self.filter is not None:
             require_mapping("filter", self.filter)
-            # None of them would stand for all rows.
+            # To the service, no conditions would mean all rows.
             require(self.filter.get("filters"), "filter must hold at least one condition in 'filters'")
         table, url = self.open_table(context)
         if self.sort_by is not None:
             require_sortable(self.sort_by, column_types(table))
         result = self._return(table) if self.path is None else self._write(table, self.path)
-        self.log.info("%d rows read from %s: %s", result["count"], table.name, url)
+        self.log.info("Read %d rows from %s: %s", result["count"], table.name, url)
         return {"data_table_id": table.id, **result, "url": url}
 
     def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
@@ -394,5 +395,5 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
 def _count(answer: bool | list[dict[str, Any]], preview: bool) -> int:
     rows = answer if isinstance(answer, list) else []
-    # A preview has each row twice: before and after.
+    # A preview contains each row twice: before and after.
     return len(rows) // 2 if preview else len(rows)

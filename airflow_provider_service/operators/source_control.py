@@ -1,4 +1,4 @@
-"""Operator on the source control connection."""
+"""Operator on source control."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MAX_FILES_IN_XCOM = 200
 
 
 class ServicePullSourceControlOperator(ServiceBaseOperator):
-    """Pull the connected branch into the instance. Safe to repeat; with ``force`` a repeat discards later changes too.
+    """Pull the connected branch into the instance. Safe to repeat; with ``force``, that discards later changes too.
 
-    :param force: discard local changes; without it, those that are in the way fail the task.
-    :param auto_publish: which pulled workflows to publish: ``"none"``, ``"all"`` or those that were
+    :param force: discard local changes; otherwise, changes that conflict with the pull fail the task.
+    :param auto_publish: which of the pulled workflows to publish: ``"none"``, ``"all"``, or those that were
         ``"published"`` before.
     :param timeout: how long to wait for the pull: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``service``.
@@ -56,7 +56,7 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Pull and return what changed."""
+        """Pull, and return what changed."""
         require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
         timeout = read_seconds("timeout", self.timeout)
         url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
@@ -68,7 +68,7 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
             )
         except ServiceConflictError as error:
             raise AirflowFailException(
-                f"local changes are in the way of the pull: {self._conflicts()}; force=True discards them. See {url}"
+                f"local changes conflict with the pull: {self._conflicts()}; force=True discards them. See {url}"
             ) from error
         by_type, by_status = Counter(one.type for one in files), Counter(one.status for one in files)
         self.log.info("Pulled %d objects %s: %s", len(files), dict(by_type), url)
@@ -85,7 +85,7 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
         }
 
     def _conflicts(self) -> str:
-        # The refusal itself is a bare list that an error's message would cut off.
+        # The answer itself is a bare list, which the message of an error would cut off.
         try:
             files = self.hook.source_control.get_status("pull")
         except ServiceApiError as error:

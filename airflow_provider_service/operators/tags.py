@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class ServiceCreateTagOperator(ServiceBaseOperator):
     """Create a tag that workflows can carry. Safe to repeat with ``if_exists="skip"``.
 
-    :param name: 1 to 24 characters.
-    :param if_exists: what to do when the tag exists: ``"skip"`` or ``"fail"``.
+    :param name: name of the tag, 1 to 24 characters.
+    :param if_exists: what to do if the tag exists: ``"skip"`` or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"tag_id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
     """
@@ -63,15 +63,16 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
 def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
     """Create a tag, or find the one of that name.
 
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param client: client or hook of the service.
+    :param name: name of the tag.
     :returns: the tag, and whether it was created.
-    :raises ServiceInputError: the name can not be that of a tag.
+    :raises ServiceInputError: the name cannot be that of a tag.
     """
     try:
         return client.tags.create(name), True
     except ServiceConflictError:
-        # The service trims names, and gives the same answer to one that is taken, empty or too long.
+        # The service strips spaces from names, and gives the same answer if a name is taken, empty or too long.
         found = find_tag(client, name.strip())
         if found is None:
-            raise ServiceInputError(f"{name!r} can not be the name of a tag: it must have 1 to 24 characters") from None
+            raise ServiceInputError(f"{name!r} cannot be the name of a tag: it must have 1 to 24 characters") from None
         return found, False

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class ServiceInviteUsersOperator(ServiceBaseOperator):
-    """Invite users. Safe to repeat: active ones are left alone, but a pending one may get another e-mail.
+    """Invite users. Safe to repeat: active users are not invited again, but pending ones may get another e-mail.
 
-    The addresses at which invitations are accepted are secrets, and not returned.
+    The addresses at which invitations are accepted are secret, and are not returned.
 
-    :param users: e-mail addresses, or ``{"email", "role"}`` each.
-    :param role: role of those that are given by address alone.
+    :param users: list of e-mail addresses, or of ``{"email", "role"}``.
+    :param role: role of users for whom only an address is given.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"user_id", "email", "email_sent"}``,
-        ``already_active`` the addresses.
+        and ``already_active`` lists e-mail addresses.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "users", "role")
@@ -53,13 +53,13 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         wanted = [self._user(one) for one in as_list("users", self.users)]
         addresses = [user["email"].lower() for user in wanted]
         twice = sorted({one for one in addresses if addresses.count(one) > 1})
-        require(not twice, f"users names {', '.join(twice)} more than once")
+        require(not twice, f"users lists {', '.join(twice)} more than once")
         url = self.link_to(context, ServicePageLink(), USERS_PAGE)
         invitations = self.hook.users.create(wanted) if wanted else []
         _refuse_failures(invitations)
         answered = {invitation.user.email.lower() for invitation in invitations}
         active = [user["email"] for user in wanted if user["email"].lower() not in answered]
-        self.log.info("%d users invited, %d are active already: %s", len(invitations), len(active), url)
+        self.log.info("%d users invited, %d already active: %s", len(invitations), len(active), url)
         return {
             "invited": [
                 {"user_id": one.user.id, "email": one.user.email, "email_sent": one.user.email_sent}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _VariableOperator(ServiceBaseOperator):
-    """Base of the operators on a variable, which is known by its key."""
+    """Base of the operators on a variable, which is given by its key."""
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "key", "project_id")
     operator_extra_links = (ServicePageLink(),)
@@ -47,7 +47,7 @@ class _VariableOperator(ServiceBaseOperator):
         return get_variable(self.hook, self.key, project_id=self.project_id)
 
     def write(self, found: Variable, value: str) -> str:
-        """Write the value where it differs, and say what was done."""
+        """Write the value if it differs, and return the outcome."""
         if found.value == value:
             return "unchanged"
         self.hook.variables.update(found.id, self.key, value)
@@ -60,12 +60,12 @@ class _VariableOperator(ServiceBaseOperator):
 
 
 class ServiceCreateVariableOperator(_VariableOperator):
-    """Create a variable that workflows read. Safe to repeat unless ``if_exists="fail"``.
+    """Create a variable that workflows can read. Safe to repeat unless ``if_exists="fail"``.
 
-    :param key: a letter or underscore, then up to 49 letters, digits and underscores.
-    :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
-    :param project_id: project it belongs to; None for the whole instance.
-    :param if_exists: what to do when the key exists: ``"update"`` its value, ``"skip"`` or ``"fail"``.
+    :param key: key of the variable: a letter or underscore, followed by up to 49 letters, digits and underscores.
+    :param value: value of up to 1000 characters. It is shown in rendered fields, so do not use it for a secret.
+    :param project_id: project that the variable belongs to; None for the whole instance.
+    :param if_exists: what to do if the key exists: ``"update"`` its value, ``"skip"`` or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"``
         or ``"skipped"``.
@@ -91,7 +91,7 @@ class ServiceCreateVariableOperator(_VariableOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Create the variable, or treat the existing one as asked."""
+        """Create the variable, or handle the existing one according to ``if_exists``."""
         found = self.find()
         if found is None:
             self.hook.variables.create(self.key, self.value, project_id=self.project_id)
@@ -107,8 +107,8 @@ class ServiceUpdateVariableOperator(_VariableOperator):
     """Change the value of a variable, which must exist. Safe to repeat.
 
     :param key: key of the variable.
-    :param value: up to 1000 characters; shown in rendered fields, so no place for a secret.
-    :param project_id: project it belongs to; None for the whole instance.
+    :param value: value of up to 1000 characters. It is shown in rendered fields, so do not use it for a secret.
+    :param project_id: project that the variable belongs to; None for the whole instance.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
     """
@@ -139,8 +139,8 @@ class ServiceDeleteVariableOperator(_VariableOperator):
     """Delete a variable. Safe to repeat with ``if_missing="ignore"``.
 
     :param key: key of the variable.
-    :param project_id: project it belongs to; None for the whole instance.
-    :param if_missing: what to do when it does not exist: ``"ignore"`` or ``"fail"``.
+    :param project_id: project that the variable belongs to; None for the whole instance.
+    :param if_missing: what to do if the variable does not exist: ``"ignore"`` or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
     """
@@ -168,6 +168,6 @@ class ServiceDeleteVariableOperator(_VariableOperator):
         try:
             self.hook.variables.delete(found.id)
         except ServiceNotFoundError:
-            # It was there a moment ago: someone else deleted it, or this call's first answer got lost.
-            self.log.info("Variable %s is gone already", self.key)
+            # It has just been read: someone else deleted it, or the answer to this call's first try was lost.
+            self.log.info("Variable %s has already been deleted", self.key)
         return self.report(context, found.id, "deleted")

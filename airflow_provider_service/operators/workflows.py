@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     """Activate a workflow, so that its triggers run it. Safe to repeat.
 
-    The server makes a webhook live shortly after its answer, not before it.
+    The server makes a webhook live shortly after it has answered, not before.
 
-    :param workflow_id: the workflow.
+    :param workflow_id: id of the workflow.
     :param version_id: version to activate; None for the current draft.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
@@ -63,11 +63,11 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
 
 
 class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
-    """Deactivate a workflow, so that nothing starts it any more. Safe to repeat. Running executions go on.
+    """Deactivate a workflow, so that its triggers no longer start it. Safe to repeat. Active executions keep running.
 
-    :param workflow_id: the workflow.
+    :param workflow_id: id of the workflow.
     :param service_conn_id: Airflow connection of type ``service``.
-    :returns: as :class:`ServiceActivateWorkflowOperator`.
+    :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
 class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
     """Deactivate and archive a workflow. Safe to repeat.
 
-    :param workflow_id: the workflow.
+    :param workflow_id: id of the workflow.
     :param service_conn_id: Airflow connection of type ``service``.
-    :returns: as :class:`ServiceActivateWorkflowOperator`.
+    :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
 
 
 class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
-    """Bring an archived workflow back, inactive. Safe to repeat: one that is not archived stays as it is.
+    """Unarchive a workflow, which is then inactive. Safe to repeat: a workflow that is not archived is not changed.
 
-    :param workflow_id: the workflow.
+    :param workflow_id: id of the workflow.
     :param service_conn_id: Airflow connection of type ``service``.
-    :returns: as :class:`ServiceActivateWorkflowOperator`.
+    :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
     def __init__(
@@ -141,10 +141,10 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
 
 
 class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
-    """Move a workflow to another project. Safe to repeat: one that is there already stays.
+    """Move a workflow to another project. Safe to repeat: a workflow that is already there is not moved.
 
-    :param workflow_id: the workflow.
-    :param destination_project_id: the project; or give its name.
+    :param workflow_id: id of the workflow.
+    :param destination_project_id: id of the project; give either the id or the name.
     :param destination_project_name: exact name of the project.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "project_id", "moved", "url"}``.
@@ -171,7 +171,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Move the workflow, unless it is there."""
+        """Move the workflow, unless it is already in the project."""
         project_id = self._destination()
         moved = not self._is_in(project_id)
         url = self.link(context)
@@ -179,7 +179,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
             try:
                 self.hook.workflows.transfer(self.workflow_id, project_id)
             except ServiceInvalidRequestError:
-                # The call is repeated when its answer got lost; the workflow is then there already.
+                # If the first answer was lost, the call was repeated, and the workflow is already there.
                 if not self._is_in(project_id):
                     raise
         self.log.info(
@@ -204,27 +204,28 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
 
 
 class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOperator):
-    """Make a workflow be as a definition says, and create it if need be. Safe to repeat.
+    """Deploy a workflow: create it from a definition, or update it if it differs. Safe to repeat.
 
-    An active workflow is compared by the version that runs, any other by its draft; nothing is written when that
-    already is as defined. Nodes and connections are replaced; settings are merged, as the service does. The
-    definition's read-only keys, its tags, and its static data, a running workflow's state, are left out.
+    An active workflow is compared by the version that runs, any other by its draft; if that already matches the
+    definition, nothing is written. Nodes and connections are replaced; the service merges the settings. Read-only keys
+    of the definition are left out, and so are its tags and its static data, which is state of the running workflow.
 
-    An active workflow runs the new version at once, for which the key needs ``workflow:activate`` too. When the service
-    refuses that, it may keep the definition as the draft while the old version runs: every attempt of the task fails.
+    An active workflow runs the new version at once, for which the key also needs ``workflow:activate``. If the service
+    refuses that, it may keep the definition as the draft while the old version runs; every attempt of the task fails.
 
-    :param definition: the workflow as the service exports it: ``name``, ``nodes``, ``connections``, ``settings``, ...,
-        its JSON text, or the path of a ``.json`` file, absolute or relative to the DAG file; a
-        file that another task names must be in the DAG's folder or its ``template_searchpath``. Its ``{{ ... }}`` are
-        the service's own and not rendered; other tasks' output is resolved.
-    :param workflow_id: the workflow to update; None to find it by the definition's name, archived ones not counting.
-    :param activate: True to activate it, False to deactivate it, None to leave that as it is.
-    :param project_id: project to look in and to create in; None for any, and for the key user's own.
-    :param parent_folder_id: folder to create it in.
+    :param definition: the workflow as the service exports it (``name``, ``nodes``, ``connections``, ``settings``, ...),
+        its JSON text, or the path of a ``.json`` file, absolute or relative to the DAG file. A file that another task
+        names must be in the DAG's folder or its ``template_searchpath``. Its expressions ``{{ ... }}`` belong to the
+        service and are not rendered; the output of other tasks is resolved.
+    :param workflow_id: id of the workflow to update; None to look up the definition's name among those not archived.
+    :param activate: True to activate the workflow, False to deactivate it, None to leave its state unchanged.
+    :param project_id: project in which to look for the workflow and to create it; if None, it is looked up in all
+        projects and created in the personal project of the key's user.
+    :param parent_folder_id: folder in which to create the workflow; None for no folder.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the
-        active one. The outcome is ``"created"``; ``"updated"`` when the definition was written, or a draft that holds
-        it was published; ``"activated"`` or ``"deactivated"`` when only that changed; or ``"unchanged"``.
+        active version. The outcome is ``"created"``; ``"updated"`` if the definition was written, or a draft that
+        matches it was published; ``"activated"`` or ``"deactivated"`` if only that changed; or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (
@@ -260,7 +261,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Create, update or leave the workflow, and see to what runs."""
+        """Create or update the workflow if necessary, and make sure that the right version runs."""
         from airflow_provider_service.client.definitions import parse_definition, read_definition
 
         require(
@@ -286,7 +287,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         return {**summary(workflow, url), "outcome": outcome}
 
     def _deploy(self, workflow: Workflow, wanted: Mapping[str, Any]) -> tuple[Workflow, bool]:
-        """Write what differs and see to what runs; returns whether the definition was written or published."""
+        """Write what differs and publish it; also return whether the definition was written or published."""
         from airflow_provider_service.client.definitions import is_as_defined, runs_as_defined
 
         is_held, runs = is_as_defined(workflow, wanted), runs_as_defined(workflow, wanted)
@@ -295,14 +296,14 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         goes_live = workflow.active or bool(self.activate)
         if goes_live and runs:
             if not is_held:
-                self.log.info("The draft of workflow %s differs from what runs, and was left as it is", workflow.id)
+                self.log.info("The draft of workflow %s differs from what runs, and was not changed", workflow.id)
             return workflow, False
         live_version = workflow.active_version_id
         with self._saying_what_runs(workflow):
             if not is_held:
                 text = wanted.get("description")
                 workflow = self.hook.workflows.update(workflow.id, **content(wanted), description=text)
-            # A server without versions names none: what it holds is what runs.
+            # A server without versions names none: the definition that it holds is the one that runs.
             if goes_live and not (workflow.active and workflow.active_version_id in (None, workflow.version_id)):
                 workflow = self.hook.workflows.activate(workflow.id)
         is_published = live_version is not None and workflow.active_version_id != live_version
@@ -314,7 +315,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         missing = tag_names(definition) - {tag.name for tag in workflow.tags or ()}
         if missing:
             self.log.warning(
-                "The definition's tags %s were not set, since the service takes none with a definition: "
+                "The definition's tags %s were not set, because the service accepts no tags with a definition; "
                 "set them with ServiceSetWorkflowTagsOperator",
                 ", ".join(map(repr, sorted(missing))),
             )
@@ -335,7 +336,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     def _find(self, name: str) -> Workflow | None:
         found = None if self.workflow_id else find_workflow(self.hook, name, project_id=self.project_id)
         known_id = self.workflow_id or (found.id if found else None)
-        # An item of a list lacks the description, so it can not be compared.
+        # An item of a list lacks the description, so it cannot be compared.
         return self.hook.workflows.get(known_id) if known_id else None
 
     def _create(self, wanted: Mapping[str, Any]) -> Workflow:
@@ -345,11 +346,11 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
 
 class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
-    """Make a workflow carry exactly these tags. Safe to repeat; order and duplicates do not matter.
+    """Give a workflow exactly these tags. Safe to repeat; order and duplicates do not matter.
 
-    :param workflow_id: the workflow.
-    :param tags: names of the tags; an empty list removes all.
-    :param create_missing: whether tags that do not exist yet are created; else they fail the task.
+    :param workflow_id: id of the workflow.
+    :param tags: names of the tags; an empty list removes all tags.
+    :param create_missing: create tags that do not exist yet; if False, they fail the task.
     :param service_conn_id: Airflow connection of type ``service``.
     :returns: ``{"workflow_id", "tags", "changed", "url"}``; ``tags`` are the names.
     """
@@ -372,7 +373,7 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Set the tags, unless they are as wanted."""
+        """Set the tags, unless the workflow already has exactly these."""
         names = sorted(set(as_texts("tags", self.tags)))
         carried = {tag.name: tag.id for tag in self.hook.workflows.list_tags(self.workflow_id)}
         url = self.link(context)

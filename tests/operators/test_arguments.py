@@ -129,10 +129,10 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (SET_TAGS, {"tags": [["a"]]}, r"each of tags must be text that is not empty, not \['a'\]"),
         (SET_TAGS, {"tags": ["a", " "]}, "each of tags must be text that is not empty, not ' '"),
         (UPSERT, {"key_columns": [None]}, "each of key_columns must be text that is not empty, not None"),
-        (AUDIT, {"categories": []}, "categories must not be an empty list; None looks at all"),
+        (AUDIT, {"categories": []}, "categories must not be an empty list; None audits all of them"),
         (DELETE, {"status": [["error"]]}, "status must be one of success, .*, not "),
         (INVITE, {"users": [{"email": 5}]}, "users must list e-mail addresses"),
-        (INVITE, {"users": ["a@example.com", "A@Example.com"]}, "users names a@example.com more than once"),
+        (INVITE, {"users": ["a@example.com", "A@Example.com"]}, "users lists a@example.com more than once"),
         # moments
         (INSIGHTS, {"range_start": 5}, "range_start must be a date and time such as 2026-01-31T00:00:00Z, not 5"),
         (DELETE, {"started_before": 5}, "started_before must be a date and time"),
@@ -148,7 +148,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (CREATE_CREDENTIAL, {"data_conn_fields": {"user": "uri"}}, "one of host, port, login, .*, not 'uri'"),
         (CREATE_TABLE, {"columns": 5}, "columns must be a list, not int"),
         (CREATE_TABLE, {"columns": {5: "string"}}, "columns must map names to types"),
-        (CREATE_TABLE, {"columns": {"SKU": "string", "sku": "number"}}, "each name once, whatever its case"),
+        (CREATE_TABLE, {"columns": {"SKU": "string", "sku": "number"}}, "each name once, regardless of case"),
         (READ, {"filter": '{"filters": [1]}'}, "filter must be a mapping, not str"),
         (READ, {"filter": {}}, "filter must hold at least one condition"),
         (GENERIC, {"arguments": []}, "arguments must be a mapping, not list"),
@@ -217,7 +217,7 @@ def test_executions_of_every_workflow_stay(execute, client, simulator):
     ids = {simulator.start_execution(workflow_id, status="success") for _ in range(2)}
     for selection in ({"workflow_id": "{{ nope }}"}, {"workflow_id": workflow_id, "started_before": "{{ x }}"}):
         for operator in (ServiceDeleteExecutionsOperator, ServiceStopExecutionsOperator):
-            with pytest.raises(AirflowFailException, match=r"^(workflow_id|started_before) is empty: give a value"):
+            with pytest.raises(AirflowFailException, match=r"^(workflow_id|started_before) is empty; give a value"):
                 execute(operator, **selection)
     assert {one.id for one in client.executions.list()} == ids
 

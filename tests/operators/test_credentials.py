@@ -67,8 +67,8 @@ def test_data_comes_from_an_airflow_connection(execute, data_of, monkeypatch):
     done = execute(ServiceCreateCredentialOperator, **arguments, data_conn_fields=fields)
     assert data_of(done["credential_id"]) == {"user": "tracker", "password": SECRET}
     for wrong, message in (
-        ({"user": "extra.nope"}, "connection 'tracker' has no value in extra.nope"),
-        ({}, "data_conn_id and data_conn_fields go together"),
+        ({"user": "extra.nope"}, "connection 'tracker' has no value for extra.nope"),
+        ({}, "give data_conn_id and data_conn_fields together"),
     ):
         with pytest.raises(AirflowFailException, match=message):
             execute(ServiceCreateCredentialOperator, **arguments, data_conn_fields=wrong)

@@ -159,7 +159,7 @@ def test_a_template_that_renders_to_nothing_is_refused(operator):
             task = operator(task_id="task", **{**others, name: " {{ nothing }} " if name != "definition" else " "})
             context: Any = {"ti": Mock(), "task": task}
             task.render_template_fields(context)
-            with pytest.raises(AirflowFailException, match=f"^{name} is empty: give a value, or leave it out$"):
+            with pytest.raises(AirflowFailException, match=f"^{name} is empty; give a value, or leave it out$"):
                 task.execute(context)
 
 

@@ -47,10 +47,16 @@ def test_nested_models_plain_lists_and_nothing(execute, simulator, client):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"resource": "tag", "action": "list"}, "there is no resource 'tag'; there are audit, community_packages, "),
+        (
+            {"resource": "tag", "action": "list"},
+            "there is no resource 'tag'; the resources are audit, community_packages, ",
+        ),
         ({"resource": "transport", "action": "call"}, "there is no resource 'transport'"),
         ({"resource": "request", "action": "__call__"}, "there is no resource 'request'"),
-        ({"resource": "tags", "action": "remove"}, "tags has no action 'remove'; it has create, delete, get, "),
+        (
+            {"resource": "tags", "action": "remove"},
+            "tags has no action 'remove'; its actions are create, delete, get, ",
+        ),
         ({"resource": "tags", "action": "_call"}, "tags has no action '_call'"),
         ({"resource": "tags", "action": "create"}, "missing a required argument: 'name'; its arguments are name$"),
         (

@@ -107,9 +107,7 @@ def test_conflicts_fail_with_the_files_unless_forced(execute, simulator):
     simulator.state.source_control.connect(
         [*files[:-1], {"id": "variables", "name": "variables", "type": "variables", "content": []}]
     )
-    with pytest.raises(
-        AirflowFailException, match=r"local changes are in the way of the pull: workflow 'Orders 0' "
-    ) as e:
+    with pytest.raises(AirflowFailException, match=r"local changes conflict with the pull: workflow 'Orders 0' ") as e:
         execute(ServicePullSourceControlOperator)
     assert "'Orders 18' (workflow/Workflow00000018.json); force=True discards them" in str(e.value)
     assert "variables" not in str(e.value)
@@ -155,7 +153,7 @@ def test_an_audit_is_counted_and_logged(execute, link, caplog):
     instance = done["by_category"]["instance"]
     assert instance == {"sections": 1, "locations": 1, "titles": ["Unprotected webhooks in instance"]}
     assert done["findings"] == 1 + done["by_category"]["credentials"]["sections"]
-    assert "What to do: Require authentication." in caplog.text
+    assert "Recommendation: Require authentication." in caplog.text
     assert "name unused" in caplog.text
     assert link() == "/home/workflows"
 
@@ -195,7 +193,10 @@ def test_a_long_list_of_places_is_truncated_in_the_log(execute, simulator, caplo
     [
         ({"categories": ["network"]}, "categories must be one of credentials, database, nodes, filesystem, instance"),
         ({"fail_on": "nodes"}, "fail_on must be a list, not str"),
-        ({"categories": ["nodes"], "fail_on": ["instance"]}, "fail_on names instance, which categories leaves out"),
+        (
+            {"categories": ["nodes"], "fail_on": ["instance"]},
+            "fail_on names instance, which categories does not include",
+        ),
         (
             {"days_abandoned_workflow": "many"},
             "days_abandoned_workflow must be a whole number from 1 to .*, not 'many'",
