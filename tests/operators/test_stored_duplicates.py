@@ -82,6 +82,17 @@ def test_several_rows_of_a_key_can_fail(repair, insert, held, writes):
     assert len(held("sku")) == 15
 
 
+def test_the_rows_to_decide_on_are_named_as_far_as_they_are_few(repair, insert):
+    insert(*({"sku": "a"} for _ in range(11)), *({"sku": sku} for sku in "bcde" for _ in range(2)))
+    with pytest.raises(AirflowFailException) as refused:
+        repair([{"sku": sku} for sku in "abcde"], on_stored_duplicates="fail")
+    assert str(refused.value).endswith(
+        "{'sku': 'a'} has the rows 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; {'sku': 'b'} has the rows 12, 13; "
+        "{'sku': 'c'} has the rows 14, 15; {'sku': 'd'} has the rows 16, 17; {'sku': 'e'} has the rows 18, 19. "
+        "Nothing was written; delete the rows that are not wanted, or choose another on_stored_duplicates"
+    )
+
+
 def test_a_row_that_a_page_repeats_is_not_its_own_copy(repair, client, table, simulator, held):
     client.data_table_rows.insert(table.id, [{"sku": "a"}, {"sku": "b"}])
 

@@ -24,6 +24,12 @@ def test_new_changed_and_unchanged_rows(upsert, held, writes, link, table):
     assert link() == f"/projects/{table.project_id}/datatables/{table.id}"
 
 
+def test_each_row_gets_its_own_change(upsert, held):
+    upsert([{"sku": "a", "stock": 1}, {"sku": "b", "stock": 2}, {"sku": "c", "stock": 3}])
+    assert upsert([{"sku": "a", "stock": 4}, {"sku": "b", "stock": 5}, {"sku": "c", "stock": 4}]) == (0, 3, 0)
+    assert held("sku", "stock") == [("a", 4), ("b", 5), ("c", 4)]
+
+
 def test_columns_that_are_not_given_stay(upsert, held):
     upsert([{"sku": "a", "stock": 1, "active": True}])
     assert upsert([{"sku": "a", "stock": 2}]) == (0, 1, 0)
