@@ -290,8 +290,36 @@ def test_a_killed_search_does_not_go_on(
     answer(server)
     stopped = threading.Event()
     stopped.set()
-    with pytest.raises(ServiceTaskKilledError, match="looked for executions of earlier attempts"):
+    with pytest.raises(ServiceTaskKilledError, match=r"^the task was killed while it looked for executions"):
         search(client, stopped=stopped)
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_a_search_looks_again_unless_the_attempt_before_has_an_execution(
+    client: ServiceClient, server: requests_mock.Mocker, last: int
+) -> None:
+    answer(server, execution(4, f"k...{last}"))
+    stopped = threading.Event()
+    stopped.set()  # it gives up where it would look again
+    if last == KEY.attempt - 1:
+        assert [run.execution.id for run in search(client, stopped=stopped).found] == ["4"]
+    else:
+        with pytest.raises(ServiceTaskKilledError):
+            search(client, stopped=stopped)
+
+
+def test_what_failed_since_another_run_was_asked_for(client: ServiceClient, server: requests_mock.Mocker) -> None:
+    answer(server, execution(5, "k...2", status="error"), execution(4, "k...1", status="error"))
+    runs = search(client)
+    assert [runs.failed(KEY._replace(first=first)) for first in (1, 2, 3)] == ["5", "5", None]
+
+
+def test_when_one_that_was_not_found_is_possible() -> None:
+    unreadable = [str(number) for number in range(9, 3, -1)]
+    assert EarlierRuns([], []).doubt(all_are_kept=True) is None
+    assert EarlierRuns([], []).doubt(all_are_kept=False) == "the workflow does not keep all its executions"
+    doubt = "executions 9, 8, 7, 6, 5 do not show what started them, one may be its own"
+    assert EarlierRuns([], unreadable).doubt(all_are_kept=True) == doubt
 
 
 def test_retries_are_younger_than_what_they_retry(client: ServiceClient, server: requests_mock.Mocker) -> None:
