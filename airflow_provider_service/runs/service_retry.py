@@ -147,8 +147,15 @@ class RetryStarter:
 
 
 def keeps_executions(client: ServiceClient, execution: Execution) -> bool:
-    """Whether the workflow of an execution keeps its executions; no when that can not be read."""
+    """Whether the workflow of an execution keeps its executions; no when it is gone, or cannot be read for good.
+
+    :raises ServiceApiError: the workflow cannot be read at present.
+    """
     try:
         return client.workflows.get(execution.workflow_id or "").keeps_executions
-    except errors.ServiceError:
+    except errors.ServiceNotFoundError:
         return False
+    except errors.ServiceError as error:
+        if error.final:
+            return False
+        raise

@@ -172,6 +172,17 @@ def test_a_retry_that_failed_is_followed_by_another(
     assert [one.retry_of for one in held(simulator, workflow_id)] == [None, 1, 1]
 
 
+def test_a_workflow_that_cannot_be_read_at_present_fails_the_attempt_only(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id, original = failed(simulator)
+    run = task_run(ServiceRetryExecutionOperator, execution_id=original)
+    simulator.inject("status", status=500, path=f"/workflows/{workflow_id}$")
+    with pytest.raises(errors.ServiceServerError):
+        run.attempt(2)
+    assert run.attempt(3)["execution_id"] == "2"
+
+
 def test_another_retry_than_the_task_runs_own_is_none_of_it(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id, original = failed(simulator)
     assert task_run(ServiceRetryExecutionOperator, execution_id=original).attempt(1)["execution_id"] == "2"

@@ -239,6 +239,16 @@ def test_data_that_cannot_be_read_is_no_hindrance(server: requests_mock.Mocker, 
     assert runs.unreadable == ["4"]
 
 
+def test_an_answer_that_was_spoilt_on_its_way_is_read_again(
+    client: ServiceClient, server: requests_mock.Mocker
+) -> None:
+    own = execution(4, "k...2")
+    answer(server, own)
+    server.get(f"{LIST}/4?includeData=true", [{"text": "<<"}, {"text": "<<"}, {"json": own}])
+    runs = search(client)
+    assert ([run.execution.id for run in runs.found], runs.unreadable) == (["4"], [])
+
+
 @pytest.mark.parametrize(
     "data",
     [
