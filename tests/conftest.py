@@ -1,4 +1,4 @@
-"""Airflow reads its settings when it is imported: each test process gets a home of its own before that."""
+"""Airflow reads its settings when it is imported, so each test process gets its own home before that."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    # Here and not beside the tests that need it: pytest reads options from the outermost conftest in every run.
+    # Defined here, not next to the tests that need it, because pytest always reads options from the outermost conftest.
     parser.addoption(
         "--target",
         choices=("simulator", *GENERATIONS),
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Here for the same reason: with several processes, the one that gathers their reports reads no other conftest.
+    # Here for the same reason: with several processes, the one that collects their reports reads no other conftest.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(
             Outcomes(config.getoption("--target"), config.getoption("--deployment")), "conformance-outcomes"
@@ -59,7 +59,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Prints a line at once, although pytest holds back what tests print."""
+    """Prints a line at once, although pytest captures the output of tests."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
 
     def report(line: str) -> None:
@@ -71,7 +71,7 @@ def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 @pytest.fixture(scope="session")
 def running_simulator() -> Iterator[ServiceSimulator]:
-    """The one server of this process; tests take ``simulator``."""
+    """The only server of this process; tests use ``simulator``."""
     with ServiceSimulator() as simulator:
         yield simulator
 
@@ -86,14 +86,14 @@ def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
-    """A client that sees what the service holds."""
+    """A client for checking the service's contents."""
     with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as one:
         yield one
 
 
 @pytest.fixture
 def task_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks log with Python's own logger: Airflow's writes where no fixture sees it."""
+    """Makes tasks log with Python's own logger, because no fixture can capture the output of Airflow's."""
     from airflow_provider_service.operators._base import ServiceBaseOperator
     from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 

@@ -1,4 +1,4 @@
-"""Triggers on their way through Airflow's database to a triggerer, and their events on the way back."""
+"""Triggers that pass through Airflow's database to a triggerer, and their events on the way back."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _befall(proxy: ChaosProxy, task: ChaosTask, name: str, folder: Path, tally: 
             returned = ended.value if ended.how == "success" else {}
         if returned is not None:
             tally.wrong.extend(f"{name}: {fault}" for fault in task.faults(returned))
-    except Exception as error:  # noqa: BLE001 - told with the name that brings it back
+    except Exception as error:  # noqa: BLE001 - reported with the name that reproduces it
         tally.wrong.append(f"{name}: {error!r}")
 
 
@@ -127,11 +127,11 @@ def test_chaos(
                     print(f"{kind.__name__}: {done} of {len(work)} tasks, {len(tally.wrong)} wrong", flush=True)
         tally.faults.update(proxy.faults)
     with capsys.disabled():
-        print(f"\n{_told(kind.__name__, len(tasks), tally)}", flush=True)
+        print(f"\n{_report(kind.__name__, len(tasks), tally)}", flush=True)
     assert not tally.wrong, tally.wrong
 
 
-def _told(kind: str, tasks: int, tally: Tally) -> str:
+def _report(kind: str, tasks: int, tally: Tally) -> str:
     attempts = ", ".join(f"{count} {how}" for how, count in tally.attempts.most_common())
     faults = "\n".join(f"    {count:>6} {fault.value}" for fault, count in tally.faults.most_common())
     reasons = "\n".join(f"    {count:>6} {reason}" for reason, count in tally.reasons.most_common(8))

@@ -1,4 +1,4 @@
-"""What a run showed of each operation, gathered from all processes and written down at its end."""
+"""The results of a run for each operation, collected from all processes and written at its end."""
 
 from __future__ import annotations
 

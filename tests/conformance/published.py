@@ -1,4 +1,4 @@
-"""The published contract as a judge: what is there in a request or an answer that the document does not allow?
+"""Check requests and answers against the published contract.
 
 The rules of OpenAPI 3.0 are those of ``openapi-core``: path templates, types and styles of query values, ``nullable``,
 ``readOnly`` names that a request must not hold, media types, multipart forms. It takes the objects of ``requests`` as

@@ -85,7 +85,7 @@ class Target(ABC):
     def own(self, *, concurrency_limit: int | None = None, licensed: bool = False) -> AbstractContextManager[OwnTarget]:
         """A fresh service of the same kind, that a test may kill and restart.
 
-        :param concurrency_limit: production runs at a time.
+        :param concurrency_limit: concurrent production runs.
         :param licensed: whether licensed features work, where that can be had.
         """
 
@@ -95,7 +95,7 @@ class Target(ABC):
 
     @abstractmethod
     def pass_time(self, seconds: float) -> None:
-        """Let the service's clock go on; a real server's needs that time, so say afterwards what is waited for."""
+        """Advance the service's clock; a real server needs that time, so afterwards poll for the expected result."""
 
     # ------------------------------------------------------------ using it
 
@@ -162,7 +162,7 @@ class Target(ABC):
 
 
 class OwnTarget(Target):
-    """A target of a test's own."""
+    """A separate target for one test."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -273,7 +273,7 @@ class LiveTarget(OwnTarget):
         return self.server.owner.projects()
 
     def pass_time(self, seconds: float) -> None:
-        """Its clock is the real one: whoever waits for something polls for it."""
+        """Its clock is the real one, so callers poll for what they wait for."""
 
     def kill(self) -> None:
         self.server.halt(kill=True)

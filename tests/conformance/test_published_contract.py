@@ -1,4 +1,4 @@
-"""The contract that the server publishes, as a second judge of what is sent and of what is answered.
+"""Requests and answers are also checked against the contract that the server publishes.
 
 Collected for the newest server alone: the document is that server's. What is answered is judged on both sides, so that
 an exception in ``differences.py`` is one that the server itself needs; and both sides must answer in the same shape.

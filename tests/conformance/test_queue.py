@@ -1,6 +1,6 @@
 """Runs beyond the concurrency limit: how they are seen while they queue, and what follows when one leaves the queue.
 
-One service of its own, with room for one run at a time, goes through it once; the tests look at what was seen.
+A separate service, with room for one run at a time, goes through it once; the tests check what was seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .workbench import Workbench, done, wait, webhook
 
 
 class Seen(NamedTuple):
-    """What was seen of a queue behind a run that goes on."""
+    """What was seen of a queue behind an active run."""
 
     first: Execution
     first_found: list[str]

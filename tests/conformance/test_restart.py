@@ -1,6 +1,6 @@
-"""A power cut: what becomes of runs in each status, and what callers see until the service is back.
+"""A power cut: what happens to runs in each status, and what callers see until the service is back.
 
-One service of its own, with room for one run at a time, goes through it once; the tests look at what was seen.
+A separate service, with room for one run at a time, goes through it once; the tests check what was seen.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_the_answer_comes_when_the_new_run_has_ended(bench: Workbench, service: 
 
     with pytest.raises(ServiceTimeoutError):
         executions.retry(running.id, timeout=0.5)
-    # Nobody waits for it any more, yet a second one runs beside the first.
+    # No caller waits for it any more, yet a second one runs next to the first.
     (second,) = until(lambda: list(RetrySearch(running).read(service.client)), what="the retry")
     assert second.status == "running"
     service.pass_time(8)

@@ -1,4 +1,4 @@
-"""The table that is kept under ``docs`` says what the suite says, and its maker would notice when it does not."""
+"""The table in ``docs`` agrees with the suite, and its generator would notice if it did not."""
 
 from __future__ import annotations
 

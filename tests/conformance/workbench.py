@@ -1,4 +1,4 @@
-"""Workflows made of real nodes, and their runs, for one test; all of it is gone afterwards."""
+"""Workflows made of real nodes, and their runs, for one test; all of them are deleted afterwards."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def webhook(path: str, **parameters: Any) -> dict[str, Any]:
 
 
 def wait(seconds: float) -> dict[str, Any]:
-    """A node that rests."""
+    """A node that waits."""
     return {**samples.wait(seconds), "webhookId": str(uuid.uuid4())}
 
 
 def done() -> dict[str, Any]:
-    """A node that hands on what it gets."""
+    """A node that passes on its input."""
     return node("Done", "noOp", 1, {}, 3)
 
 

@@ -1,4 +1,4 @@
-"""What Airflow's API server makes of the connection form: what it offers, saves, shows again and tests."""
+"""The connection form in Airflow's API server: what it offers, saves, shows again and tests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def api(started: TestClient) -> Iterator[TestClient]:
 
 @pytest.fixture
 def extras(api: TestClient) -> dict[str, Any]:
-    """The extras that the form saves when nobody touches them: every default, and null for every other."""
+    """The extras that the form saves by default: every default value, and null for all others."""
     kinds = api.get("/ui/connections/hook_meta").json()
     [ours] = [kind for kind in kinds if kind["connection_type"] == "service"]
     return {name: field["value"] for name, field in ours["extra_fields"].items()}

@@ -1,4 +1,4 @@
-"""Airflow's own rendering leaves the service's expressions alone, and still hands over what other tasks return."""
+"""Airflow's rendering leaves the service's expressions alone, and still passes on the results of other tasks."""
 
 from __future__ import annotations
 

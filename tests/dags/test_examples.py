@@ -1,4 +1,4 @@
-"""Every example DAG runs, and leaves the service as it says."""
+"""Every example DAG runs and has its documented effect on the service."""
 
 from __future__ import annotations
 

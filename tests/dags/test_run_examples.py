@@ -56,7 +56,7 @@ def test_run_and_wait(run: Run, client: ServiceClient) -> None:
 
 @contextmanager
 def time_flies(simulator: ServiceSimulator) -> Iterator[None]:
-    """Let the service's seconds pass twenty times as fast."""
+    """Make the service's clock run twenty times as fast."""
     over = threading.Event()
 
     def fly() -> None:

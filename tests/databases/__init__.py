@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis of the machine for the tests: on loopback ports, with folders of their own, gone afterwards."""
+"""The machine's PostgreSQL and Redis for the tests: on loopback ports, with temporary folders."""
 
 from __future__ import annotations
 

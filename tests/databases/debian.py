@@ -19,7 +19,7 @@ def program(name: str, package: str, *, folders: str | None = None, progress: Pr
     """Return the path of a program, installing its package with apt-get first when it is missing.
 
     :param folders: pattern below ``/`` of folders outside the PATH that it may be in; the last match counts.
-    :param progress: is told what is being installed.
+    :param progress: called with a text on what is being installed.
     :raises LiveServerError: it is missing and cannot be installed.
     """
     found = _find(name, folders)

@@ -1,4 +1,4 @@
-"""What the databases have in common: a guarded process with a folder of its own."""
+"""The base of the databases: a guarded process with its own folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DatabaseService(ABC):
     def __init__(self, *, progress: Progress = lambda line: None) -> None:
         """Nothing happens yet.
 
-        :param progress: is told what is being installed, if anything.
+        :param progress: called with a text on what is being installed, if anything.
         """
         self._progress = progress
         self._process: GuardedProcess | None = None

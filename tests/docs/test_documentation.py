@@ -1,4 +1,4 @@
-"""What the documentation shows is what was tested."""
+"""The documentation's examples, links, paths and commands are tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of errors says of each class what the class says of itself."""
+"""The page of errors agrees with the attributes of each class."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from airflow_provider_service.simulator import ServiceSimulator
 from .error_examples import activate
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "errors.md"
-#: Never raised themselves.
+#: Base classes, which are never raised themselves.
 BASES = {errors.ServiceError, errors.ServiceApiError}
-#: What a column says in a word, and the attribute that it says it of.
+#: The attribute that each column of the page describes.
 COLUMNS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "repeated": ("repeat_may_help", lambda value: value is True),
     "may have acted": ("not_processed", lambda value: value is False),

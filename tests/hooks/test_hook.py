@@ -1,4 +1,4 @@
-"""The hook: what it reads from a connection, and what its connection test says."""
+"""The hook: how it reads a connection, and the results of its connection test."""
 
 from __future__ import annotations
 

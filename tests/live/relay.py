@@ -1,4 +1,4 @@
-"""What a worker has asked of the real server so far: a relay between them that notes the requests."""
+"""A relay between a worker and the real server that records the worker's requests."""
 
 from __future__ import annotations
 

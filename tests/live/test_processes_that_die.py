@@ -1,4 +1,4 @@
-"""Workers that are killed, or end, while the real server runs what they started: one execution, which goes on."""
+"""Workers that are killed, or end, while the real server runs what they started: one execution, which continues."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ COLUMNS = {"shop": "string", "sku": "string", "stock": "number", "active": "bool
 
 
 class FakeTaskInstance:
-    """Keeps what a task pushes."""
+    """Records what a task pushes."""
 
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}

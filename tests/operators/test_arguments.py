@@ -1,4 +1,4 @@
-"""Arguments that can not be meant: refused at once, with their name, before anything is sent."""
+"""Invalid arguments are refused at once, by name, before anything is sent."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
             {"activate": 1},
             "activate must be True, Fal",
         ),
-        # words
+        # choices
         (UPSERT, {"on_duplicate": "first"}, "on_duplicate must be one of last, fail, not 'first'"),
         (UPSERT, {"on_stored_duplicates": "newest"}, "on_stored_duplicates must be one of remove_copies, keep_newest,"),
         (UPSERT, {"change_strategy": "insert"}, "change_strategy must be one of update, replace, auto, not 'insert'"),
@@ -133,7 +133,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
         (DELETE, {"status": [["error"]]}, "status must be one of success, .*, not "),
         (INVITE, {"users": [{"email": 5}]}, "users must list e-mail addresses"),
         (INVITE, {"users": ["a@example.com", "A@Example.com"]}, "users lists a@example.com more than once"),
-        # moments
+        # dates and times
         (INSIGHTS, {"range_start": 5}, "range_start must be a date and time such as 2026-01-31T00:00:00Z, not 5"),
         (DELETE, {"started_before": 5}, "started_before must be a date and time"),
         (
@@ -165,7 +165,7 @@ INSIGHTS = (ServiceGetInsightsOperator, {})
 def test_invalid_arguments_are_refused(execute, simulator, monkeypatch, kind, arguments, message):
     monkeypatch.setenv("AIRFLOW_CONN_TRACKER", '{"conn_type": "http", "login": "u"}')
     operator, others = kind
-    # What is no template is refused before the task exists.
+    # Arguments that are not templates are refused before the task exists.
     expected = AirflowFailException if operator.checks.keys().isdisjoint(arguments) else ServiceInputError
     with pytest.raises(expected, match=message) as refused:
         execute(operator, **{**others, **arguments})

@@ -1,4 +1,4 @@
-"""Names of columns that the service would refuse with few words, or fail on."""
+"""Names of columns that the service would refuse without explanation, or fail on."""
 
 from __future__ import annotations
 

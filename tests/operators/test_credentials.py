@@ -1,4 +1,4 @@
-"""Operators on credentials, and that their secrets show nowhere."""
+"""Operators on credentials, whose secrets are never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions in files: which files a task reads, and what it says about those that it does not."""
+"""Definitions in files: which files a task reads, and its errors for the others."""
 
 from __future__ import annotations
 

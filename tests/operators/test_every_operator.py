@@ -1,4 +1,4 @@
-"""What holds for every operator: its fields render, it can be mapped, it checks nothing early, it is documented."""
+"""Rules for every operator: its fields render, it can be mapped, it checks nothing early, it is documented."""
 
 from __future__ import annotations
 

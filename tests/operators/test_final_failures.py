@@ -1,4 +1,4 @@
-"""What a retry would meet again fails the task for good; what may pass is left to Airflow's retries."""
+"""Failures that would recur fail the task for good; temporary ones are left to Airflow's retries."""
 
 from __future__ import annotations
 

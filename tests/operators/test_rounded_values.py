@@ -1,4 +1,4 @@
-"""Values that the service holds less exactly than they were given."""
+"""Values that the service stores less exactly than they were given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in files: any text comes back as it was, formulas do no harm, and permissions stay."""
+"""Rows in files: any text is read back unchanged, formulas do no harm, and permissions are kept."""
 
 from __future__ import annotations
 

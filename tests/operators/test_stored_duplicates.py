@@ -1,4 +1,4 @@
-"""Several stored rows of one key: what an insert that arrives late leaves, and what users stored on purpose."""
+"""Several stored rows with the same key, left by an insert that arrived late or stored by users on purpose."""
 
 from __future__ import annotations
 

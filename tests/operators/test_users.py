@@ -1,4 +1,4 @@
-"""What the simulator does not do: an invitation that fails for one user."""
+"""An invitation that fails for one user, which the simulator does not support."""
 
 from __future__ import annotations
 

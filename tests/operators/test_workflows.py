@@ -229,13 +229,13 @@ def test_expressions_of_the_service_are_left_as_they_are(execute, client, writes
 
 @pytest.fixture
 def deployed(execute, simulator, definition) -> dict[str, Any]:
-    """What the deployment of an active workflow returned."""
+    """The result of deploying an active workflow."""
     return execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition, activate=True)
 
 
 @pytest.fixture
 def without_trigger(definition) -> dict[str, Any]:
-    """The same workflow as a definition that can not be published."""
+    """The same workflow as a definition that cannot be published."""
     return {**definition, "nodes": definition["nodes"][1:], "connections": {}}
 
 

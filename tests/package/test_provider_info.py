@@ -1,4 +1,4 @@
-"""What Airflow is told about the provider is true, and Airflow accepts it."""
+"""The provider's description for Airflow is correct, and Airflow accepts it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_form_has_every_setting_and_its_default() -> None:
 
 
 def is_taken_for_a_secret() -> Callable[[str], bool]:
-    """Airflow's own judgement of the name of an extra; its place differs between versions."""
+    """Airflow's own judgement of an extra's name; its location differs between versions."""
     places = ("airflow._shared.secrets_masker", "airflow.sdk.execution_time.secrets_masker")
     for place in (*places, "airflow.utils.log.secrets_masker"):
         with suppress(ImportError):

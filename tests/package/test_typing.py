@@ -1,4 +1,4 @@
-"""Type checkers know the operators: what is right passes as strictly as can be, and what is misspelt is found."""
+"""Type checkers know the operators: correct code passes in strict mode, and misspelt arguments are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import airflow_provider_service
 pytest.importorskip("mypy")  # a tool of development, not of the tests on every Airflow
 
 RIGHT = Path(__file__).with_name("typed_dag.py")
-#: What is right, what somebody could write instead, and what mypy says to it.
+#: Correct code, a mistake that a user could make instead, and mypy's message about it.
 MISTAKES = {
     "misspelt": ('data_table_name="stock"', 'table_name="stock"', 'Unexpected keyword argument "table_name"'),
     "misspelt_of_airflow": ("retries=3", "retrys=3", 'Unexpected keyword argument "retrys"'),

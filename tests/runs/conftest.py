@@ -36,7 +36,7 @@ def simulator(simulator: ServiceSimulator, task_log: None, monkeypatch: pytest.M
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, simulator: ServiceSimulator, **changes: Any) -> None:
-    """Make a simulator the default connection; a webhook that is not there is soon given up."""
+    """Make a simulator the default connection; calls of a missing webhook are soon given up."""
     connection = json.loads(simulator.connection_json())
     extra = {"retry_deadline": 1.0, **changes.pop("extra", {})}
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**connection, **changes, "extra": extra}))
@@ -59,7 +59,7 @@ def task_run(simulator: ServiceSimulator) -> Iterator[MakeRun]:
 
 @pytest.fixture(params=["task_state_store", "no store"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> StateStore | None:
-    """What Airflow 3.3 keeps for a task run, and that older ones do not."""
+    """The state that Airflow 3.3 keeps for a task run, and older versions do not."""
     return StateStore(tmp_path / "state.json") if request.param == "task_state_store" else None
 
 

@@ -1,4 +1,4 @@
-"""Random moments to kill at, which come back with ``KILL_SEED``, and what a process needs to live until then."""
+"""Random times for kills, which ``KILL_SEED`` reproduces, and what a process needs to run until then."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 def seed_of_the_day() -> int:
-    """The seed that was asked for, or another one each time; it is printed."""
+    """The requested seed, or a different one each time; it is printed."""
     seed = int(os.environ.get("KILL_SEED", random.SystemRandom().randrange(10**6)))
     print(f"KILL_SEED={seed}")
     return seed

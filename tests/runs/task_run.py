@@ -1,4 +1,4 @@
-"""A task run as Airflow would drive it: attempt after attempt, in this process, deferred or not."""
+"""A task run as Airflow drives it: attempt by attempt, in this process, deferred or not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TaskRun:
     :param began: the begin of the DAG run.
     :param cleared: how often the DAG run was cleared.
     :param of_dag_run: further attributes of the DAG run, which differ from version to version of Airflow.
-    :param on_push: is told what the task pushes, by key and value.
+    :param on_push: called with the key and value of each push of the task.
     """
 
     operator: type[Any]
@@ -85,7 +85,7 @@ class TaskRun:
             return self.resume(number, deferred, asyncio.run(first_event(revived(deferred.trigger))), **changes)
 
     def resume(self, number: int, deferred: TaskDeferred, event: Any, **changes: Any) -> Any:
-        """Go on after the event of a trigger, in a process that knows nothing of the one that deferred."""
+        """Continue after the event of a trigger, as in another process than the one that deferred."""
         context = self.prepare(number, **changes)
         return getattr(self.task, deferred.method_name)(context, event=event, **(deferred.kwargs or {}))
 

@@ -1,4 +1,4 @@
-"""Attempt after attempt of one task run: what goes on, what starts anew."""
+"""The attempts of one task run: which execution they resume, and when they start a new one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CutOffError(Exception):
 
 
 class CutOffStore(StateStore):
-    """Takes the note that a call is made; what comes after the call is never written."""
+    """Stores the record that a call is made; nothing after the call is written."""
 
     def set(self, key: str, value: Any) -> None:
         if value["execution_id"] is not None:
@@ -68,7 +68,7 @@ def end_each(run: TaskRun, simulator: ServiceSimulator, status: str = "error") -
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
 @pytest.mark.parametrize("seconds", [0, 0.4])
-def test_an_attempt_goes_on_with_what_a_dead_one_started(
+def test_an_attempt_resumes_what_a_dead_one_started(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, mode: str, seconds: float
 ) -> None:
     workflow_id = put(simulator, webhook(mode=mode), wait(seconds), DONE)
@@ -135,7 +135,7 @@ def test_a_run_that_failed_is_followed_by_a_new_one(
     assert statuses(simulator, workflow_id) == [status, status, "success"]
 
 
-def test_a_run_that_was_not_observed_is_gone_on_with(
+def test_a_run_that_was_not_observed_is_resumed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(0.6), DONE)
@@ -148,7 +148,9 @@ def test_a_run_that_was_not_observed_is_gone_on_with(
     assert calls(simulator) == 1
 
 
-def test_a_deferred_wait_that_was_not_observed_is_gone_on_with(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_the_run_of_a_deferred_wait_that_was_not_observed_is_resumed(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
     workflow_id = put(simulator, webhook(), wait(0.8), DONE)
     run = task_run(workflow_id=workflow_id, deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
@@ -159,9 +161,7 @@ def test_a_deferred_wait_that_was_not_observed_is_gone_on_with(task_run: MakeRun
     assert calls(simulator) == 1
 
 
-def test_a_timed_out_run_that_could_not_be_stopped_is_gone_on_with(
-    task_run: MakeRun, simulator: ServiceSimulator
-) -> None:
+def test_a_timed_out_run_that_could_not_be_stopped_is_resumed(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = task_run(workflow_id=workflow_id)
     simulator.inject("status", status=500, path="/stop$")
@@ -182,11 +182,13 @@ def test_a_vanished_run_is_not_repeated(task_run: MakeRun, simulator: ServiceSim
     assert calls(simulator) == 1
 
 
-# ---------------------------------------------------------------- task runs are told apart
+# ---------------------------------------------------------------- task runs are distinguished
 
 
 @pytest.mark.parametrize("store", ["task_state_store"], indirect=True)
-def test_a_cleared_task_starts_anew(task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None) -> None:
+def test_a_cleared_task_starts_a_new_run(
+    task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
     for kept in (None, store):
         simulator.reset()
         workflow_id = put(simulator, webhook(), DONE)
@@ -198,7 +200,7 @@ def test_a_cleared_task_starts_anew(task_run: MakeRun, simulator: ServiceSimulat
         assert ids == ["1", "1", "2", "2"]
 
 
-def test_a_task_cleared_while_it_ran_goes_on(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_task_cleared_while_it_ran_resumes_its_run(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     run = task_run(workflow_id=workflow_id)
     run.retries = run.max_tries = 0
@@ -206,7 +208,7 @@ def test_a_task_cleared_while_it_ran_goes_on(task_run: MakeRun, simulator: Servi
 
 
 @pytest.mark.parametrize("retries", [2, 3])
-def test_retries_that_were_lowered_since_are_no_new_order(
+def test_lowered_retries_do_not_start_a_new_run(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, retries: int
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(0.5), DONE)
@@ -218,7 +220,7 @@ def test_retries_that_were_lowered_since_are_no_new_order(
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 1)
 
 
-def test_a_cleared_task_goes_on_with_what_still_runs(
+def test_a_cleared_task_resumes_what_still_runs(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
@@ -246,7 +248,7 @@ def test_a_refused_call_leaves_no_doubt(
 def test_a_call_that_cannot_be_sent_leaves_no_doubt(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
 ) -> None:
-    # The webhook has an address of its own, whose proxy needs a package that is not there.
+    # The webhook has a separate address, whose proxy needs a package that is not installed.
     address, proxies = simulator.base_url.replace("127.0.0.1", "localhost"), {"http://localhost": "socks5://proxy"}
     connect(monkeypatch, simulator, extra={"webhook_base_url": address, "proxies": proxies})
     workflow_id = put(simulator, webhook(), DONE, saveDataErrorExecution="none")
@@ -257,7 +259,7 @@ def test_a_call_that_cannot_be_sent_leaves_no_doubt(
     assert run.attempt(2)["status"] == "success"
 
 
-def test_mapped_tasks_and_deployments_have_runs_of_their_own(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_mapped_tasks_and_deployments_have_separate_runs(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     began = datetime.now(timezone.utc)
     runs = [task_run(workflow_id=workflow_id, map_index=index, began=began) for index in (-1, 0, 1)]
@@ -276,7 +278,7 @@ def test_a_context_without_a_dag_run(task_run: MakeRun, simulator: ServiceSimula
         assert run.task.execute(context)["execution_id"] == "1"
 
 
-# ---------------------------------------------------------------- what can not be searched
+# ---------------------------------------------------------------- executions that cannot be searched for
 
 
 UNKEPT: dict[str, Any] = {"saveDataSuccessExecution": "none"}
@@ -364,12 +366,12 @@ def test_the_service_retries_what_failed(
             run.whole_attempt(number)
     end_each(run, simulator, "success")
     assert run.whole_attempt(3)["execution_id"] == "3"
-    # What was retried last goes on, not the first.
+    # The latest retry is resumed, not the first.
     assert [one.retry_of for one in held(simulator, workflow_id)] == [None, 1, 2]
     assert calls(simulator) == 1
 
 
-def test_what_was_canceled_is_run_anew(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_canceled_execution_is_run_again(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = task_run(workflow_id=workflow_id, on_retry="retry_execution")
     end_each(run, simulator, "canceled")
@@ -380,7 +382,7 @@ def test_what_was_canceled_is_run_anew(task_run: MakeRun, simulator: ServiceSimu
     assert held(simulator, workflow_id)[1].retry_of is None
 
 
-def test_an_attempt_goes_on_with_the_retry_of_a_dead_one(
+def test_an_attempt_resumes_the_retry_of_a_dead_one(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)

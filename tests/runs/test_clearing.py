@@ -112,7 +112,7 @@ def test_deployments_do_not_resume_each_others_executions(
     assert calls(simulator) == 2
 
 
-def test_deployments_that_look_alike_are_told_apart_until_a_dag_run_is_cleared(
+def test_deployments_that_look_alike_are_distinguished_until_a_dag_run_is_cleared(
     task_run: MakeRun, simulator: ServiceSimulator, of_dag_run: dict[str, Any]
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
@@ -122,7 +122,7 @@ def test_deployments_that_look_alike_are_told_apart_until_a_dag_run_is_cleared(
     assert [run.attempt(2)["execution_id"] for run in runs] == ["1", "2"]
 
 
-def test_deployments_with_dag_runs_of_other_numbers_or_dates_are_told_apart(
+def test_deployments_with_dag_runs_of_other_numbers_or_dates_are_distinguished(
     task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
@@ -150,7 +150,7 @@ def test_a_changed_setting_doubles_no_run(
     assert calls(simulator) == 1
 
 
-def test_a_changed_setting_and_a_clear_are_told(
+def test_a_changed_setting_and_a_clear_are_reported(
     monkeypatch: pytest.MonkeyPatch,
     task_run: MakeRun,
     simulator: ServiceSimulator,

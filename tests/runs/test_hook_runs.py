@@ -92,7 +92,9 @@ def test_a_run_that_failed_is_followed_by_a_new_one(
     assert statuses(simulator, workflow_id) == ["error", "error"]
 
 
-def test_a_cleared_task_starts_anew(hook_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None) -> None:
+def test_a_cleared_task_starts_a_new_run(
+    hook_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
+) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     run = hook_run(workflow_id=workflow_id, store=store)
     ids = [run.attempt(1)["execution_id"], run.attempt(2)["execution_id"]]
@@ -101,7 +103,7 @@ def test_a_cleared_task_starts_anew(hook_run: MakeRun, simulator: ServiceSimulat
     assert ids == ["1", "1", "2", "2"]
 
 
-def test_keys_and_workflows_of_a_task_are_told_apart(
+def test_keys_and_workflows_of_a_task_are_distinguished(
     hook_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
     first, second = (put(simulator, webhook(path), DONE) for path in ("a", "b"))

@@ -1,4 +1,4 @@
-"""Triggerers that die at random moments and come back: the wait goes on, to its first deadline, with one event."""
+"""Triggerers that die at random times and come back: the wait continues to its first deadline, with one event."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Wait:
 
 
 def killed_again_and_again(wait: Wait, dice: random.Random) -> None:
-    """Kill triggerers at random moments after their first look, and start the last."""
+    """Kill triggerers at random times after their first look, and start the last."""
     for _ in range(KILLS):
         wait.in_another_triggerer()
         time.sleep(dice.uniform(0, 2.5 * INTERVAL))
@@ -86,7 +86,7 @@ def killed_again_and_again(wait: Wait, dice: random.Random) -> None:
     wait.in_another_triggerer()
 
 
-def test_waits_go_on_in_another_triggerer(simulator: ServiceSimulator, tmp_path: Path) -> None:
+def test_waits_continue_in_another_triggerer(simulator: ServiceSimulator, tmp_path: Path) -> None:
     seed = seed_of_the_day()
     workflow_id = put(simulator, webhook(), wait(UNENDING), DONE)
 
@@ -96,7 +96,7 @@ def test_waits_go_on_in_another_triggerer(simulator: ServiceSimulator, tmp_path:
         one, dice = Wait(simulator, run, tmp_path / f"{number}.events"), random.Random(seed + number)
         killed_again_and_again(one, dice)
         if dice.random() < 0.5:
-            # It ends while nobody watches.
+            # It ends while no triggerer is watching.
             one.kill()
             simulator.finish_execution(one.execution_id)
             one.in_another_triggerer()

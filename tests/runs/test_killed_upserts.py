@@ -1,4 +1,4 @@
-"""Workers that are killed at chosen moments of an upsert, and what the next runs make of what they leave."""
+"""Workers that are killed at chosen points of an upsert, and how the next runs repair what they leave behind."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ class Scene:
         self.simulator, self.client, self.table = simulator, client, table
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """What the table holds, sorted."""
+        """The rows of the table, sorted."""
         listed = self.client.data_table_rows.list(self.table.id)
         return sorted(((row["sku"], row["stock"], row["shop"]) for row in listed), key=str)
 
     def late(self, method: str, path: str, *, after_processing: bool = False) -> None:
-        """Let requests rest before the service acts on them, or before it answers."""
+        """Delay requests before the service acts on them, or before it answers."""
         options: dict[str, Any] = {"seconds": LATE_SECONDS, "after_processing": after_processing, "times": None}
         self.simulator.inject("latency", method=method, path=path, **options)
 
     def came(self, method: str, path: str, count: int = 1, *, answered: bool = False) -> None:
-        """Return once so many requests came in, other than dry runs."""
+        """Return once this number of requests, other than dry runs, has arrived."""
 
         def seen() -> bool:
             requests = [one for one in self.simulator.requests if one.path.endswith(path) and "dryRun" not in one.query]
-            # A worker that dies between the head of a request and its body has asked for nothing.
+            # A worker that dies between the head of a request and its body has requested nothing.
             whole = [one for one in requests if one.method == method and (one.body or method in ("GET", "DELETE"))]
             return len([one for one in whole if one.status or not answered]) >= count
 
         soon(seen)
 
     def has_inserted(self) -> None:
-        """Return once the service has acted on the insert, and still owes the answer."""
+        """Return once the service has acted on the insert, but has not answered yet."""
         rows = self.simulator.state.data_tables.get(self.table.id).rows
         soon(lambda: len(rows) > len(STORED) + len(OTHERS))
 
     def settle(self) -> None:
-        """Return once the service has acted on all that it was asked for."""
+        """Return once the service has acted on all requests."""
         soon(lambda: not any(one.status is None for one in self.simulator.requests))
 
 
@@ -118,7 +118,7 @@ MOMENTS: dict[str, list[Callable[[Scene], Iterator[None]]]] = {
 
 @pytest.mark.parametrize("policy", ["remove_copies", "keep_newest"])
 @pytest.mark.parametrize(("strategy", "moment"), [(way, one) for way, moments in MOMENTS.items() for one in moments])
-def test_no_row_is_lost_and_none_doubled(
+def test_no_row_is_lost_or_duplicated(
     simulator: ServiceSimulator,
     client: ServiceClient,
     strategy: str,

@@ -1,4 +1,4 @@
-"""Workers that die without a word, at random moments: the next attempt ends with exactly one execution."""
+"""Workers that die silently at random times: the next attempt ends with exactly one execution."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Victim:
         return [one for one in all_of_it if str(one.id) != self.original]
 
     def kill(self) -> Phase:
-        """Kill it, and tell when that was."""
+        """Kill it, and return the time of the kill."""
 
         def look_and_kill() -> Phase:
             self.simulator.state.settle()

@@ -1,4 +1,4 @@
-"""A task that a user ends in the worker: nothing is left running, whenever that happens."""
+"""A task that a user ends in the worker: nothing keeps running, whenever that happens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
 def killed() -> Iterator[Callable[..., None]]:
     """``killed(run, when)`` executes the first attempt, and ends it as Airflow does as soon as ``when`` holds.
 
-    As in Airflow, the handler of the signal runs in the thread of the task, and then lets it go on.
+    As in Airflow, the handler of the signal runs in the thread of the task, and then lets it continue.
     """
     handlers = []
 
@@ -74,7 +74,7 @@ def test_while_it_waits(task_run: MakeRun, killed: Killed, simulator: ServiceSim
     assert statuses(simulator, workflow_id) == ["canceled"]
 
 
-def test_not_when_that_was_not_asked_for(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator) -> None:
+def test_not_if_cancel_on_kill_is_off(task_run: MakeRun, killed: Killed, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = task_run(workflow_id=workflow_id, poll_interval=UNENDING, cancel_on_kill=False)
     killed(run, lambda: "execution_id" in run.pushed)

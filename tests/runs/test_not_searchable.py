@@ -1,4 +1,4 @@
-"""What a run ends as where its execution is not kept, hides its data or cannot be listed."""
+"""The outcome of a run whose execution is not kept, hides its data or cannot be listed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_without_a_wait_an_execution_that_was_not_kept_has_no_address(
     assert run.attempt(1) == {"execution_id": None, "workflow_id": workflow_id, "url": None}
 
 
-def test_a_run_that_failed_and_was_not_kept_is_no_success(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_run_that_failed_and_was_not_kept_is_not_a_success(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), FAIL, saveDataErrorExecution="none")
     with pytest.raises(AirflowFailException, match=r"answered 500, but no execution .* may have ended without"):
         task_run(workflow_id=workflow_id, on_vanished="succeed").attempt(1)
@@ -97,7 +97,7 @@ def test_a_server_that_keeps_no_executions_by_default(
     assert task_run(workflow_id=workflow_id, on_vanished="succeed").attempt(1)["execution_id"] is None
 
 
-def test_a_lost_answer_of_one_that_is_not_kept_is_not_called_again(
+def test_a_call_whose_execution_is_not_kept_is_not_repeated_after_a_lost_answer(
     task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), DONE, saveDataSuccessExecution="none")

@@ -1,4 +1,4 @@
-"""What a task returns of the last node's output, and what it never does."""
+"""The part of the last node's output that a task returns, and what it never returns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SECRET = "Bearer token-of-the-hook"
 
 @pytest.mark.parametrize("deferrable", [False, True])
 @pytest.mark.parametrize("kind", ["header of a connection", "user and password", "header as argument"])
-def test_what_the_call_carried_is_not_put_out(
+def test_the_payload_of_the_call_is_not_returned(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, kind: str, deferrable: bool
 ) -> None:
     options: dict[str, Any] = {"webhook_headers": {"X-Short": "abc"}, "webhook_conn_id": "hook"}

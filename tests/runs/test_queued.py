@@ -1,4 +1,4 @@
-"""In queue mode no list shows what waits for a worker; it is found all the same, and started once."""
+"""In queue mode no list shows what waits for a worker; it is still found, and started only once."""
 
 from __future__ import annotations
 

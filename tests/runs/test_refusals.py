@@ -1,4 +1,4 @@
-"""What keeps a workflow from being run, said clearly, with nothing started."""
+"""Clear errors when a workflow cannot be run, with nothing started."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_dag_file_is_refused(arguments: dict[str, Any], message: str) -> Non
         ServiceRunWorkflowOperator(task_id="run", workflow_id="w", **arguments)
 
 
-def test_workflows_that_are_not_there(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_unknown_workflows(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     with pytest.raises(errors.ServiceNotFoundError):
         task_run(workflow_id="nope").attempt(1)
     with pytest.raises(AirflowFailException, match="there is no workflow named 'nope'"):
@@ -300,7 +300,7 @@ def test_headers_that_cannot_be_sent_are_not_shown(value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "X Token", "X:Token", "X-Tökn", 5])
-def test_names_that_are_none_of_a_header(name: Any) -> None:
+def test_invalid_names_of_headers(name: Any) -> None:
     with pytest.raises(ServiceInputError, match="cannot be the name of a header"):
         checked_headers({name: "value"})
 

@@ -118,7 +118,7 @@ def test_without_a_scope_to_read_the_workflow_a_lost_answer_is_final(
         task_run(ServiceRetryExecutionOperator, execution_id=original).attempt(1)
 
 
-def test_an_attempt_goes_on_with_the_retry_of_a_dead_one(
+def test_an_attempt_resumes_the_retry_of_a_dead_one(
     retry_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
     workflow_id, original = failed(simulator, wait(0.5))
@@ -128,7 +128,7 @@ def test_an_attempt_goes_on_with_the_retry_of_a_dead_one(
     assert (statuses(simulator, workflow_id), retries(simulator, original)) == (["error", "success"], 1)
 
 
-def test_an_attempt_goes_on_with_a_kept_retry(
+def test_an_attempt_resumes_a_kept_retry(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
     _, original = failed(simulator, wait(0.5))
@@ -183,7 +183,7 @@ def test_a_workflow_that_cannot_be_read_at_present_fails_the_attempt_only(
     assert run.attempt(3)["execution_id"] == "2"
 
 
-def test_another_retry_than_the_task_runs_own_is_none_of_it(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_retry_of_another_task_run_is_ignored(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id, original = failed(simulator)
     assert task_run(ServiceRetryExecutionOperator, execution_id=original).attempt(1)["execution_id"] == "2"
     # A first attempt asks for one of its own.
@@ -267,7 +267,9 @@ def test_a_stop_that_cannot_see_the_end_is_tried_again_unless_that_is_final(
         stop.resume(1, deferred.value, event)
 
 
-def test_one_that_is_gone_once_it_was_stopped_counts_as_stopped(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_an_execution_that_vanishes_after_the_stop_counts_as_stopped(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     execution_id = task_run(workflow_id=workflow_id, wait_for_completion=False).attempt(1)["execution_id"]
     simulator.inject("status", status=404, path=f"/executions/{execution_id}$")

@@ -189,7 +189,7 @@ def test_what_was_configured_meanwhile_does_not_matter_to_a_dag_run_that_was_not
 
 
 @pytest.mark.parametrize("key", [OLD._replace(start="2"), CLEARED._replace(deployment="e"), CLEARED._replace(task="l")])
-def test_other_task_runs_are_none_of_it(client: ServiceClient, server: requests_mock.Mocker, key: RunKey) -> None:
+def test_runs_of_other_tasks_are_ignored(client: ServiceClient, server: requests_mock.Mocker, key: RunKey) -> None:
     answer(server, running=[execution(3, OLD.header, status="running")])
     assert find_earlier_runs(client, "w", key, NOW, threading.Event()).found == []
 
@@ -203,7 +203,7 @@ def test_a_run_that_moves_between_the_lists_is_found(client: ServiceClient, serv
     assert [run.execution.id for run in search(client).found] == ["1"]
 
 
-def test_what_is_too_large_to_be_shown_unasked_is_read(client: ServiceClient, server: requests_mock.Mocker) -> None:
+def test_data_too_large_to_be_shown_by_default_is_read(client: ServiceClient, server: requests_mock.Mocker) -> None:
     answer(server, {**execution(5), "data": None, "dataTooLargeToDisplay": True})
     server.get(f"{LIST}/5?includeData=true&ignoreDataSizeLimit=true", json=execution(5, "k...2"))
     assert [run.execution.id for run in search(client).found] == ["5"]
@@ -229,7 +229,7 @@ def test_what_hides_its_data_may_be_ours(client: ServiceClient, server: requests
     ],
     ids=["shape", "depth", "bytes", "size"],
 )
-def test_data_that_cannot_be_read_is_no_hindrance(server: requests_mock.Mocker, data: dict[str, Any]) -> None:
+def test_data_that_cannot_be_read_does_not_stop_a_search(server: requests_mock.Mocker, data: dict[str, Any]) -> None:
     answer(server, execution(4), execution(3, "k...1"), execution(2, "k...2"))
     server.get(f"{LIST}/4?includeData=true", headers={"Content-Type": "application/json"}, **data)
     settings = {"base_url": ROOT, "api_key": "key", "max_answer_mib": 1, "retry_deadline": 0}
@@ -284,7 +284,7 @@ def test_headers_that_no_task_has_sent(header: Any) -> None:
         ([], 3, None),
     ],
 )
-def test_what_an_attempt_goes_on_with(
+def test_which_execution_an_attempt_resumes(
     client: ServiceClient, server: requests_mock.Mocker, statuses: list[str], attempt: int, adopted: str | None
 ) -> None:
     listed = [execution(number, f"k...{number}", status=status) for number, status in enumerate(statuses, 1)]
@@ -293,7 +293,7 @@ def test_what_an_attempt_goes_on_with(
     assert (run and run.execution.id) == adopted
 
 
-def test_a_killed_search_does_not_go_on(
+def test_a_killed_search_ends(
     monkeypatch: pytest.MonkeyPatch, client: ServiceClient, server: requests_mock.Mocker
 ) -> None:
     monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 30)

@@ -1,4 +1,4 @@
-"""Workflows with webhooks of all kinds, put into a simulator."""
+"""Workflows with all kinds of webhooks, created in a simulator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def respond(status: int = 200, **parameters: Any) -> dict[str, Any]:
 
 
 def puts_out(expression: str) -> dict[str, Any]:
-    """A node that puts out what an expression gives."""
+    """A node whose output is the value of an expression."""
     return node("Output", "set", 3.4, {"mode": "raw", "jsonOutput": expression}, 3)
 
 
@@ -77,7 +77,7 @@ def calls(simulator: ServiceSimulator) -> int:
 
 
 def answers_as(simulator: ServiceSimulator, workflow_id: str, live: dict[str, Any]) -> None:
-    """Let another webhook node answer than the one that the API shows."""
+    """Let a different webhook node answer than the one that the API shows."""
     version = simulator.state.workflows.get(workflow_id).active_version
     assert version is not None
     simulator.in_loop(lambda: simulator.state.workflows.webhooks.register(workflow_id, version.version_id, [live]))
@@ -98,7 +98,7 @@ def put_behind_prefix(simulator: ServiceSimulator, prefix: str) -> None:
 
 
 def set_live(simulator: ServiceSimulator, workflow_id: str, live: bool) -> None:
-    """Let the webhook of a workflow be there or not, although the workflow is active; as for a moment after that."""
+    """Make the webhook of an active workflow live or not, as just after its activation."""
     webhooks, workflow = simulator.state.workflows.webhooks, simulator.state.workflows.get(workflow_id)
     if live:
         simulator.in_loop(lambda: webhooks.register(workflow_id, workflow.version_id, workflow.nodes))

@@ -1,6 +1,6 @@
-"""What only the simulator has: its clock, faults, engine, license, and what it is set up with.
+"""Features that only the simulator has: its clock, faults, engine, license and setup.
 
-What it shares with the real servers is tested once, for all of them, in ``tests/conformance``.
+Behaviour that it shares with the real servers is tested once for all of them in ``tests/conformance``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a column makes of the values written to it."""
+"""How a column converts the values written to it."""
 
 from __future__ import annotations
 

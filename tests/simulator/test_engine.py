@@ -1,4 +1,4 @@
-"""How runs go: nodes, waits, timeouts, data, what is kept, crashes."""
+"""The engine: nodes, waits, timeouts, data, kept executions and crashes."""
 
 from __future__ import annotations
 

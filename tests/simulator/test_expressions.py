@@ -1,4 +1,4 @@
-"""The expressions that the engine evaluates, and those that it says it does not."""
+"""The expressions that the engine evaluates, and those that it reports as unsupported."""
 
 from __future__ import annotations
 

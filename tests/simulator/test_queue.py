@@ -1,4 +1,4 @@
-"""Runs beyond the concurrency limit: their callers, who starts when one leaves, restarts."""
+"""Runs beyond the concurrency limit: their callers, which run starts when one leaves, and restarts."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class AirflowApi:
         self._session.trust_env = False
 
     def is_up(self) -> bool:
-        """Whether the API server answers, and the database with it."""
+        """Whether the API server and its database answer."""
         try:
             answer = self._session.get(f"{self.base_url}/api/v2/monitor/health", timeout=10)
         except requests.RequestException:
@@ -70,7 +70,7 @@ class AirflowApi:
         return {dag["dag_id"] for dag in self.call("GET", "/dags", limit=200, exclude_stale=True)["dags"]}
 
     def import_errors(self) -> list[str]:
-        """What was wrong with DAG files."""
+        """The errors in DAG files."""
         return [one["stack_trace"] for one in self.call("GET", "/importErrors")["import_errors"]]
 
     def unpause(self, dag_id: str) -> None:
@@ -150,7 +150,7 @@ class AirflowApi:
     def wait_for_trigger(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Wait until a triggerer runs the trigger of a task's first attempt.
 
-        A deferred task that is marked before that is nobody's: Airflow drops its trigger without a word to it.
+        If a deferred task is marked before that, Airflow drops its trigger without notifying it.
         """
         began = f"trigger {dag_id}/{run_id}/{task_id}"
         what = f"a triggerer to take {dag_id}.{task_id}"

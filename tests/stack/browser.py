@@ -15,11 +15,11 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.databases.debian import Progress, program
 
-# A single-page application on a machine that does much else.
+# A single-page application on a busy machine.
 SECONDS = 60
 _FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # which root cannot have
+    "--no-sandbox",  # which is not available to root
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -74,7 +74,7 @@ class Browser:
         self._driver.get(self._base_url + path)
 
     def find(self, xpath: str) -> WebElement:
-        """Wait until an element is to be seen, and return it."""
+        """Wait until an element is visible, and return it."""
 
         def seen(driver: webdriver.Chrome) -> WebElement | None:
             try:
@@ -92,11 +92,11 @@ class Browser:
         field.send_keys(value)
 
     def value(self, name: str) -> str:
-        """What the field of a form holds."""
+        """The value of a form's field."""
         return str(self.find(f"//*[@name='{name}']").get_attribute("value"))
 
     def choose(self, xpath: str, value: str) -> None:
-        """Choose from a list that is searched by typing."""
+        """Choose from a list by typing."""
         field = self.find(xpath)
         field.send_keys(value)
         self.find(f"//*[@role='option'][normalize-space()='{value}']")
@@ -108,14 +108,14 @@ class Browser:
         def clicked(_driver: webdriver.Chrome) -> bool:
             try:
                 self.find(xpath).click()
-            except WebDriverException:  # something lies over it for a moment
+            except WebDriverException:  # another element covers it for a moment
                 return False
             return True
 
         WebDriverWait(self._driver, SECONDS, 0.5).until(clicked, f"{xpath} cannot be clicked")
 
     def click_to_new_tab(self, xpath: str) -> tuple[str, str]:
-        """Click what opens a page in a tab of its own; the address and the text of that page."""
+        """Click an element that opens a page in a new tab; return the address and the text of that page."""
         own = self._driver.current_window_handle
         before = set(self._driver.window_handles)
         self.click(xpath)

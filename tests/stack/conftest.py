@@ -24,7 +24,7 @@ IS_SHORT = bool(os.environ.get("SHORT"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what was counted."""
+    """Print the counted figures."""
     for line in FIGURES.lines():
         terminalreporter.write_line(line)
 
@@ -62,7 +62,7 @@ def api(deployment: Deployment) -> AirflowApi:
 
 @pytest.fixture
 def client(service: SimulatedService) -> Iterator[ServiceClient]:
-    """A client that sees what the service holds."""
+    """A client for checking the service's contents."""
     with service.client() as one:
         yield one
 

@@ -49,7 +49,7 @@ class Deployment:
         self.components: dict[str, Component] = {}
 
     def start(self) -> None:
-        """Start everything and return when all DAGs are there.
+        """Start everything and return when all DAGs exist.
 
         :raises LiveServerError: something does not come up; holds the end of its output.
         """

@@ -1,4 +1,4 @@
-"""What the tests have counted, printed at their end."""
+"""Figures counted by the tests, printed at the end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Figures:
         self._counts: Counter[str] = Counter()
 
     def add(self, name: str, count: int = 1) -> None:
-        """Count something, also when there is none of it."""
+        """Count something; the figure also appears if its value is 0."""
         self._counts[name] += count
 
     def __getitem__(self, name: str) -> int:
         return self._counts[name]
 
     def lines(self) -> list[str]:
-        """One line a number; none when nothing was counted."""
+        """One line per figure; no line if nothing was counted."""
         width = max(map(len, self._counts), default=0)
         return [f"{name:<{width}}  {count}" for name, count in self._counts.items()]
 

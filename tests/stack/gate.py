@@ -1,4 +1,4 @@
-"""Holds requests on their way through the service, so that a kill falls where it is meant to."""
+"""Holds requests on their way through the service, so that a kill happens at the intended point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 Window = Literal["before", "arriving", "answering", "after", "waiting"]
 WINDOWS: tuple[Window, ...] = ("before", "arriving", "answering", "after")
 RUN_KEY_HEADER = b"x-airflow-run-key"
-# Whatever happens to the test, no request is held for longer.
+# Even if the test fails, no request is held for longer.
 MOST_SECONDS = 60.0
 
 
@@ -87,7 +87,7 @@ class Gate:
 
     def _noting_stop(self, path: str, send: Send) -> Send:
         async def answer(message: Message) -> None:
-            # Others were too late: the execution had ended, and nothing was stopped.
+            # Other stops were too late: the execution had ended, and nothing was stopped.
             if message["type"] == "http.response.start" and message["status"] == HTTPStatus.OK:
                 self.stops.append(path)
             await send(message)

@@ -1,4 +1,4 @@
-"""Kills that fall where they are meant to: chosen by what the service has received."""
+"""Kills at intended points, which are chosen by the requests that the service has received."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .figures import FIGURES
 from .gate import WINDOWS, Window
 from .simulated import SimulatedService
 
-# A killed scheduler or triggerer is missed less than a worker, and starts faster.
+# The failure of a scheduler or triggerer matters less than that of a worker, and these start faster.
 VICTIMS = ("worker", "worker", "triggerer-1", "worker", "worker", "scheduler", "worker", "worker", "triggerer-2")
 NAMES = {
     "before": "before the call",
@@ -28,7 +28,7 @@ MOMENT_SECONDS = 120
 class Killer:
     """Kills processes of a deployment, and starts them again.
 
-    - ``kills``: those that fell into their window.
+    - ``kills``: the kills within their window.
     """
 
     def __init__(self, deployment: Deployment, service: SimulatedService) -> None:
@@ -37,9 +37,9 @@ class Killer:
         self.kills = 0
 
     def kill_next(self, is_over: Callable[[], bool]) -> None:
-        """Wait for the next moment to kill at, and kill; after a while without one the next window has its turn.
+        """Wait for the next point at which to kill, and kill; after a while without one, use the next window.
 
-        :param is_over: whether no more such moments will come.
+        :param is_over: whether there will be no more of these points.
         """
         victim, window = next(self._plan)
         self._service.arm(window)
@@ -49,7 +49,7 @@ class Killer:
             hit = self._service.held()
             if not hit:
                 return
-            # The window is open for whoever is held: the answer it waits for will come after its death.
+            # The window is open for the process whose request is held: the answer will arrive after its death.
             self._deployment[victim].kill()
             self.kills += 1
             self._count(victim, window, hit)
@@ -65,7 +65,7 @@ class Killer:
 
 
 def plan() -> Iterator[tuple[str, Window]]:
-    """Who is killed, and in which window, in turns."""
+    """Which processes are killed, and in which windows, in turn."""
     windows = itertools.cycle(WINDOWS)
     for victim in itertools.cycle(VICTIMS):
         yield victim, "waiting" if victim.startswith("triggerer") else next(windows)

@@ -12,7 +12,7 @@ from tests.live.servers.errors import LiveServerError, tail
 from tests.live.servers.guarded import GuardedProcess
 
 GRACE_SECONDS = 15.0
-#: A variable that marks whatever a deployment has started, also what has lost its parent.
+#: An environment variable that marks all processes started by a deployment, even those that have lost their parent.
 MARK = "STACK_DEPLOYMENT"
 
 
@@ -50,9 +50,9 @@ class Component:
         )
 
     def kill(self) -> None:
-        """KILL it and whatever it has started, all at once, as when its machine loses power."""
+        """KILL it and all its children at once, as when its machine loses power."""
         victims = self.members()
-        for one in victims:  # stopped first, so that none outlives its parent by a moment and acts on it
+        for one in victims:  # stopped first, so that none briefly outlives its parent and reacts to that
             _send(one, signal.SIGSTOP)
         for one in victims:
             _send(one, signal.SIGKILL)
@@ -62,17 +62,17 @@ class Component:
         self.kills += 1
 
     def freeze(self) -> None:
-        """Stop it and all its children in their tracks, until :meth:`thaw`."""
+        """Suspend it and all its children until :meth:`thaw`."""
         for one in self.members():
             _send(one, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on after :meth:`freeze`."""
+        """Let it continue after :meth:`freeze`."""
         for one in self.members():
             _send(one, signal.SIGCONT)
 
     def end(self) -> None:
-        """Ask it to finish, and kill what has not after the grace time."""
+        """Ask it to finish, and kill what is left after the grace time."""
         if self._process is not None:
             self._process.end()
             self._process = None
@@ -103,13 +103,13 @@ class Component:
         return cpu, sum(one.memory_full_info().uss for one in alive)
 
     def request_end(self) -> None:
-        """Ask it to finish, and do not wait."""
+        """Ask it to finish, without waiting."""
         for one in self.members()[:1]:
             _send(one, signal.SIGTERM)
 
 
 def leftovers(folder: Path) -> list[psutil.Process]:
-    """Processes of a deployment that still run."""
+    """Processes of a deployment that are still running."""
     return list(_marked(f"{folder}:"))
 
 

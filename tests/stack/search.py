@@ -1,4 +1,4 @@
-"""Looks for secrets wherever a deployment leaves something: files, and every column of the database."""
+"""Searches for secrets in everything that a deployment leaves behind: files, and every column of the database."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def in_database(deployment: Deployment, secrets: Mapping[str, str]) -> list[str]
 
 
 def _json_text(text: str) -> str:
-    """A text as it stands inside a JSON text."""
+    """A text as it appears inside a JSON text."""
     return json.dumps(text)[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""The simulated service in a process of its own, steered from here."""
+"""The simulated service in a separate process, controlled from here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SimulatedService:
 
     def __enter__(self) -> SimulatedService:
         self._process.start()
-        self._far_end.close()  # else its end would not close this one
+        self._far_end.close()  # otherwise its end would not close this one
         if not self._pipe.poll(START_SECONDS):
             raise RuntimeError("the simulator does not come up")
         self.base_url, self.api_key = self._pipe.recv()
@@ -55,7 +55,7 @@ class SimulatedService:
         }
 
     def client(self) -> ServiceClient:
-        """A client that sees what the service holds."""
+        """A client for checking the service's contents."""
         return ServiceClient(ServiceConfig(base_url=self.base_url, api_key=self.api_key))
 
     def create_workflow(self, name: str, nodes: list[dict[str, Any]]) -> str:
@@ -67,7 +67,7 @@ class SimulatedService:
         self._ask("finish", execution_id, status)
 
     def start_execution(self, workflow_id: str, status: str, seconds: float | None = None) -> str:
-        """Put up an execution, which succeeds after some seconds or stays."""
+        """Set up an execution, which succeeds after some seconds or stays as it is."""
         return str(self._ask("start_execution", workflow_id, status, seconds))
 
     def arm(self, window: Window | None) -> None:
@@ -83,7 +83,7 @@ class SimulatedService:
         return [Call(*one) for one in self._ask("calls")]
 
     def stops(self) -> list[str]:
-        """The paths of the requests that did stop an execution, oldest first."""
+        """The paths of the requests that actually stopped an execution, oldest first."""
         return list(self._ask("stops"))
 
     def count_requests(self) -> int:
@@ -91,7 +91,7 @@ class SimulatedService:
         return int(self._ask("count_requests"))
 
     def has_no_audit_findings(self) -> None:
-        """Let an audit find nothing from now on."""
+        """Make audits find nothing from now on."""
         self._ask("has_no_audit_findings")
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -157,7 +157,7 @@ def _serve(pipe: Connection) -> None:
         while True:
             try:
                 name, *arguments = pipe.recv()
-            except EOFError:  # whoever asked is gone
+            except EOFError:  # the process that asked is gone
                 return
             try:
                 answer = getattr(far, name)(*arguments)

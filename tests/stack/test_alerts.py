@@ -25,14 +25,14 @@ def test_both_notify_the_workflow(
     wait_until(lambda: len(workflows.executions(client, workflow_id)) == 2, seconds=240, what="both alerts", interval=1)
 
     notices = [workflows.payload(one) for one in workflows.executions(client, workflow_id)]
-    by_teller = {notice["details"]["told_by"]: notice for notice in notices}
-    assert by_teller.keys() == {"worker", "dag-processor"}
+    by_sender = {notice["details"]["sent_by"]: notice for notice in notices}
+    assert by_sender.keys() == {"worker", "dag-processor"}
     for notice in notices:
         assert notice["message"] == f"{run_id} has failed"
         assert (notice["details"]["logical_date"] == "None") is not logical_date
-    assert by_teller["worker"]["task_id"] == "fail"
-    assert by_teller["worker"]["exception"] == "there is nothing to load"
-    FIGURES.add("alerts told", len(notices))
+    assert by_sender["worker"]["task_id"] == "fail"
+    assert by_sender["worker"]["exception"] == "there is nothing to load"
+    FIGURES.add("alerts sent", len(notices))
 
 
 @pytest.mark.parametrize("logical_date", [True, False], ids=["dated", "undated"])
@@ -50,4 +50,4 @@ def test_the_example_notifies_its_workflow(api: AirflowApi, client: ServiceClien
 
     wait_until(notices, seconds=60, what="the alert", interval=1)
     assert notices() == ["load of example_service_alert has failed"]
-    FIGURES.add("alerts told")
+    FIGURES.add("alerts sent")

@@ -1,4 +1,4 @@
-"""What a person sees: the connection's form and test button, and the buttons of tasks. Screenshots are kept."""
+"""The user interface: the connection's form and test button, and the buttons of tasks. Screenshots are kept."""
 
 from __future__ import annotations
 

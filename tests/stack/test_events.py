@@ -30,8 +30,8 @@ def test_every_end_is_reported_although_triggerers_are_killed(
     workflow = find_workflow(client, WATCHED)
     assert workflow is not None
     api.unpause("stack_events")
-    # The watch begins with its first look: what ended before is not told.
-    wait_until(lambda: is_told(api, service, workflow.id), seconds=180, what="the watch to begin", interval=3)
+    # The watch begins with its first look: what ended before is not reported.
+    wait_until(lambda: is_reported(api, service, workflow.id), seconds=180, what="the watch to begin", interval=3)
     triggerers = itertools.cycle([deployment["triggerer-1"], deployment["triggerer-2"]])
     ended, kills = [], []
     for number in range(EVENTS):
@@ -43,10 +43,10 @@ def test_every_end_is_reported_although_triggerers_are_killed(
             victim.kill()
             victim.start()
 
-    wait_until(lambda: set(ended) <= told(api).keys(), seconds=300, what="all events", interval=2)
+    wait_until(lambda: set(ended) <= reported(api).keys(), seconds=300, what="all events", interval=2)
 
-    time.sleep(10)  # a repeat comes late, if one comes
-    events = {one: found for one, found in told(api).items() if one in set(ended)}
+    time.sleep(10)  # a repeat, if there is one, comes late
+    events = {one: found for one, found in reported(api).items() if one in set(ended)}
     repeated = {one: found for one, found in events.items() if len(found) > 1}
     FIGURES.add("events", len(events))
     FIGURES.add("kills of a triggerer that watches", len(kills))
@@ -57,17 +57,17 @@ def test_every_end_is_reported_although_triggerers_are_killed(
     assert Counter(ended) == Counter(events.keys())
 
 
-def is_told(api: AirflowApi, service: SimulatedService, workflow_id: str) -> bool:
-    """Whether an execution that ends now becomes an event soon."""
+def is_reported(api: AirflowApi, service: SimulatedService, workflow_id: str) -> bool:
+    """Whether an execution that ends now soon becomes an event."""
     one = service.start_execution(workflow_id, "success")
     try:
-        return bool(wait_until(lambda: one in told(api), seconds=8, what="an event", interval=1))
+        return bool(wait_until(lambda: one in reported(api), seconds=8, what="an event", interval=1))
     except TimeoutError:
         return False
 
 
-def told(api: AirflowApi) -> dict[str, list[float]]:
-    """When each execution was told of, in seconds since the epoch, by its id."""
+def reported(api: AirflowApi) -> dict[str, list[float]]:
+    """The times at which each execution was reported, in seconds since the epoch, by its id."""
     found: dict[str, list[float]] = {}
     for event in api.asset_events():
         if event["name"] == "stack_ends":

@@ -1,4 +1,4 @@
-"""Exactly one successful execution a task, whatever is killed, and whenever."""
+"""Exactly one successful execution per task, whichever process is killed, and whenever."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNS, KILLS = (24, 5) if IS_SHORT else (300, 60)
 RUN_SECONDS = 8
 END_SECONDS = 900 if IS_SHORT else 3600
 FROZEN_RUNS = 8 if IS_SHORT else 20
-# Airflow takes the triggers of a triggerer away that has not been heard of for 30 s.
+# Airflow reassigns the triggers of a triggerer without a heartbeat for 30 s.
 FROZEN_SECONDS = 48
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/running-workflows.md on tasks that somebody, or a time limit, ends early."""
+"""The tables in docs/running-workflows.md on tasks that a user or a time limit ends early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret is left in a log or in the database. It is the last file: all others have left theirs by then."""
+"""No secret is left in a log or in the database. This file runs last, after all others have used their secrets."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ def test_no_secret_is_in_the_database_but_encrypted_in_connections(
     elsewhere = [one for one in found if not one.startswith(kept)]
     FIGURES.add("secrets found in the database", len(elsewhere))
     assert elsewhere == []
-    # What is to be found is: the search works.
+    # Secrets that must be found are found, so the search works.
     assert {one.rpartition(": ")[2] for one in found} == secrets.keys()

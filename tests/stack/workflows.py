@@ -1,4 +1,4 @@
-"""Workflows of the tests, and the executions that the service holds of them."""
+"""The workflows of the tests and their executions in the service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def every_way_to_answer(seconds: float) -> dict[str, list[dict[str, Any]]]:
 
 
 def endless() -> list[dict[str, Any]]:
-    """A workflow that sleeps until somebody ends it."""
+    """A workflow that sleeps until it is ended."""
     return [webhook(path(), options={"responseData": WITH_ID}), wait(86_400)]
 
 

@@ -1,4 +1,4 @@
-"""What can happen to an execution while a task waits for it, and how the task must end then."""
+"""Cases of what can happen to an execution while a task waits for it, and how the task must then end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def vanish(simulator: ServiceSimulator, execution_id: str) -> None:
 
 
 def nothing(simulator: ServiceSimulator, execution_id: str) -> None:
-    """It goes on."""
+    """It keeps running."""
 
 
 # Reads by id, and lists.

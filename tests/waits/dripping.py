@@ -1,4 +1,4 @@
-"""A server whose answers never end: a byte now and then."""
+"""A server whose answers never end, with an occasional byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens between the requests of the looks, each end is told once."""
+"""Whatever happens between the requests of the looks, each end is reported once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class InterruptedClient(Resources):
 
 
 class Story:
-    """Executions of two workflows that start, move on, end and vanish, and who must be told."""
+    """Executions of two workflows that start, progress, end and vanish, and the ends that must be reported."""
 
     def __init__(self, simulator: ServiceSimulator, data: st.DataObject) -> None:
         self.simulator, self.data = simulator, data
@@ -97,7 +97,7 @@ class Story:
 
 
 class Listener:
-    """Follows the snapshots of one workflow from its first one on, and notes what is told and what must be."""
+    """Follows the snapshots of one workflow from the first one on, and records which ends are and must be reported."""
 
     def __init__(self, first: Snapshot, story: Story, workflow_id: str, ends_before: int) -> None:
         self._workflow_id = workflow_id
@@ -135,7 +135,7 @@ class Listener:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_each_end_is_told_once(simulator: ServiceSimulator, data: st.DataObject) -> None:
+def test_each_end_is_reported_once(simulator: ServiceSimulator, data: st.DataObject) -> None:
     simulator.reset()
     story = Story(simulator, data)
     client = InterruptedClient(simulator)
@@ -143,7 +143,7 @@ def test_each_end_is_told_once(simulator: ServiceSimulator, data: st.DataObject)
 
     def look_again() -> None:
         nonlocal poll
-        if data.draw(st.integers(0, 3)) == 0:  # another triggerer goes on
+        if data.draw(st.integers(0, 3)) == 0:  # another triggerer continues
             poll = Poll()
             for listener in listeners:
                 listener.restart()
@@ -180,7 +180,7 @@ class Watch:
         return self._poll.look(self._client).of_workflow(self._workflow_id)  # type: ignore[arg-type]
 
     def advance(self) -> list[str]:
-        """Look once, and return what is told."""
+        """Look once, and return the reported ends."""
         snapshot = self._look()
         found = read(self._client, self._cursor.unseen(snapshot))  # type: ignore[arg-type]
         snapshot = snapshot.with_read(found, self._workflow_id)
@@ -245,5 +245,5 @@ def at_request(moment: int, act: Callable[[], None]) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("kept", [None, [], {}, 7, {"base_url": "u", "floor": 1, "ceiling": 2, "told": 3, "open": []}])
-def test_what_is_no_cursor(kept: Any) -> None:
+def test_invalid_cursors(kept: Any) -> None:
     assert Cursor.from_json(kept) is None

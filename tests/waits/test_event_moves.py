@@ -1,4 +1,4 @@
-"""A watcher whose service has another database, or another address: its kept cursor counts what is not there."""
+"""A watcher whose service now has another database or address, so that its kept cursor does not apply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONNECTION = "AIRFLOW_CONN_SERVICE_DEFAULT"
 
 
 async def watched(simulator: ServiceSimulator, workflow_id: str) -> AssetState:
-    """The state of a watcher that has told ends up to number 31."""
+    """The state of a watcher that has reported ends up to number 31."""
     for _ in range(30):
         simulator.start_execution(workflow_id, status="success")
     state = AssetState()
@@ -57,7 +57,7 @@ async def tells_what_ends_from_now_on(simulator: ServiceSimulator, workflow_id: 
 
 @airflow_features.kept_cursors
 @in_event_loop
-async def test_another_database_is_said_and_gone_on_with(
+async def test_another_database_is_logged_and_watched_from_now_on(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = await watched(simulator, workflow_id)
@@ -73,7 +73,7 @@ async def test_another_database_is_said_and_gone_on_with(
 
 @airflow_features.kept_cursors
 @in_event_loop
-async def test_another_address_is_said_and_begun_with(
+async def test_another_address_is_logged_and_watched_from_now_on(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = await watched(simulator, workflow_id)

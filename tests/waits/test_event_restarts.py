@@ -1,4 +1,4 @@
-"""A watcher that goes on where it was, after the triggerer has ended in any moment."""
+"""A watcher that continues where it was, after the triggerer has ended at any time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSi
         await looked(simulator)
         await triggerer.shut_down()
         told += ids(triggerer.events(number))
-        # Meanwhile nobody looks.
+        # No watcher looks in the meantime.
         expected.append(simulator.start_execution(workflow_id, status="error"))
         if life == 1:
             simulator.finish_execution(waiting)
@@ -50,7 +50,7 @@ async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSi
 
 @airflow_features.kept_cursors
 @in_event_loop
-async def test_a_watcher_that_joins_a_shared_poll_goes_on_where_it_was(
+async def test_a_watcher_that_joins_a_shared_poll_continues_where_it_was(
     simulator: ServiceSimulator, workflow_id: str
 ) -> None:
     state = AssetState()
@@ -107,7 +107,7 @@ async def test_no_event_is_lost_when_the_triggerer_dies(
 
 @airflow_features.kept_cursors
 @in_event_loop
-async def test_an_event_is_noted_as_soon_as_it_is_stored(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_an_event_is_recorded_as_soon_as_it_is_stored(simulator: ServiceSimulator, workflow_id: str) -> None:
     state = AssetState()
     triggerer = PersistingTriggerer()
     unhurried = watcher(workflow_id, state)
@@ -128,7 +128,7 @@ async def test_an_event_is_noted_as_soon_as_it_is_stored(simulator: ServiceSimul
 
 @airflow_features.kept_cursors
 @in_event_loop
-async def test_what_airflow_gives_up_on_is_not_noted(
+async def test_an_event_that_airflow_drops_is_not_recorded(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__TRIGGERER__SHARED_STREAM_ACK_TIMEOUT", "0.3")
@@ -199,7 +199,7 @@ async def test_a_watcher_of_several_assets_works_without_a_state(
 
 @pytest.mark.parametrize("kept", ["[]", '{"floor": "x"}', "7", '{"floor": 1}'])
 @in_event_loop
-async def test_a_kept_value_that_is_no_cursor_begins_anew(
+async def test_a_kept_value_that_is_not_a_cursor_is_replaced(
     simulator: ServiceSimulator, workflow_id: str, kept: str
 ) -> None:
     simulator.start_execution(workflow_id, status="success")

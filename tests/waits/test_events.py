@@ -1,4 +1,4 @@
-"""Endings of executions as events: each told once, whatever happens between two looks."""
+"""Ends of executions as events: each is reported once, whatever happens between two looks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = airflow_features.asset_watchers
 
 
 @in_event_loop
-async def test_each_end_is_told_once_in_any_order(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_each_end_is_reported_once_in_any_order(simulator: ServiceSimulator, workflow_id: str) -> None:
     old = simulator.start_execution(workflow_id, status="success")
     first, second, third = (simulator.start_execution(workflow_id) for _ in range(3))
     triggerer = PersistingTriggerer()
@@ -80,7 +80,7 @@ async def test_executions_that_start_and_end_between_two_looks(simulator: Servic
 
 
 @in_event_loop
-async def test_only_wanted_ends_of_the_workflow_are_told(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_only_wanted_ends_of_the_workflow_are_reported(simulator: ServiceSimulator, workflow_id: str) -> None:
     other = simulator.create_webhook_workflow(path="other")["id"]
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, statuses=["error", "crashed"]))
@@ -224,7 +224,7 @@ async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id:
 
 
 @in_event_loop
-async def test_faults_are_said_and_survived(
+async def test_faults_are_logged_and_survived(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = AssetState()
@@ -255,7 +255,7 @@ async def test_faults_are_said_and_survived(
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", simulator.connection_json())
     await still_tells()
 
-    for text in ("the state can not be reached", "HTTP 500", "HTTP 404"):
+    for text in ("the state cannot be reached", "HTTP 500", "HTTP 404"):
         assert text in caplog.text
     assert simulator.api_key not in caplog.text
     assert triggerer.broken() == []
@@ -309,7 +309,7 @@ def test_an_interval_may_be_a_timedelta() -> None:
 
 
 @pytest.mark.parametrize("statuses", [[], ["fine"], "success", ["success", "running"]])
-def test_what_is_no_list_of_ends(statuses: Any) -> None:
+def test_an_invalid_list_of_ends(statuses: Any) -> None:
     with pytest.raises(ValueError, match="statuses must be a list of success, error, canceled, crashed"):
         ServiceExecutionEventTrigger(workflow_id="w", statuses=statuses)
 

@@ -1,4 +1,4 @@
-"""Answers that hang: they hold up no wait that they are not about, tolerance ends, and a process always can exit."""
+"""Answers that hang: they delay no other waits, the tolerance ends, and a process can always exit."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_a_list_that_hangs_holds_up_nobody(
     assert {event["verdict"] for event in events} == {"succeeded"}
     assert open_requests(simulator)["/api/v1/executions"] >= 1
     assert "A list of executions is slow, so each is read by id meanwhile" in caplog.text
-    # The others wait on, and lists serve them again once the hanging one has come.
+    # The others keep waiting, and lists serve them again once the hanging one has arrived.
     simulator.clear_faults()
     simulator.clear_requests()
     await until(lambda: requests_made(simulator)["list running"] >= 2)

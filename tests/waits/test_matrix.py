@@ -175,7 +175,7 @@ def test_after_a_run_that_failed_a_retry_starts_one_other(
 
 @pytest.mark.parametrize("mode", **named(ALL_MODES))
 @pytest.mark.parametrize("case", **named(CANNOT_SEE))
-def test_after_a_run_that_could_not_be_observed_a_retry_goes_on_with_it(
+def test_a_retry_resumes_a_run_that_could_not_be_observed(
     case: Case, mode: Mode, waiting: Wait, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = waiting(mode, case)

@@ -1,4 +1,4 @@
-"""A workflow as the alert channel: what it gets, and what nobody gets to see."""
+"""A workflow as the alert channel: what it receives, and what is never shown."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_workflow_gets_the_notice(notify: Notify, simulator: ServiceSimulato
     }
 
 
-def test_a_run_without_logical_date_is_told_of_too(
+def test_a_run_without_logical_date_is_reported_too(
     notify: Notify, simulator: ServiceSimulator, alert: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     details = {
@@ -199,7 +199,7 @@ def test_nobody_sees_a_secret(
         assert secret not in shown
 
 
-def test_a_long_exception_is_cut(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
+def test_a_long_exception_is_truncated(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
     notify({"ti": TASK, "exception": RuntimeError("x" * 5000)}, workflow_id=alert)
 
     [item] = received(simulator, alert)
@@ -220,7 +220,7 @@ def test_a_workflow_that_answers_late_is_not_waited_for(
     assert sum(one.path == "/webhook/slow" for one in simulator.requests) == 1
 
 
-def test_a_workflow_that_fails_was_told_all_the_same(
+def test_a_workflow_that_fails_was_still_notified(
     notify: Notify, simulator: ServiceSimulator, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -232,7 +232,7 @@ def test_a_workflow_that_fails_was_told_all_the_same(
 
 
 @airflow_features.errors_of_notifiers
-def test_what_cannot_be_told_is_an_error(
+def test_a_notice_that_cannot_be_sent_is_an_error(
     notify: Notify, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = {**json.loads(simulator.connection_json()), "extra": {"retry_deadline": 0}}

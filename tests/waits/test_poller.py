@@ -1,4 +1,4 @@
-"""Waits of one triggerer that come and go, and none disturbs another."""
+"""Waits of one triggerer that come and go without disturbing each other."""
 
 from __future__ import annotations
 

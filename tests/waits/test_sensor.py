@@ -1,4 +1,4 @@
-"""What the sensor does beside judging: its link, its arguments, its deadlines and its retries."""
+"""What the sensor does in addition to judging: its link, its arguments, its deadlines and its retries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sensor(execution_id: Any, **options: Any) -> ServiceExecutionSensor:
 
 
 @every_mode
-def test_the_links_are_there_while_it_waits(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
+def test_the_links_exist_while_it_waits(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
     one = simulator.start_execution(workflow_id)
     ending = run_to_end(lambda: mode.task(one, interval=0.05, timeout=0.2))
 
@@ -37,7 +37,7 @@ def test_the_links_are_there_while_it_waits(mode: Mode, simulator: ServiceSimula
 
 
 @every_mode
-def test_the_link_is_there_although_the_first_look_failed(
+def test_the_link_exists_although_the_first_look_failed(
     mode: Mode, simulator: ServiceSimulator, workflow_id: str
 ) -> None:
     one = simulator.start_execution(workflow_id, status="error")
@@ -97,7 +97,7 @@ def test_no_time_left(mode: Mode, simulator: ServiceSimulator, workflow_id: str)
 
 @every_mode
 @pytest.mark.parametrize("execution_id", ["abc", "0", "-1", "1/2", "", "../1"])
-def test_what_is_no_execution_id(execution_id: str, mode: Mode, simulator: ServiceSimulator) -> None:
+def test_invalid_execution_ids(execution_id: str, mode: Mode, simulator: ServiceSimulator) -> None:
     ending = run_to_end(lambda: mode.task(execution_id, interval=60))
 
     assert ending.kind == "AirflowFailException"
@@ -125,7 +125,7 @@ def test_an_id_may_be_a_number_or_have_blanks(
         ("deferrable", "false"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_when_the_dag_file_is_read(option: str, value: Any) -> None:
+def test_invalid_arguments_are_refused_when_the_dag_file_is_read(option: str, value: Any) -> None:
     wrong = {option: value}
     with pytest.raises(ServiceInputError, match=f"^{option} must be .*, not "):
         sensor("1", **wrong)

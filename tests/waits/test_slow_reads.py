@@ -1,4 +1,4 @@
-"""Slow answers delay the waits they are for, and no others."""
+"""Slow answers delay only the waits that they are for."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ async def test_a_wait_whose_certificate_is_gone_ends_readably(
 
 @pytest.mark.parametrize("event", ODD_EVENTS, ids=repr)
 @pytest.mark.parametrize("mode", [SENSOR_MODES[2], OPERATOR_MODES[1]], ids=["sensor", "operator"])
-def test_an_event_of_another_shape_is_no_success(mode: Any, event: Any, simulator: ServiceSimulator) -> None:
+def test_an_event_of_another_shape_is_not_a_success(mode: Any, event: Any, simulator: ServiceSimulator) -> None:
     task = mode.task("1", interval=1)
     context = {"ti": TaskInstance(), "task": task}
 

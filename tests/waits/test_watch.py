@@ -29,7 +29,7 @@ def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
         yield one
 
 
-def test_a_short_outage_is_no_end_however_small_the_tolerance(
+def test_a_short_outage_does_not_end_a_wait_however_small_the_tolerance(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
     simulator.inject("status", times=None)
@@ -42,7 +42,7 @@ def test_a_short_outage_is_no_end_however_small_the_tolerance(
     assert outcome.verdict == "unobservable"
 
 
-def test_many_quick_faults_are_no_end_within_the_tolerance(
+def test_many_quick_faults_do_not_end_a_wait_within_the_tolerance(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulator.inject("status", times=None)

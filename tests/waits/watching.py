@@ -35,7 +35,7 @@ class AssetState:
     def _fail_maybe(self) -> None:
         if self.faults:
             self.faults -= 1
-            raise RuntimeError("the state can not be reached")
+            raise RuntimeError("the state cannot be reached")
 
 
 class StateOfManyAssets(AssetState):
@@ -58,7 +58,7 @@ def looks(simulator: ServiceSimulator) -> int:
 
 
 async def looked(simulator: ServiceSimulator, times: int = 2) -> None:
-    """Return when a look has begun and ended since now."""
+    """Return when a look has begun and ended from now on."""
     seen = looks(simulator)
     await until(lambda: looks(simulator) >= seen + times)
     await asyncio.sleep(INTERVAL / 2)

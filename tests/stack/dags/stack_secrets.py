@@ -1,4 +1,4 @@
-"""Whatever handles a secret: a protected webhook, a credential, a key that is refused, a proxy that is not there."""
+"""Tasks that handle secrets: a protected webhook, a credential, a refused key, an unreachable proxy."""
 
 from __future__ import annotations
 

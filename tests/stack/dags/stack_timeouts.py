@@ -14,7 +14,7 @@ OF_RUN = timedelta(seconds=45)
 
 
 def too_long(task_id: str, **limits: Any) -> ServiceRunWorkflowOperator:
-    """A run that does not end by itself."""
+    """A run that does not end on its own."""
     return ServiceRunWorkflowOperator(
         task_id=task_id,
         workflow_id="{{ params.workflow_id }}",
