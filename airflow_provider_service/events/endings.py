@@ -1,4 +1,4 @@
-"""Which executions have ended since the last look, each told once.
+"""Which executions have ended since the last poll, each reported once.
 
 Executions end in any order, and one that starts while the lists are read may be in none of them. So a cursor keeps the
 ids that were active, and every look reads again what began since the look before the last.
@@ -65,12 +65,12 @@ class Snapshot:
 
 @dataclass
 class Cursor:
-    """How far the endings of executions of one workflow have been told.
+    """How far the ends of executions of one workflow have been reported.
 
     :param base_url: address of the service whose ids these are.
-    :param floor: executions up to this id that are not in ``open`` have been told, or ended before the beginning.
+    :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the beginning.
     :param ceiling: highest id that the last look saw.
-    :param told: ids above the floor that have been told.
+    :param told: ids above the floor that have been reported.
     :param open: ids that have not been seen to end.
     """
 
@@ -82,7 +82,7 @@ class Cursor:
 
     @classmethod
     def beginning(cls, snapshot: Snapshot) -> Cursor:
-        """Begin now: what has ended counts as told."""
+        """Begin now: executions that have ended count as reported."""
         cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, told=set(map(number, snapshot.ended)))
         cursor._see(snapshot)
         return cursor
@@ -92,11 +92,11 @@ class Cursor:
         return sorted(self.open - set(map(number, (*snapshot.active, *snapshot.ended))))
 
     def is_ahead_of(self, snapshot: Snapshot) -> bool:
-        """Whether the newest execution that was seen is not there any more, though it was kept after its end."""
+        """Whether the newest execution that was seen no longer exists, although it was kept after its end."""
         return snapshot.newest < self.ceiling and self.ceiling not in self.open
 
     def untold(self, snapshot: Snapshot) -> list[Execution]:
-        """The executions of a snapshot whose end has not been told."""
+        """The executions of a snapshot whose ends have not been reported."""
         return [
             one
             for one in snapshot.ended
@@ -104,12 +104,12 @@ class Cursor:
         ]
 
     def tell(self, execution: Execution) -> None:
-        """Note that the end of an execution has been told."""
+        """Note that the end of an execution has been reported."""
         self.told.add(number(execution))
 
     def advance(self, snapshot: Snapshot) -> None:
-        """Move on to the next look, after all of a snapshot has been told."""
-        # Above the newest id nothing has begun, whatever was there before: another database counts anew.
+        """Move on to the next poll, after all of a snapshot has been reported."""
+        # Nothing has begun above the newest id, whatever was there before: another database starts its ids again.
         self.ceiling = min(self.ceiling, snapshot.newest)
         self.floor = self.ceiling
         self._see(snapshot)
@@ -131,7 +131,7 @@ class Cursor:
 
     @classmethod
     def from_json(cls, kept: Any) -> Cursor | None:
-        """Read a kept cursor; None when it is none."""
+        """Read a stored cursor; None if it is not one."""
         try:
             ends, ids = (
                 (int(kept["floor"]), int(kept["ceiling"])),
@@ -143,7 +143,7 @@ class Cursor:
 
 
 def number(execution: Execution) -> int:
-    """The execution's id as the number it is."""
+    """The id of the execution as a number."""
     return int(execution.id)
 
 
@@ -189,7 +189,7 @@ def listed(client: ServiceClient, since: int, workflow_id: str | None = None) ->
 
 
 def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | None]:
-    """Read executions one by one: None for one that was not kept, nothing for one that can not be read now."""
+    """Read executions one by one: None for one that was not kept, nothing for one that cannot be read now."""
     found: dict[int, Execution | None] = {}
     for execution_id in ids:
         try:
@@ -197,5 +197,5 @@ def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | 
         except ServiceNotFoundError:
             found[execution_id] = None  # how it ended is not known
         except ServiceApiError as error:
-            log.warning("Whether execution %s has ended can not be read, it is tried again: %s", execution_id, error)
+            log.warning("Whether execution %s has ended cannot be read; it is tried again: %s", execution_id, error)
     return found

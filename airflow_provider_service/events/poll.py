@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Look:
-    """What one look saw, and what its hearers want to know and to note besides."""
+    """What one poll saw, with what its subscribers additionally read and store."""
 
     def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig) -> None:
         self.number, self.snapshot, self._config = number, snapshot, config
@@ -38,11 +38,11 @@ class Look:
         self._notes: list[Callable[[], Awaitable[None]]] = []
 
     async def listed(self, since: int, workflow_id: str) -> list[Execution]:
-        """The executions of a workflow after an id, for a hearer that knows less than the poll."""
+        """The executions of a workflow after an id, for a subscriber that knows less than the poll."""
         return await _with_client(self._config, lambda client: [*listed(client, since, workflow_id)])
 
     async def read(self, ids: Sequence[int]) -> Mapping[int, Execution | None]:
-        """Read executions by id, each once, however many hearers ask: None where there is none."""
+        """Read executions by id, each once, however many subscribers ask: None if there is none."""
         async with self._reading:
             unread = [one for one in ids if one not in self._asked]
             if unread:
@@ -67,7 +67,7 @@ class EventPoll(SharedStreamProducer):
         self._looks, self._looks_in_doubt = 0, 0
 
     async def open_stream(self) -> AsyncIterator[tuple[Look, Look]]:
-        """Look again and again."""
+        """Poll until closed."""
         poll = Poll()
         while True:
             look = await until_it_works(partial(self._look, poll), self._pause)
@@ -77,18 +77,18 @@ class EventPoll(SharedStreamProducer):
     async def _look(self, poll: Poll) -> Look:
         from airflow_provider_service.connection import config_for
 
-        # The connection is read anew each time, so that a changed key is picked up.
+        # The connection is read again each time, so that a changed key is picked up.
         config = await config_for(self._service_conn_id)
         snapshot = await _with_client(config, poll.look)
         self._looks += 1
         return Look(self._looks, snapshot, config)
 
     async def advance(self, batch: Sequence[AdvanceItem]) -> None:
-        """Let the watchers note what has been told."""
+        """Let the watchers store what has been reported."""
         for item in batch:
             if item.outcome.failed:
-                # The events of one watcher may be lost, and nobody says whose: it has heard all looks until now and
-                # hears no more, so that its notes of these must not be written, and later notes are those of others.
+                # The events of one watcher may be lost, and it is not known whose. That watcher has received all polls
+                # until now and receives no more: its cursors for these must not be stored; later ones are of others.
                 self._looks_in_doubt = self._looks
             elif item.broker_payload.number > self._looks_in_doubt:
                 await item.broker_payload.persisted()
@@ -106,10 +106,10 @@ async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], 
 
 
 async def until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:
-    """Do something again and again: a watcher has no end that it could fail with, it says what is wrong instead."""
+    """Try until it works: a watcher has no result that it could fail with, so it logs what is wrong instead."""
     while True:
         try:
             return await action()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may be mended
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
             log.error("The watch of executions is interrupted, trying again in %g s: %s", pause, error)
             await asyncio.sleep(pause)

@@ -113,46 +113,47 @@ class ServiceHook(Resources, BaseHook):
         on_vanished: OnVanished = "fail",
         return_output: Literal["none", "last_node"] = "none",
     ) -> dict[str, Any]:
-        """Run a workflow on its production webhook, and wait in the worker until the execution has ended.
+        """Run a workflow through its production webhook, and wait in the worker until the execution has ended.
 
-        Safe to repeat with a ``run_key``: calls with the same key resume the execution that an earlier one started,
-        also when that one was killed or lost its answer, unless the execution has failed. Within a task the key belongs
-        to its task run, as the execution of ``ServiceRunWorkflowOperator`` does: each attempt resumes what the one
-        before has started, or starts another where that has failed; clearing the task asks for a new one. Elsewhere
-        the key stands for itself: it counts for a day, every call first looks for three seconds for what others have
-        started, and the workflow must keep its executions. Two calls with the same key at the same time may start two.
+        Safe to repeat with a ``run_key``: a call with the same key resumes the execution that an earlier call started,
+        even if that call was killed or lost its answer, unless the execution failed. In a task, the key belongs to the
+        task run, like the execution of ``ServiceRunWorkflowOperator``: each attempt resumes the execution of the
+        previous one, or starts another if that execution failed; clearing the task starts a new one. Elsewhere, the key
+        alone identifies the run for one day. Every call then first looks for three seconds for earlier executions, and
+        the workflow must keep its executions. Two simultaneous calls with the same key may start two executions.
 
-        Without a key, every call starts an execution of its own: once, also when the answer is lost, but whoever calls
-        again after a kill runs the workflow again.
+        Without a key, every call starts one execution, even if its answer is lost, and repeating the call after a kill
+        runs the workflow again.
 
-        An execution that has not ended at the ``timeout`` is stopped. Ending the task early does not stop it.
+        An execution that has not ended by the ``timeout`` is stopped. Ending the task early does not stop it.
 
-        :param workflow_id: the workflow; or give its name.
+        :param workflow_id: id of the workflow; give either the id or the name.
         :param workflow_name: exact name of the workflow.
-        :param payload: JSON body of the call; query parameters where the webhook takes ``GET``.
-        :param run_key: any text that stands for this run of the workflow.
-        :param context: of the task, where that is not the one that runs here, such as in a callback.
-        :param webhook_node: name of the webhook node, needed when the workflow has several.
-        :param webhook_conn_id: Airflow connection that holds the webhook's own authentication: user and password, or
-            for header authentication the header's name as login and its value as password.
+        :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``.
+        :param run_key: any text that identifies this run of the workflow.
+        :param context: context of the task if it is not the one that runs here, such as in a callback.
+        :param webhook_node: name of the webhook node; required if the workflow has several.
+        :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for
+            header authentication, the name of the header as login and its value as password.
         :param webhook_headers: further headers of the call.
-        :param activate: activate the workflow when it is not active; else such a workflow is refused.
+        :param activate: activate the workflow if it is not active; if False, such a workflow is refused.
         :param wait_for_completion: wait until the execution has ended.
         :param timeout: seconds, or a timedelta, after which the wait is over; a day by default.
-        :param poll_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
-        :param on_vanished: what it means that the execution cannot be found: ``"fail"`` or ``"succeed"``.
-        :param return_output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
+        :param poll_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
+        :param on_vanished: what to do if the execution cannot be found: ``"fail"`` or ``"succeed"``.
+        :param return_output: whether to return the output of the last node (``"last_node"``), or not (``"none"``, the
+            default).
         :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
-            ``return_output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or
-            not shown; without ``wait_for_completion`` only ids and address. Of an execution that was not kept, with
-            ``on_vanished="succeed"``, what is not known is None.
+            ``return_output="last_node"`` also ``"output"``: the JSON items, or None if they are larger than 48 kB or
+            not available. Without ``wait_for_completion``, only the ids and the address are returned. If the execution
+            was not kept and ``on_vanished="succeed"``, unknown values are None.
         :raises ServiceExecutionFailedError: the execution failed, or had not ended in time and was stopped.
         :raises ServiceWaitError: the execution could not be observed; with the same key, another call resumes it.
         :raises ServiceRunNotStartedError: nothing was started.
         :raises ServiceApiError: another failure of a call; nothing was started.
         :raises AirflowFailException: an argument or the workflow cannot be used, an execution may have been started
             that cannot be found, or it has vanished. Airflow does not retry the task: that would not help, or might
-            double the run.
+            run the workflow twice.
         """
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as, webhook_headers_as
         from airflow_provider_service.runs.workflow import WorkflowRun, whole_workflow

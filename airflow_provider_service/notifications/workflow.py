@@ -1,4 +1,4 @@
-"""A workflow as the alert channel."""
+"""A notifier that sends alerts to a workflow."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ MAX_EXCEPTION_CHARS = 1000
 
 
 class ServiceNotifier(BaseNotifier):
-    """Tell a workflow about a task or DAG run, for ``on_failure_callback`` and the like. It is not waited for.
+    """Notify a workflow about a task or DAG run, for ``on_failure_callback`` and the like, without waiting for it.
 
-    The workflow gets ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
-    "exception", "details"}`` on its production webhook; what the context does not hold is null, and what Airflow knows
-    as a secret is masked in the exception. Where the webhook takes ``GET``, it gets them as its query.
+    The workflow receives ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
+    "exception", "details"}`` on its production webhook. Values that the context does not have are null, and values that
+    Airflow knows as secrets are masked in the exception. If the webhook's method is ``GET``, they are its query.
 
-    What a template names and the context does not hold, such as ``ds`` in a run without logical date, is logged and
-    rendered as empty text: the notice is sent all the same.
+    If a template uses a value that the context does not have, such as ``ds`` in a run without a logical date, this is
+    logged, and the value is rendered as empty text. The alert is sent nevertheless.
 
-    :param workflow_id: the workflow; it must be active.
-    :param message: text for people; empty by default.
-    :param details: further JSON for the workflow; null by default.
-    :param webhook_node: name of the webhook node, needed when the workflow has several.
-    :param webhook_conn_id: Airflow connection with the webhook's own authentication, where it has one.
+    :param workflow_id: id of the workflow, which must be active.
+    :param message: human-readable text; empty by default.
+    :param details: further JSON data for the workflow; null by default.
+    :param webhook_node: name of the webhook node; required if the workflow has several.
+    :param webhook_conn_id: Airflow connection with the webhook's own authentication, if it has one.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
@@ -63,11 +63,11 @@ class ServiceNotifier(BaseNotifier):
         self.service_conn_id = service_conn_id
 
     def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
-        """Render the arguments; what the context does not hold becomes empty text."""
+        """Render the arguments; values that the context does not have become empty text."""
         from jinja2 import ChainableUndefined, make_logging_undefined
 
         class Absent(ChainableUndefined):
-            """Stays absent whatever is done with it: ``logical_date.isoformat()``, ``data_interval_end + one_day``."""
+            """Stays missing in any expression: ``logical_date.isoformat()``, ``data_interval_end + one_day``."""
 
             def __call__(self, *args: Any, **kwargs: Any) -> Any:
                 return self
@@ -109,14 +109,16 @@ class ServiceNotifier(BaseNotifier):
             headers: dict[str, str] = {}
             if webhook is not None:
                 headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
-            # A query holds no nested values.
+            # A query cannot contain nested values.
             payload = notice if trigger.has_body else {**notice, "details": to_json(self.details)}
             try:
                 answer = client.webhooks.call(trigger, payload, headers=headers)
             except ServiceTimeoutError:
-                self.log.info("Workflow %s has not answered within %g s; it runs on", self.workflow_id, config.timeout)
+                self.log.info(
+                    "Workflow %s has not answered within %g s; it keeps running", self.workflow_id, config.timeout
+                )
             else:
-                self.log.info("Workflow %s was told, and answered %d", self.workflow_id, answer.status)
+                self.log.info("Workflow %s was notified, and answered %d", self.workflow_id, answer.status)
 
     def _notice(self, context: Context) -> dict[str, Any]:
         from airflow.providers.common.compat.sdk import redact

@@ -1,4 +1,4 @@
-"""What the operators share that start an execution: once, however often the task is tried, and none left running."""
+"""Base of the operators that start an execution: only once per task run, and stopped if the task ends before it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ServiceStartingOperator(ServiceWaitingOperator):
     """Base of the operators that start an execution and wait for it.
 
-    When the wait is over before the execution is, it is stopped.
+    If the wait ends before the execution does, the execution is stopped.
     """
 
     checks = {
@@ -44,14 +44,14 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     @abstractmethod
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
-        """Start the execution, or find the one that an earlier attempt started; its id and its workflow's."""
+        """Start the execution, or resume that of an earlier attempt; return its id and the id of its workflow."""
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
-        """What the task returns beyond the outcome."""
+        """What the task returns in addition to the outcome."""
         return {}
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Start the execution and wait for it as asked."""
+        """Start the execution, and wait for it if ``wait_for_completion`` is set."""
         from airflow_provider_service.client.errors import ServiceRunNotSeenError
 
         deadline = time.time() + self.wait_seconds
@@ -67,12 +67,12 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._finish(self.wait(execution_id, deadline))
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
-        """End the task as the trigger's event says."""
+        """End the task according to the event of the trigger."""
         with failing_at_once():
             return self._finish(Outcome.from_event(event))
 
     def on_kill(self) -> None:
-        """Stop the execution, also one that was just being started, when that was asked for; and end the wait."""
+        """End the wait; with ``cancel_on_kill``, also stop the execution, even if it is only just being started."""
         from airflow_provider_service.waits.stop import stop_execution
 
         try:
@@ -94,22 +94,22 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             if self.on_vanished == "succeed" and isinstance(error, errors.ServiceRunNotSeenError):
                 raise
             raise AirflowFailException(
-                f"{error}. Another attempt could double it, so there is none; clear the task to start anew"
+                f"{error}. A retry could run it twice, so the task is not retried; clear the task to run it again"
             ) from error
         except errors.ServiceTaskKilledError:
-            # The start may have slipped through while on_kill was looking.
+            # The execution may have been started while on_kill was looking for it.
             self.on_kill()
             raise
         self._waiting_for = execution_id
         if self._killed.is_set():
-            # It could not be stopped before it was known.
+            # The execution could not be stopped before its id was known.
             self.on_kill()
             raise errors.ServiceTaskKilledError(f"the task was killed while it started execution {execution_id}")
         attempt.remember(execution_id, workflow_id)
         return execution_id, workflow_id
 
     def _unseen(self, error: ServiceRunNotSeenError) -> dict[str, Any]:
-        """What the task returns of a run whose execution was not kept."""
+        """What the task returns for a run whose execution was not kept."""
         outcome = unseen(error)
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)

@@ -1,4 +1,4 @@
-"""What the operators share that wait for an execution: where they wait, until when, and that a kill ends the wait."""
+"""Base of the operators that wait for an execution: where they wait, until when, and how a kill ends the wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 DAY_SECONDS = 86_400.0
-# What Airflow may need to run a task again after its trigger has fired.
+# Time that Airflow may need to run a task again after its trigger has fired.
 RESUMING_SECONDS = 30.0
 
 
@@ -57,11 +57,11 @@ class ServiceWaitingOperator(ServiceBaseOperator):
 
     @property
     def wait_seconds(self) -> float:
-        """Seconds after which the wait is over: ``timeout``, or less where the task itself has less time."""
+        """Seconds after which the wait is over: ``timeout``, or less if the task itself has less time."""
         seconds = read_seconds("timeout", self.timeout)
         if not self.deferrable or self.execution_timeout is None:
             return seconds
-        # Airflow 2 drops a deferred task at that moment, Airflow 3 lets it wait on: neither stops the execution.
+        # Airflow 2 then drops a deferred task, and Airflow 3 lets it keep waiting; neither stops the execution.
         limit = self.execution_timeout.total_seconds()
         return min(seconds, limit - min(RESUMING_SECONDS, limit / 4))
 
@@ -70,15 +70,15 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self._killed.set()
 
     def link_workflow(self, context: Context, workflow_id: str) -> None:
-        """Let the button lead to the workflow, also when nothing of it can be started."""
+        """Point the task's link at the workflow, even if it cannot be started."""
         self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow_id)
 
-    def wait(self, execution_id: str, deadline: float, **told: Any) -> Outcome:
-        """Wait in the worker, or look once and leave the rest to the triggerer.
+    def wait(self, execution_id: str, deadline: float, **resumed_with: Any) -> Outcome:
+        """Wait in the worker, or read the execution once and leave the rest to the triggerer.
 
-        :param deadline: moment that ends the wait, in seconds since the epoch.
-        :param told: what ``execute_complete`` is told again.
-        :raises TaskDeferred: the triggerer waits.
+        :param deadline: date and time that ends the wait, in seconds since the epoch.
+        :param resumed_with: further arguments for ``execute_complete``.
+        :raises TaskDeferred: the wait continues in the triggerer.
         :raises ServiceTaskKilledError: the task was killed.
         """
         from airflow_provider_service.waits.watch import look_here
@@ -87,7 +87,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         outcome = look_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
         if self._killed.is_set():
             raise ServiceTaskKilledError(f"the task was killed while execution {execution_id} had not ended")
-        return outcome or self._defer(wait, told)
+        return outcome or self._defer(wait, resumed_with)
 
     def _wait_for(self, execution_id: str, deadline: float = math.inf) -> Wait:
         return Wait(
@@ -100,12 +100,12 @@ class ServiceWaitingOperator(ServiceBaseOperator):
             fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
         )
 
-    def _defer(self, wait: Wait, told: dict[str, Any]) -> Outcome:
+    def _defer(self, wait: Wait, resumed_with: dict[str, Any]) -> Outcome:
         from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 
         self.defer(
             trigger=ServiceExecutionTrigger(**wait.to_arguments(), cancel_on_kill=self.cancel_on_kill),
             method_name="execute_complete",
-            kwargs=told,
+            kwargs=resumed_with,
         )
         raise AssertionError("defer always raises")

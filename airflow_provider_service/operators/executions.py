@@ -47,16 +47,16 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     :param load_workflow: run the current workflow instead of the one that was saved with the execution; by default
         the service decides.
     :param wait_for_completion: wait until the execution has ended; True by default.
-    :param deferrable: wait in the triggerer, where thousands of waits share their requests; by default as
-        ``[operators] default_deferrable`` says.
-    :param poll_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
+    :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
+        ``[operators] default_deferrable``.
+    :param poll_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
     :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
         default. A deferred wait is over before the task's ``execution_timeout``.
-    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
-    :param cancel_on_kill: stop the execution when the task is killed or marked, or is cleared while it runs in a
-        worker; True by default.
-    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
+    :param cancel_on_kill: stop the execution if the task is killed or marked, or is cleared while it runs in a worker;
+        True by default.
+    :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "retry_of"}`` of the new
         execution; without ``wait_for_completion`` only ids and address.
@@ -124,27 +124,27 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
 
 
 class ServiceStopExecutionOperator(ServiceWaitingOperator):
-    """Stop an execution that is queued, running or waiting. Safe to repeat: one that has ended stays as it is.
+    """Stop an execution that is queued, running or waiting. Safe to repeat: an execution that has ended is not changed.
 
-    The service ends it at once, as a rule; the task waits until it has.
+    The service usually ends the execution at once; the task waits until it has ended.
 
-    :param execution_id: the execution.
-    :param if_missing: what to do when it does not exist: ``"fail"`` (the default) or ``"ignore"``.
+    :param execution_id: id of the execution.
+    :param if_missing: what to do if it does not exist: ``"fail"`` (the default) or ``"ignore"``.
     :param wait_for_completion: wait until the execution has ended; True by default.
-    :param deferrable: wait in the triggerer; by default as ``[operators] default_deferrable`` says.
-    :param poll_interval: seconds, or a timedelta, between two looks; 1 second by default.
-    :param timeout: seconds, or a timedelta, after which the task fails when it has not ended; 60 seconds by default. A
+    :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
+    :param poll_interval: seconds, or a timedelta, between two polls; 1 second by default.
+    :param timeout: seconds, or a timedelta, after which the task fails if it has not ended; 60 seconds by default. A
         deferred wait is over before the task's ``execution_timeout``.
-    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None for a missing one, ``stopped``
-        tells whether this call ended it.
+    :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None if the execution does not
+        exist, and ``stopped`` says whether this task stopped it.
     """
 
     template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
     checks = {**ServiceWaitingOperator.checks, "if_missing": one_of("fail", "ignore")}
-    on_vanished = "succeed"  # one that is gone has ended
+    on_vanished = "succeed"  # an execution that no longer exists has ended
 
     def __init__(
         self,
@@ -180,12 +180,12 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         stopped = False
         try:
             stopped = self._stop()
-            # The answer to a stop names neither the execution nor its workflow.
+            # The answer to a stop request names neither the execution nor its workflow.
             execution = self.hook.executions.get(self.execution_id)
         except ServiceNotFoundError:
             if self.if_missing == "fail" and not stopped:
                 raise
-            self.log.info("Execution %s does not exist%s", self.execution_id, " any more" if stopped else "")
+            self.log.info("Execution %s %s", self.execution_id, "no longer exists" if stopped else "does not exist")
             return {"execution_id": str(self.execution_id), "status": None, "stopped": stopped, "url": None}
         url = self._link(context, execution)
         if execution.status in ENDED_STATUSES or not self.wait_for_completion:
@@ -193,7 +193,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return self._ended(self.wait(execution.id, deadline, stopped=stopped, url=url), stopped, url)
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> dict[str, Any]:
-        """End the task as the trigger's event says."""
+        """End the task according to the event of the trigger."""
         return self._ended(Outcome.from_event(event), stopped, url)
 
     def _stop(self) -> bool:
@@ -227,15 +227,15 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
 
 class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
-    """Stop all executions of a kind. Safe to repeat, but a repeat also stops those that started in between.
+    """Stop all executions that match a selection. Safe to repeat, but a repeat also stops those that started since.
 
     :param workflow_id: only executions of this workflow.
-    :param all_workflows: True to stop those of every workflow, when ``workflow_id`` is None.
+    :param all_workflows: True to stop executions of every workflow; requires ``workflow_id`` to be None.
     :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
-    :param started_before: only those that started before this moment (text, or a datetime with time zone).
+    :param started_before: only those that started before this date and time (text, or a datetime with time zone).
     :param older_than: only those that started longer ago than this: seconds, or a timedelta.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"stopped", "url"}``; ``stopped`` is their number.
+    :returns: ``{"stopped", "url"}``; ``stopped`` is the number of executions.
     """
 
     def __init__(
@@ -276,22 +276,22 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
 class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     """Delete executions by id, or those that match a selection. Safe to repeat.
 
-    Without ``status`` only executions that have ended are selected. Running ones can not be deleted. One that never
-    left the queue has no start, so a selection by time does not find it.
+    Without ``status``, only executions that have ended are selected. Running executions cannot be deleted. An execution
+    that never left the queue has no start time, so a selection by time does not include it.
 
-    :param execution_ids: the executions; or give a selection.
+    :param execution_ids: ids of the executions; give either ids or a selection.
     :param workflow_id: select executions of this workflow.
-    :param all_workflows: True to select from those of every workflow, when ``workflow_id`` is None.
+    :param all_workflows: True to select from the executions of every workflow; requires ``workflow_id`` to be None.
     :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown.
-    :param started_before: select those that started before this moment (text, or a datetime with time zone).
+    :param started_before: select those that started before this date and time (text, or a datetime with time zone).
     :param older_than: select those that started longer ago than this: seconds, or a timedelta.
-    :param max_deletions: delete no more than this many of a selection, 1000 by default; the rest is left for another
-        run.
-    :param preview: delete nothing and return what would be deleted; False by default.
-    :param if_missing: what to do when one does not exist: ``"ignore"`` (the default) or ``"fail"``.
+    :param max_deletions: maximum number of executions of a selection to delete, 1000 by default; the rest is left for
+        another run.
+    :param preview: return what would be deleted, without deleting it; False by default.
+    :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: numbers, whether the selection
-        holds more than ``max_deletions``, and the first 100 ids.
+    :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: the numbers of deleted and
+        missing executions, whether the selection has more than ``max_deletions``, and the first 100 ids.
     """
 
     template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")
@@ -333,7 +333,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Delete the executions and return how many."""
+        """Delete the executions, and return their number."""
         most = read_count("max_deletions", self.max_deletions)
         ids, more = self._chosen(most)
         url = self.link(context)
@@ -343,11 +343,11 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
             "%d executions %s%s: %s",
             len(ids) if self.preview else deleted,
             "would be deleted" if self.preview else "were deleted",
-            f", {missing} were gone" if missing else "",
+            f", {missing} did not exist" if missing else "",
             url,
         )
         if more:
-            self.log.warning("The selection holds more than max_deletions=%d executions", most)
+            self.log.warning("The selection has more than max_deletions=%d executions", most)
         return {
             "deleted": deleted,
             "missing": missing,
@@ -367,7 +367,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
             ids = as_list("execution_ids", self.execution_ids)
             return [str(read_count("each of execution_ids", one)) for one in ids], False
         self.require_workflow()
-        # All ids are known before the first is deleted: deletions move what later pages hold.
+        # All ids are read before the first deletion, because deletions change what later pages contain.
         selected = list(islice(self._selected(), most + 1))
         return selected[:most], len(selected) > most
 
@@ -389,7 +389,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         try:
             self.hook.executions.delete(execution_id)
         except ServiceInvalidRequestError as error:
-            # It is running: the one refusal of a request that a retry may not meet again.
+            # The execution is running: the only refusal of a request that a retry may not meet again.
             raise AirflowException(str(error)) from error
         except ServiceNotFoundError:
             if self.if_missing == "fail":

@@ -23,44 +23,45 @@ if TYPE_CHECKING:
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
-    """Run a workflow on its production webhook, and wait until the execution has ended. Safe to repeat.
+    """Run a workflow through its production webhook, and wait until the execution has ended. Safe to repeat.
 
-    One task run makes one execution. The call carries a key of the task run; a later attempt looks for the execution
-    of an earlier one and resumes it, unless that one failed. Clearing the task asks for a new execution, unless the
-    last one is still active. Where a workflow does not keep its executions, or hides their data, a search proves
-    nothing: then an attempt after one that may have called fails, without Airflow's retries, rather than run the
+    There is one execution per task run. The call carries a key of the task run; a later attempt looks for the execution
+    of an earlier one and resumes it, unless that execution failed. Clearing the task starts a new execution, unless the
+    last one is still active. If a workflow does not keep its executions, or hides their data, a search proves nothing.
+    After an attempt that may have made the call, the next one then fails without further retries, rather than run the
     workflow twice.
 
-    :param workflow_id: the workflow.
+    :param workflow_id: id of the workflow.
     :param workflow_name: exact name of the workflow, instead of its id.
-    :param payload: JSON body of the call; query parameters where the webhook takes ``GET``. Texts with braces of their
-        own are kept by ``literal`` of ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3).
-    :param webhook_node: name of the webhook node, needed when the workflow has several.
-    :param webhook_conn_id: Airflow connection that holds the webhook's own authentication: user and password, or for
-        header authentication the header's name as login and its value as password.
-    :param webhook_headers: further headers of the call. Hidden in logs, rendered fields and the stored DAG, but for
-        what ``expand`` is given as literals; ``webhook_conn_id`` is the better place for secrets.
-    :param activate: activate the workflow when it is not active (the default); else such a workflow fails the task.
-    :param on_retry: what a retry of the task does when the execution of the attempt before has failed: run the workflow
-        anew (``"new"``, the default), or let the service retry that execution (``"retry_execution"``), unless that was
+    :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``. Pass text that contains
+        braces as ``literal``, from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3).
+    :param webhook_node: name of the webhook node; required if the workflow has several.
+    :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for header
+        authentication, the name of the header as login and its value as password.
+    :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG,
+        except for literals that are passed to ``expand``; prefer ``webhook_conn_id`` for secrets.
+    :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
+    :param on_retry: what a retry of the task does if the execution of the previous attempt failed: run the workflow
+        again (``"new"``, the default), or have the service retry that execution (``"retry_execution"``), unless it was
         canceled.
-    :param return_output: return what the last node put out (``"last_node"``) or not (``"none"``, the default).
+    :param return_output: whether to return the output of the last node (``"last_node"``), or not (``"none"``, the
+        default).
     :param wait_for_completion: wait until the execution has ended; True by default.
-    :param deferrable: wait in the triggerer, where thousands of waits share their requests; by default as
-        ``[operators] default_deferrable`` says.
-    :param poll_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
+    :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
+        ``[operators] default_deferrable``.
+    :param poll_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
     :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
         default. A deferred wait is over before the task's ``execution_timeout``.
-    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
-    :param cancel_on_kill: stop the execution when the task is killed or marked, or is cleared while it runs in a
-        worker; True by default.
-    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
+    :param cancel_on_kill: stop the execution if the task is killed or marked, or is cleared while it runs in a worker;
+        True by default.
+    :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
-        ``return_output="last_node"`` also ``"output"``: its JSON items, or None when they are larger than 48 kB or not
-        shown; without ``wait_for_completion`` only ids and address. Of an execution that was not kept, with
-        ``on_vanished="succeed"``, what is not known is None.
+        ``return_output="last_node"`` also ``"output"``: the JSON items, or None if they are larger than 48 kB or not
+        available. Without ``wait_for_completion``, only the ids and the address are returned. If the execution was not
+        kept and ``on_vanished="succeed"``, unknown values are None.
     """
 
     template_fields: Sequence[str] = (

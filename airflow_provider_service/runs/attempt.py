@@ -38,7 +38,7 @@ class Attempt:
     """One attempt to end up with the one execution of a key.
 
     :param key: marks its calls. Its attempt is 0 where nobody counts them.
-    :param since: a moment of our clock before the first attempt began; None when that is not known.
+    :param since: a date and time by our clock before the first attempt began; None when that is not known.
     :param store: what Airflow keeps for the task (3.3 and newer); None where it keeps nothing.
     :param state_key: where in the store.
     """
@@ -57,7 +57,7 @@ class Attempt:
         """The attempt of a task. Clearing the task asks for another execution, unless the last one is still active.
 
         :param context: of the task.
-        :param names: tell apart several runs of the same task.
+        :param names: distinguish several runs of the same task.
         """
         from airflow_provider_service.runs.search import CLOCK_SKEW, RunKey
 
@@ -83,7 +83,7 @@ class Attempt:
     def uncounted(cls, *names: str, since: datetime) -> Attempt:
         """An attempt that nobody counts: calls of the same names in a deployment of Airflow belong together.
 
-        :param since: a moment of our clock; calls before it do not count.
+        :param since: a date and time by our clock; calls before it do not count.
         """
         from airflow_provider_service.runs.search import RunKey
 
@@ -150,14 +150,14 @@ class Attempt:
 
 
 def _first_attempt(ti: Any, retries: int) -> int:
-    # Clearing raises the highest number allowed to the attempts so far and all retries anew.
+    # Clearing raises the highest number allowed to the attempts so far plus all retries.
     first = max(1, (ti.max_tries or 0) - retries + 1)
     # Later than this attempt it can only be where the DAG's retries were lowered since.
     return first if first <= ti.try_number else 1
 
 
 def _deployment(run: Any) -> str:
-    """Tell apart the deployments of Airflow that share the service, even where they run the same DAGs."""
+    """Distinguish the deployments of Airflow that share the service, even if they run the same DAGs."""
     # Airflow 2 shows the DAG run's number in its database, Airflow 3 when the run was due.
     return _digest(_deployment_name(), str(getattr(run, "id", None) or getattr(run, "run_after", None)))
 

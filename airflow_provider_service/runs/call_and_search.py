@@ -1,4 +1,4 @@
-"""Start something whose answer may come late or never: call in the background, and search meanwhile."""
+"""Start something whose answer may come late or never: call in the background, and search in the meantime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# An answer is awaited this long before a search runs beside it: some calls are answered when the run has ended.
+# Time to wait for an answer before a search runs in parallel: some calls are answered only when the run has ended.
 PATIENCE_SECONDS = 1.0
 MAX_SEARCH_PAUSE = 5.0
 # A call that got no answer may still be on its way: it is looked for at least this long before it counts as lost.
@@ -73,7 +73,7 @@ def _tolerant(search: Callable[[], str | None]) -> str | None:
         return search()
     except ServiceError as error:
         if error.ends_wait:
-            raise ServiceRunNotFoundError(f"a run was asked for, and cannot be looked for: {error}") from error
+            raise ServiceRunNotFoundError(f"a run was requested, but cannot be looked for: {error}") from error
         log.warning("The started execution could not be looked for: %s", error)
         return None
 
@@ -85,7 +85,7 @@ def _in_background(work: Callable[[], T]) -> Future[T]:
     def run() -> None:
         try:
             future.set_result(work())
-        except Exception as error:  # noqa: BLE001 - raised by whoever waits for the future
+        except Exception as error:  # noqa: BLE001 - raised to the caller that waits for the future
             future.set_exception(error)
 
     threading.Thread(target=run, name="service-start", daemon=True).start()

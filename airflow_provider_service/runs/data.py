@@ -1,7 +1,7 @@
 """Where an execution's data holds what: the failure, the last node's output, the item that started it.
 
 Reads executions that were asked for with ``include_data=True``. The data is the user's and of any shape: what is
-not where it should be is simply not there.
+not where it should be counts as missing.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class RunOnce:
 
         :param load_workflow: run the current workflow instead of the one that was saved with the execution.
         """
-        log.info("Letting the service retry execution %s", original.id)
+        log.info("Having the service retry execution %s", original.id)
         return self.start(
             RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)
         )
@@ -109,5 +109,5 @@ class RunOnce:
                     lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event()
                 )
             except ServiceError as error:
-                log.error("An execution that was being started cannot be looked for, it may run: %s", error)
+                log.error("An execution that was being started cannot be looked for and may be running: %s", error)
                 return None

@@ -158,7 +158,7 @@ class EarlierRuns(NamedTuple):
         """
         if self.unreadable:
             ids = ", ".join(self.unreadable[:MAX_SHOWN_IDS])
-            return f"executions {ids} do not show what started them, one may be its own"
+            return f"executions {ids} do not show what started them, and one of them may be its own"
         return None if all_are_kept else "the workflow does not keep all its executions"
 
 
@@ -188,7 +188,7 @@ class RunSearch:
     """Searches a workflow for the executions that carry a run key.
 
     :param workflow_id: the workflow.
-    :param since: moment of our clock before which no call was made; None when that is not known.
+    :param since: date and time by our clock before which no call was made; None when that is not known.
     """
 
     def __init__(self, workflow_id: str, since: datetime | None) -> None:
@@ -258,7 +258,7 @@ def find_earlier_runs(
 
     Looks again after a while unless the attempt before has one: it may have been killed with its call on the way.
 
-    :param since: moment of our clock before which no attempt began.
+    :param since: date and time by our clock before which no attempt began.
     :param stopped: set from outside to give up.
     :raises ServiceTaskKilledError: given up.
     """
@@ -285,7 +285,7 @@ def list_back(
 
 
 def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
-    """Whether an execution, and so all that were made before it, began before a moment of our clock.
+    """Whether an execution, and so all that were made before it, began before a date and time by our clock.
 
     Never without one. The offset of the service's clock is known once it has answered, so that it is asked for late.
     """

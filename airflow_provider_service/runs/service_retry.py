@@ -30,8 +30,8 @@ def find_earlier_retry(
 ) -> Execution | None:
     """Find the newest retry of an execution that an attempt resumes.
 
-    It began since a moment of our clock, or, if the DAG run was cleared, has not ended since before that. Looks long
-    enough for a call that was on its way when its attempt was killed.
+    It began after a date and time by our clock or, if the DAG run was cleared, is still active since before that. The
+    search is long enough for a call that was on its way when its attempt was killed.
     """
     is_older = began_before(client, since)
 
@@ -105,7 +105,7 @@ class RetryStarter:
 
         :raises ServiceConflictError: the execution is queued, succeeded, or its data was not kept.
         :raises ServiceRunNotStartedError: the call got no answer and nothing was started.
-        :raises ServiceRunNotFoundError: the call got no answer, and what it may have started can not be found.
+        :raises ServiceRunNotFoundError: the call got no answer, and what it may have started cannot be found.
         :raises ServiceTaskKilledError: given up early.
         """
         try:
@@ -147,7 +147,7 @@ class RetryStarter:
 
 
 def keeps_executions(client: ServiceClient, execution: Execution) -> bool:
-    """Whether the workflow of an execution keeps its executions; no when it is gone, or cannot be read for good.
+    """Whether the workflow of an execution keeps its executions; False if it no longer exists, or can never be read.
 
     :raises ServiceApiError: the workflow cannot be read at present.
     """

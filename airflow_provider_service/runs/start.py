@@ -1,7 +1,7 @@
 """Start a workflow on its webhook exactly once, and learn which execution that made.
 
-A call carries a run key in a header, which the service keeps with the execution. Whoever does not know whether a call
-arrived, or who called before, looks for executions that carry the key.
+A call carries a run key in a header, which the service keeps with the execution. An attempt that does not know
+whether a call arrived, or who called before, looks for executions that carry the key.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class _Claim(Enum):
 
     PROVEN = "it carries the run key"
     LIKELY = "it cannot be read, its data is hidden, or it was not kept"
-    DOUBTFUL = "it is not there, although its workflow keeps its executions"
+    DOUBTFUL = "it does not exist, although its workflow keeps its executions"
     FALSE = "it is another, or the answer names none"
 
 

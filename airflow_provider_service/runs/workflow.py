@@ -39,7 +39,7 @@ class WorkflowRun:
 
     :param workflow: the whole workflow.
     :param payload: JSON body of the call; query parameters where the webhook has no body.
-    :param webhook_node: name of the webhook node, needed when the workflow has several.
+    :param webhook_node: name of the webhook node; required if the workflow has several.
     :param headers: makes further headers.
     :param activate: activate the workflow when it is not active.
     :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
@@ -127,15 +127,15 @@ def whole_workflow(client: Resources, workflow_id: str | None, workflow_name: st
 
 
 def small_output(client: ServiceClient, execution_id: str, headers: MakeHeaders) -> list[Any] | None:
-    """What the last node of an execution put out; None when it is not shown or larger than 48 kB.
+    """The output of the last node of an execution; None if it is not shown or larger than 48 kB.
 
     :param headers: made those of the call: what they hold is taken out.
     """
     items = last_output(with_data(client, execution_id))
     if items is None:
-        log.warning("Execution %s does not show what its last node put out", execution_id)
+        log.warning("Execution %s does not show the output of its last node", execution_id)
         return None
-    # A workflow that passes its input on puts out the headers of the call.
+    # A workflow that passes on its input outputs the headers of the call.
     items = redacted(items, _secrets(headers))
     size = len(json.dumps(items))
     if size > MAX_OUTPUT_BYTES:

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from airflow_provider_service.waits.outcome import OnVanished
     from airflow_provider_service.waits.watch import Watch
 
-# Pause between two looks while looking fails, when the poke interval is longer.
+# Pause between two reads while reads fail, if the poke interval is longer.
 FAULT_PAUSE_SECONDS = 10.0
-# A wait in the worker that has less left is over: more than passes between a look and Airflow's own check of the limit.
+# A wait in the worker that has less time left is over: more than passes between a read and Airflow's own check.
 LAST_SECONDS = 0.1
 
 
 class _EndedBadly(AirflowSkipException):
-    """Carries an outcome past Airflow's sensor, which passes on only such exceptions, whatever ``soft_fail`` says."""
+    """Carries an outcome through Airflow's sensor, which lets only such exceptions pass regardless of ``soft_fail``."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message)
@@ -52,21 +52,22 @@ class _EndedBadly(AirflowSkipException):
 
 
 class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
-    """Wait until an execution has ended. Reads only; safe to repeat.
+    """Wait until an execution has ended. It only reads, and is safe to repeat.
 
-    ``success`` ends the wait. ``error``, ``canceled`` and ``crashed`` fail the task for good, with the failing node,
-    the service's message and the execution's address. ``new``, ``running``, ``waiting`` and unknown statuses go on.
-    All modes judge alike; ``soft_fail`` skips when the execution failed, vanished or did not end in time. A look that
-    fails is tried again, by the wait and then by a retry of the task, unless only a person can mend what is wrong.
+    The task succeeds on ``success``. On ``error``, ``canceled`` and ``crashed`` it fails without further retries, with
+    the failing node, the service's message and the address of the execution. On ``new``, ``running``, ``waiting`` and
+    unknown statuses the wait continues. All modes judge an execution in the same way. With ``soft_fail``, the task is
+    skipped if the execution failed, vanished or did not end in time. A failed read is repeated, first by the wait and
+    then by a retry of the task, unless a person must change something first.
 
-    :param execution_id: the execution.
-    :param on_vanished: what it means that the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``. It
+    :param execution_id: id of the execution.
+    :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``. It
         was deleted or pruned, its workflow does not save such executions, or it never existed.
-    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row before the task fails; 300 seconds
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
-    :param deferrable: wait in the triggerer, where thousands of waits share their requests; by default as
-        ``[operators] default_deferrable`` says.
-    :param poke_interval: seconds, or a timedelta, between two looks; 10 seconds by default.
+    :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
+        ``[operators] default_deferrable``.
+    :param poke_interval: seconds, or a timedelta, between two reads; 10 seconds by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``.
     """
@@ -79,7 +80,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         "fault_tolerance": SECONDS_OR_ZERO,
         "deferrable": require_flag,
         "poke_interval": SECONDS_OR_ZERO,
-        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own, which allows for more than clocks can hold
+        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own check allows values that clocks cannot represent
     }
 
     def __init__(
@@ -103,7 +104,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         self.check_arguments()
 
     def execute(self, context: Context) -> Any:
-        """Wait in the mode that was asked for."""
+        """Wait in the chosen mode."""
         with failing_at_once():
             self.check_arguments(are_rendered=True)
         self._wait = Wait(
@@ -128,16 +129,16 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         return self._settle(outcome)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """End the task as the trigger's event says, or as Airflow does when there is none."""
+        """End the task according to the event of the trigger, or as Airflow does if there is none."""
         if next_method == "execute_complete":
-            # It decides by itself whether to skip; the sensor's own method would replace the message.
+            # execute_complete decides whether to skip; the method of Airflow's sensor would replace the message.
             return BaseOperator.resume_execution(self, next_method, next_kwargs, context)
         return super().resume_execution(next_method, next_kwargs, context)
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once.
+        """Read the execution once.
 
-        :raises AirflowSkipException: the wait ended otherwise than with success; ``execute`` decides what that means.
+        :raises AirflowSkipException: the wait ended without success; ``execute`` decides what that means.
         """
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
@@ -147,7 +148,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         return PokeReturnValue(is_done=outcome is not None, xcom_value=outcome and self._settle(outcome))
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
-        """End the task as the trigger's event says."""
+        """End the task according to the event of the trigger."""
         outcome = Outcome.from_event(event)
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
@@ -159,7 +160,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         return moment.timestamp() if moment else time.time()
 
     def _observe(self, context: Context) -> Outcome | None:
-        """Look, and look again while looking fails; None while the wait goes on."""
+        """Read the execution, again and again while reads fail; return None while the wait continues."""
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
         from airflow_provider_service.waits.watch import Watch
@@ -168,16 +169,16 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         try:
             config = ServiceHook(self.service_conn_id).config
         except Exception as error:
-            self.log.exception("Connection '%s' can not be used", self.service_conn_id)
+            self.log.exception("Connection '%s' cannot be used", self.service_conn_id)
             return broken(watch.execution_id, error)
         with ServiceClient(config.one_try()) as client:
             outcome = watch.look(client)
-            # The triggerer tolerates faults by itself, without holding a worker.
+            # The triggerer itself tolerates faults, without occupying a worker.
             while outcome is None and watch.in_trouble and not self.deferrable:
                 time.sleep(min(self.poke_interval, FAULT_PAUSE_SECONDS))
                 outcome = watch.look(client)
             self._link(context, client, watch)
-        # Airflow's own check of the limit has a message of its own, so it must not come first.
+        # Airflow's own check of the limit has a different message, so it must not come first.
         is_over = not self.deferrable and watch.seconds_left < LAST_SECONDS
         return outcome or (watch.timed_out() if is_over else None)
 

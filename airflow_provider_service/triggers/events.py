@@ -20,34 +20,34 @@ from airflow_provider_service.waits.outcome import judge
 
 log = logging.getLogger(__name__)
 
-# At its end a triggerer waits for what is under way, yet may get no answer any more.
+# When a triggerer exits, it waits for what is in progress, but may no longer get an answer.
 WRITE_SECONDS = 5.0
 
 
 class ServiceExecutionEventTrigger(BaseEventTrigger):
     """Fires whenever an execution of a workflow has ended; for an ``AssetWatcher``.
 
-    The watch begins with its first look: what ended before is not told. Watchers of the same connection and interval
-    share one poll on Airflow 3.3 and newer; before, each has its own.
+    The watch begins with its first poll; executions that ended before are not reported. On Airflow 3.3 and newer,
+    watchers of the same connection and interval share one poll; on older versions, each has its own.
 
-    After a restart a watcher goes on where it was on Airflow 3.3 and newer, and no end is missed, whatever the
-    triggerer died of: it notes an event only once Airflow's database holds it. If a triggerer dies or stops within
-    about two seconds after an event, that event may be told again: ``execution_id`` and ``status`` are the same then.
-    At any other time each end is told once. The watch begins anew, as if it were new:
+    On Airflow 3.3 and newer, a watcher resumes where it was after a restart, and no end is missed, however the
+    triggerer ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops
+    within about two seconds after an event, that event may be reported again, with the same ``execution_id`` and
+    ``status``. Otherwise each end is reported once. The watch starts from scratch:
 
-    - before Airflow 3.3, and where several assets have the same watcher, since Airflow keeps no state for those;
+    - after a restart on Airflow before 3.3, or if several assets share a watcher, which Airflow keeps no state for;
     - when ``workflow_id``, ``statuses``, the connection or its address changes;
-    - when the executions that it has seen are not there any more, because the service has another database.
+    - when the executions that it has seen no longer exist, because the service has another database.
 
-    Workflows must save the executions whose ends are to be told.
+    The workflow must save the executions whose ends are to be reported.
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``.
 
-    :param workflow_id: the workflow.
-    :param statuses: ends that fire, all by default: of ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``.
+    :param workflow_id: id of the workflow.
+    :param statuses: final statuses that fire: ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``; default all.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :param poll_interval: seconds, or a timedelta, between two looks; 30 seconds by default.
-    :raises ServiceInputError: an argument that cannot be meant.
+    :param poll_interval: seconds, or a timedelta, between two polls; 30 seconds by default.
+    :raises ServiceInputError: an argument is invalid.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         self.poll_interval = read_seconds("poll_interval", poll_interval)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class path and arguments that make this trigger again."""
+        """Return the class path and arguments that recreate this trigger."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
@@ -79,22 +79,22 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll alone, where Airflow shares no streams."""
+        """Poll separately, for versions of Airflow that do not share streams."""
         poll = EventPoll(self.serialize()[1])
         async for event in self.filter_shared_stream(look async for look, _ in poll.open_stream()):
             yield event
 
     def shared_stream_key(self) -> Hashable:
-        """Watchers of the same connection and interval share one poll."""
+        """Return the key of the shared poll: watchers of the same connection and interval share one."""
         return (type(self).__qualname__, self.service_conn_id, self.poll_interval)
 
     @classmethod
     def create_shared_stream_producer(cls, kwargs: dict[str, Any]) -> EventPoll:
-        """Look at the executions of all workflows; Airflow calls this once for all that share a poll."""
+        """Create the poll of the executions of all workflows; Airflow calls this once per shared poll."""
         return EventPoll(kwargs)
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Look]) -> AsyncIterator[TriggerEvent]:
-        """Tell the endings of this trigger's workflow."""
+        """Report the ends of executions of this trigger's workflow."""
         store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key)
         cursor, is_caught_up = await until_it_works(store.read, self.poll_interval), False
         async for look in shared_stream:
@@ -103,9 +103,9 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
             else:
                 try:
                     snapshot = await self._seen(look, cursor, is_caught_up)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it may be mended until the next look
+                except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
                     log.error(
-                        "The watch of workflow %s is interrupted until the next look: %s", self.workflow_id, error
+                        "The watch of workflow %s is interrupted until the next poll: %s", self.workflow_id, error
                     )
                     continue
                 is_caught_up = True
@@ -121,59 +121,64 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         if kept:
             now = look.snapshot.base_url
             log.warning(
-                "Workflow %s was watched at %s, the watch begins anew at %s", self.workflow_id, kept.base_url, now
+                "Workflow %s was watched at %s; the watch starts from scratch at %s",
+                self.workflow_id,
+                kept.base_url,
+                now,
             )
         return Cursor.beginning(look.snapshot.of_workflow(self.workflow_id))
 
     async def _seen(self, look: Look, cursor: Cursor, is_caught_up: bool) -> Snapshot:
         snapshot = look.snapshot.of_workflow(self.workflow_id)
         if not is_caught_up:
-            # The shared poll began with its own first subscriber, which may be later than the kept cursor.
+            # The shared poll began with its first subscriber, which may be later than the stored cursor.
             snapshot = snapshot.with_more(await look.listed(cursor.floor, self.workflow_id))
-        # Those of other workflows are read by whoever watches these.
+        # Executions of other workflows are read by the watchers of these.
         snapshot = snapshot.with_read(await look.read(cursor.unseen(snapshot)), self.workflow_id)
         if cursor.is_ahead_of(snapshot):
             log.warning(
-                "Execution %d has been seen at %s, now %d is the newest: later ones were deleted, or the service has "
-                "another database. The watch of workflow %s goes on from there",
+                "Execution %d has been seen at %s, but now %d is the newest: later ones were deleted, or the service "
+                "has another database. The watch of workflow %s continues from there",
                 *(cursor.ceiling, snapshot.base_url, snapshot.newest, self.workflow_id),
             )
         return snapshot
 
     @property
     def _cursor_key(self) -> str:
-        # Several watchers of one asset keep their cursors apart: what one has told, the other may not have.
+        # Several watchers of one asset have separate cursors: what one has reported, the other may not have.
         return f"service_executions:{self.service_conn_id}:{self.workflow_id}:{','.join(self.statuses)}"
 
 
 class _CursorStore:
-    """Keeps a cursor where Airflow keeps the state of an asset, if it does."""
+    """Stores a cursor in the state of an asset, if Airflow keeps one."""
 
     def __init__(self, store: Any, key: str) -> None:
         self._store, self._key = store, key
         self._kept: Any = None
 
     async def read(self) -> Cursor | None:
-        """The cursor that was written last, also by an earlier triggerer."""
+        """The cursor that was written last, possibly by an earlier triggerer."""
         if self._store is not None:
             try:
                 self._kept = await self._store.aget(self._key)
             except ValueError as error:  # several assets have this watcher
-                log.warning("Airflow keeps no state for this watcher, so a restart begins anew: %s", error)
+                log.warning(
+                    "Airflow keeps no state for this watcher, so after a restart it starts from scratch: %s", error
+                )
                 self._store = None
         return Cursor.from_json(self._kept)
 
     def write_once_persisted(self, cursor: Cursor, look: Look) -> None:
-        """Write a cursor when all events of its look are in Airflow's database, unless it is what is there."""
+        """Write a cursor once all events of its poll are in Airflow's database, unless it is already stored."""
         state = cursor.to_json()
         if self._store is not None and state != self._kept:
             look.once_persisted(partial(self._write, state))
 
     async def _write(self, state: dict[str, Any]) -> None:
-        if state == self._kept:  # by the look before
+        if state == self._kept:  # by the previous poll
             return
         try:
             await asyncio.wait_for(self._store.aset(self._key, state), WRITE_SECONDS)
             self._kept = state
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later look writes what is missing
-            log.error("How far ends were told can not be noted now, a restart might repeat them: %r", error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later poll writes what is missing
+            log.error("The position of the watch could not be stored; a restart might repeat events: %r", error)

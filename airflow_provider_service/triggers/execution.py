@@ -24,7 +24,7 @@ _is_loaded = False
 
 
 async def _load() -> None:
-    """Import what polls, once and in a thread: it takes a third of a second, which would stall the event loop."""
+    """Import the poller once, in a thread: it takes a third of a second, which would stall the event loop."""
     global _is_loaded
     if not _is_loaded:
         await in_daemon_thread(import_module, "airflow_provider_service.waits.poller")
@@ -32,19 +32,19 @@ async def _load() -> None:
 
 
 class ServiceExecutionTrigger(BaseTrigger):
-    """Fires once, when an execution has ended, cannot be observed, or its deadline has passed.
+    """Fires once, when an execution has ended or cannot be observed, or when the deadline has passed.
 
     :param service_conn_id: Airflow connection of type ``service``.
-    :param execution_id: the execution.
+    :param execution_id: id of the execution.
     :param deadline: date and time that ends the wait, in seconds since the epoch; a restart of the triggerer keeps it.
-    :param timeout: seconds, or a timedelta, from the begin of the wait to the deadline, for the message.
-    :param poll_interval: seconds, or a timedelta, between two looks; waits of the same interval share their requests.
+    :param timeout: seconds, or a timedelta, from the beginning of the wait to the deadline, for messages.
+    :param poll_interval: seconds, or a timedelta, between two polls; waits of the same interval share their requests.
         10 seconds by default.
     :param on_vanished: ``"fail"`` (the default) or ``"succeed"`` when the execution cannot be found.
-    :param fault_tolerance: seconds, or a timedelta, that looking may fail in a row; 300 seconds by default.
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing; 300 seconds by default.
     :param cancel_on_kill: stop the execution when a user ends or clears the waiting task (Airflow 3.3 and newer);
         False by default.
-    :raises ServiceInputError: an argument that cannot be meant.
+    :raises ServiceInputError: an argument is invalid.
     """
 
     def __init__(
@@ -73,19 +73,19 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     @property
     def wait(self) -> Wait:
-        """The wait. It is not kept: each object that thousands of waits keep slows Python's garbage collector."""
+        """The wait. It is not stored, because every object of thousands of waits slows Python's garbage collector."""
         return Wait.of(self)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the class path and arguments that make this trigger again."""
+        """Return the class path and arguments that recreate this trigger."""
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {**self.wait.to_arguments(), "cancel_on_kill": self.cancel_on_kill},
         )
 
     def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait, and fire the outcome."""
-        # Not an async generator, and all in one coroutine: what each of thousands of waits keeps makes Python's garbage
+        """Wait, and emit the outcome."""
+        # Not an async generator, and all in one coroutine: the objects of thousands of waits make Python's garbage
         # collector slow, which stalls the event loop.
         self._has_fired = False
         return self
@@ -105,8 +105,8 @@ class ServiceExecutionTrigger(BaseTrigger):
                 finally:
                     poller.leave(waiter)
         except Exception as error:
-            # A trigger that dies gives the task an unreadable failure; this one says what happened.
-            self.log.exception("The wait for execution %s broke", self.execution_id)
+            # If a trigger dies, the task fails with an unreadable message; this event says what happened.
+            self.log.exception("The wait for execution %s failed", self.execution_id)
             outcome = broken(self.execution_id, error)
         return TriggerEvent(outcome.to_event())
 
@@ -115,7 +115,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         if not self.cancel_on_kill:
             return
         work = asyncio.create_task(self._stop_if_killed())
-        # Airflow cancels again about every second, until the trigger has ended. That must not cut this short.
+        # Airflow cancels again about every second until the trigger has ended. That must not interrupt this.
         while not work.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(work)

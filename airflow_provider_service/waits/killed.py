@@ -1,4 +1,4 @@
-"""Whether somebody really ended a deferred task: asked of Airflow, whose triggerer also says so when nobody did.
+"""Whether a user really ended a deferred task; Airflow is asked, since its triggerer also cancels when nobody did.
 
 A triggerer that stalls for longer than Airflow's health check allows loses its triggers to another one. When it wakes,
 it calls ``on_kill`` on them all the same.
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 # The first question to a triggerer makes it load Airflow's API, which takes many seconds on a busy machine.
 ASKING_SECONDS = 60.0
-# A task instance that is not there any more was deleted with its DAG run.
+# A task instance that no longer exists was deleted with its DAG run.
 _DELETED = "deleted"
 # States in which no attempt waits for the execution or will look for it: a user's action, or a timeout of the DAG run,
 # leads to them. So does the end of the execution, which then has nothing left to stop.
@@ -36,7 +36,7 @@ _AT_WORK = frozenset({"deferred", "running"})
 
 
 async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
-    """Ask Airflow whether a task was ended from outside, and nobody waits for its execution any more.
+    """Ask Airflow whether a task was ended from outside, and nothing waits for its execution any longer.
 
     When in doubt, and when Airflow cannot be asked, the answer is no.
 
@@ -61,14 +61,14 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
 
 
 def _reason_to_keep(ti: Any, execution_id: str) -> str | None:
-    """Why the execution must go on; None when its task was ended."""
+    """Why the execution must keep running; None if its task was ended."""
     state = _state_of(ti)
     if state in _ENDED:
         return None
     # After a clear, a new attempt may have begun: usually it resumes the execution, but it may wait for another one.
     if state in _AT_WORK and _current_execution(ti) not in {None, execution_id}:
         return None
-    return f"nobody has ended the task, which is '{state}', or it begins again and resumes the execution"
+    return f"the task was not ended: it is '{state}', or it begins again and resumes the execution"
 
 
 def _state_of(ti: Any) -> str | None:

@@ -82,9 +82,9 @@ class Outcome:
 
 
 def broken(execution_id: str, error: Exception) -> Outcome:
-    """The outcome of a wait that could not even ask, such as for want of a usable connection."""
+    """The outcome of a wait that could not even ask, because there is no usable connection, for example."""
     final = isinstance(error, ServiceError) and error.final
-    return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} broke: {error}", final=final)
+    return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} failed: {error}", final=final)
 
 
 def unseen(error: ServiceRunNotSeenError) -> Outcome:
@@ -100,7 +100,7 @@ def judge(execution: Execution, base_url: str) -> Outcome | None:
     """
     if execution.status not in ENDED_STATUSES:
         if execution.status not in ACTIVE_STATUSES:
-            log.warning("Execution %s has the unknown status %r; waiting on", execution.id, execution.status)
+            log.warning("Execution %s has the unknown status %r; still waiting", execution.id, execution.status)
         return None
     wire = execution.to_wire()
     return Outcome(
@@ -132,7 +132,7 @@ def settle(
         return outcome.to_xcom()
     if never_fail or (soft_fail and outcome.verdict != "unobservable"):
         raise AirflowSkipException(outcome.message)
-    # A vanished execution may have succeeded, so that another one could be one too many.
+    # A vanished execution may have succeeded, so another one could be one too many.
     if outcome.final or outcome.verdict == "vanished":
         raise AirflowFailException(outcome.message)
     if outcome.verdict == "unobservable":

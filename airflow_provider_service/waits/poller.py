@@ -43,9 +43,9 @@ LAST_LOOK_SECONDS = 1.0
 DEADLINE_GRAIN_SECONDS = 0.05
 # A new poller gathers waits this long before its first round, so that they share it.
 GATHERING_SECONDS = 0.2
-# Lists were longer than single reads, or refused; after so many rounds they are tried again, that may have passed.
+# Rounds after which lists are tried again that were more expensive than single reads, or refused: that may have passed.
 ROUNDS_BEFORE_LISTING_AGAIN = 10
-# From so many ended executions on, they are looked up in lists too.
+# Number of ended executions from which on they are looked up in lists too.
 ENDED_WORTH_LISTING = 5
 CONNECTION_CHECK_SECONDS = 60.0
 # Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
@@ -69,7 +69,7 @@ class Waiter(Watch):
 
     @property
     def number(self) -> int:
-        """The execution's id as a number; 0 for one that is none."""
+        """The id of the execution as a number; 0 if it is not a number."""
         return int(self.execution_id) if self.execution_id.isdecimal() else 0
 
     def end(self, outcome: Outcome | None) -> None:
@@ -83,11 +83,11 @@ class Waiter(Watch):
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Keep what breaks this wait from its neighbours; it goes on until its deadline."""
+        """Keep what breaks this wait from other waits; it continues until its deadline."""
         try:
             yield
         except Exception:
-            log.exception("The wait for execution %s could not look", self.execution_id)
+            log.exception("The wait for execution %s could not be polled", self.execution_id)
 
 
 class Listed(NamedTuple):
@@ -118,7 +118,7 @@ class Poller:
         self._moved: dict[str, bool] = {}
 
     def join(self, one: Waiter) -> None:
-        """Serve a wait until it leaves; its future tells its end."""
+        """Serve a wait until it leaves; its future holds its outcome."""
         self._waits.add(one)
         if self._task is None:
             # Not in the context of the trigger that happens to come first.
@@ -219,7 +219,7 @@ class Poller:
         listed = await self._listed(waits)
         if listed is None:
             if waits:  # not when nothing but the list keeps the poller
-                log.warning("A list of executions is slow, so each is read by id meanwhile")
+                log.warning("A list of executions is slow, so each is read by id in the meantime")
             return waits
         rest = []
         for one in waits:
@@ -235,7 +235,7 @@ class Poller:
         return rest
 
     async def _listed(self, waits: list[Waiter]) -> Listed | None:
-        """Read the lists, or go on with those of an earlier round; None while they hang."""
+        """Read the lists, or continue with those of an earlier round; None while they hang."""
         if self._listing is None:
             self._last_item = time.monotonic()
             self._listing = asyncio.create_task(self._list_all(waits))
@@ -320,7 +320,9 @@ class Poller:
             try:
                 self._moved[service_conn_id] = await config_for(service_conn_id) != self.config
             except Exception:
-                log.warning("Connection '%s' could not be read again; its waits go on", service_conn_id, exc_info=True)
+                log.warning(
+                    "Connection '%s' could not be read again; its waits continue", service_conn_id, exc_info=True
+                )
                 self._moved[service_conn_id] = False
         return self._moved[service_conn_id]
 

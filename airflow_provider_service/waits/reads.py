@@ -12,12 +12,12 @@ from typing import Generic, Protocol, TypeVar
 MAX_READS_AT_ONCE = 5
 # Beside those: reads that are slow. They may take as long as the connection's time limit allows.
 MAX_SLOW_READS_AT_ONCE = 8
-# What takes longer than this holds up nothing else any more.
+# A read that takes longer than this no longer delays other reads.
 PATIENCE_SECONDS = 5.0
 
 
 class Reader(Protocol):
-    """Whoever needs an execution to be read."""
+    """A wait that needs an execution to be read."""
 
     #: Whether its last read was slow.
     is_slow: bool
@@ -43,7 +43,7 @@ class Reads(Generic[R]):
     """Reads that wait and reads that are open, within an event loop.
 
     A read that is open for longer than ``PATIENCE_SECONDS`` gives its place to another, while there are not too many
-    slow ones. Whoever was slow once comes after the other slow ones the next time.
+    slow ones. A reader that was slow once comes after the other slow ones the next time.
 
     :param read: reads for a reader, and raises nothing.
     """

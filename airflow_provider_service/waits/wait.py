@@ -1,4 +1,4 @@
-"""What a wait is made of, wherever it goes: into the worker's loop, a trigger's arguments, or a shared poller."""
+"""The settings of a wait, in a worker's loop, the arguments of a trigger, or a shared poller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Wait:
     :param service_conn_id: Airflow connection of type ``service``.
     :param deadline: date and time that ends the wait, in seconds since the epoch.
     :param timeout: seconds from the begin of the wait to the deadline, for the message.
-    :param poll_interval: seconds between two looks.
+    :param poll_interval: seconds between two polls.
     :param on_vanished: what it means that the execution cannot be found: it was deleted or pruned, its workflow does
         not save such executions, or it never existed.
     :param fault_tolerance: seconds that looking may fail in a row.

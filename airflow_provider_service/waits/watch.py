@@ -1,4 +1,4 @@
-"""The looks of a wait: the one deadline, and the one tolerance of faults."""
+"""The reads of a wait, with its one deadline and its one tolerance of faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_MESSAGE_CHARS = 1000
 
 
 class Watch(Wait):
-    """A wait under way: looks, judges, tolerates faults of looking for a while, and keeps the deadline.
+    """A wait in progress: reads and judges the execution, tolerates faults for a while, and observes the deadline.
 
     A fault is tolerated until looking has failed both ``MIN_FAILURES`` times in a row and for
     ``fault_tolerance`` seconds. A refused key or request is no fault that passes, and ends the wait at once.
@@ -46,7 +46,7 @@ class Watch(Wait):
         return self._failures > 0
 
     def look(self, client: ServiceClient) -> Outcome | None:
-        """Read the execution and judge it; None while the wait goes on."""
+        """Read the execution and judge it; None while the wait continues."""
         outcome = self._read(client)
         return self.timed_out() if outcome is None and not self.seconds_left else outcome
 
@@ -61,13 +61,13 @@ class Watch(Wait):
         except errors.ServiceError as error:  # nothing was sent
             return broken(self.execution_id, error)
         except Exception as error:
-            # An answer that nobody has thought of must not fail other waits, nor this one at once.
+            # An unexpected answer must not fail other waits, nor this one at once.
             log.exception("Execution %s could not be read", self.execution_id)
             return self.failed_to_look(error)
         return self.saw(execution, client)
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
-        """Judge the execution as it was read."""
+        """Judge the execution that was read."""
         self.saw_active()
         self.workflow_id = execution.workflow_id
         outcome = judge(execution, client.base_url)
@@ -98,12 +98,12 @@ class Watch(Wait):
         return Outcome(self.execution_id, "timed_out", message)
 
     def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
-        message = f"execution {self.execution_id} could not be observed, it may still be running: {reason}"
+        message = f"execution {self.execution_id} could not be observed and may still be running: {reason}"
         return Outcome(self.execution_id, "unobservable", message[:MAX_MESSAGE_CHARS], final=final)
 
     def _vanished(self) -> Outcome:
         message = (
-            f"execution {self.execution_id} can not be found: it was deleted or pruned, its workflow does not save "
+            f"execution {self.execution_id} cannot be found: it was deleted or pruned, its workflow does not save "
             f"such executions, or it never existed (on_vanished='{self.on_vanished}')"
         )
         return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)

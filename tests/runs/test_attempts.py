@@ -177,7 +177,7 @@ def test_a_vanished_run_is_not_repeated(task_run: MakeRun, simulator: ServiceSim
     with pytest.raises(TaskDeferred):
         run.attempt(1)
     simulator.forget_execution("1")
-    with pytest.raises(AirflowFailException, match="execution 1 can not be found"):
+    with pytest.raises(AirflowFailException, match="execution 1 cannot be found"):
         run.attempt(2)
     assert calls(simulator) == 1
 

@@ -328,7 +328,7 @@ def test_when_one_that_was_not_found_is_possible() -> None:
     unreadable = [str(number) for number in range(9, 3, -1)]
     assert EarlierRuns([], []).doubt(all_are_kept=True) is None
     assert EarlierRuns([], []).doubt(all_are_kept=False) == "the workflow does not keep all its executions"
-    doubt = "executions 9, 8, 7, 6, 5 do not show what started them, one may be its own"
+    doubt = "executions 9, 8, 7, 6, 5 do not show what started them, and one of them may be its own"
     assert EarlierRuns([], unreadable).doubt(all_are_kept=True) == doubt
 
 

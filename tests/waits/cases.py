@@ -101,10 +101,10 @@ UNOBSERVED = ("ServiceWaitError", "ServiceWaitError")
 UNOBSERVED_FOR_GOOD = ("AirflowFailException", "AirflowFailException")
 ENDED = "execution {id} ended with status"
 VANISHED = (
-    "execution {id} can not be found: it was deleted or pruned, its workflow does not save such executions, or it "
+    "execution {id} cannot be found: it was deleted or pruned, its workflow does not save such executions, or it "
     "never existed (on_vanished='fail')"
 )
-UNOBSERVABLE = "execution {id} could not be observed, it may still be running: "
+UNOBSERVABLE = "execution {id} could not be observed and may still be running: "
 UNAVAILABLE = (
     UNOBSERVABLE + "reading it failed for more than 0.3 s, last: the service is not available "
     "now (HTTP 503) - the service says: 'Service Unavailable'"

@@ -85,7 +85,7 @@ async def test_another_address_is_logged_and_watched_from_now_on(
 
         await tells_what_ends_from_now_on(other, workflow_id, state)
 
-    assert f"was watched at {simulator.base_url}, the watch begins anew at {other.base_url}" in caplog.text
+    assert f"was watched at {simulator.base_url}; the watch starts from scratch at {other.base_url}" in caplog.text
 
 
 @in_event_loop
@@ -108,7 +108,7 @@ async def test_a_connection_that_moves_while_it_is_watched(
 
     assert ids(triggerer.events(own)) == [one], f"{old} ended before"
     assert triggerer.events(number) == []
-    assert "the watch begins anew" in caplog.text
+    assert "the watch starts from scratch" in caplog.text
     await triggerer.shut_down()
 
 

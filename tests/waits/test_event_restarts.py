@@ -192,7 +192,7 @@ async def test_a_watcher_of_several_assets_works_without_a_state(
     await looked(simulator, 3)
 
     assert ids(triggerer.events(number)) == [one]
-    assert "a restart begins anew" in caplog.text
+    assert "after a restart it starts from scratch" in caplog.text
     assert triggerer.broken() == []
     await triggerer.shut_down()
 

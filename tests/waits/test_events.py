@@ -163,7 +163,7 @@ async def test_one_that_cannot_be_read_hides_no_other(
     await looked(simulator, 4)
     assert ids(triggerer.events(mine)) == [readable, new]
     assert ids(triggerer.events(others))[-1] == theirs
-    assert f"Whether execution {unreadable} has ended can not be read" in caplog.text
+    assert f"Whether execution {unreadable} has ended cannot be read" in caplog.text
     assert triggerer.broken() == []
 
     simulator.clear_faults()

@@ -90,7 +90,7 @@ async def test_a_list_that_hangs_holds_up_nobody(
 
     assert {event["verdict"] for event in events} == {"succeeded"}
     assert open_requests(simulator)["/api/v1/executions"] >= 1
-    assert "A list of executions is slow, so each is read by id meanwhile" in caplog.text
+    assert "A list of executions is slow, so each is read by id in the meantime" in caplog.text
     # The others keep waiting, and lists serve them again once the hanging one has arrived.
     simulator.clear_faults()
     simulator.clear_requests()

@@ -194,7 +194,7 @@ def test_nobody_sees_a_secret(
     # The key of the API does not go to a webhook, and nothing secret to a log.
     assert simulator.api_key not in json.dumps(item)
     shown = caplog.text + "".join(capsys.readouterr())
-    assert "was told, and answered 200" in shown
+    assert "was notified, and answered 200" in shown
     for secret in (simulator.api_key, TOKEN, "password-of-the-database"):
         assert secret not in shown
 
@@ -216,7 +216,7 @@ def test_a_workflow_that_answers_late_is_not_waited_for(
 
     notify({"ti": TASK}, workflow_id=slow)
 
-    assert f"Workflow {slow} has not answered within 0.3 s; it runs on" in caplog.text
+    assert f"Workflow {slow} has not answered within 0.3 s; it keeps running" in caplog.text
     assert sum(one.path == "/webhook/slow" for one in simulator.requests) == 1
 
 
@@ -227,7 +227,7 @@ def test_a_workflow_that_fails_was_still_notified(
     failing = simulator.create_webhook_workflow(path="f", behaviour="failing", response_mode="lastNode")["id"]
     notify({"ti": TASK}, workflow_id=failing)
 
-    assert f"Workflow {failing} was told, and answered 500" in caplog.text
+    assert f"Workflow {failing} was notified, and answered 500" in caplog.text
     assert len(received(simulator, failing)) == 1
 
 

@@ -112,7 +112,7 @@ async def test_a_connection_that_cannot_be_read_again_does_not_end_waits(
     await until(lambda: looks_at(simulator, one) >= 1)
 
     monkeypatch.delenv(CONNECTION)
-    await until(lambda: "could not be read again; its waits go on" in caplog.text)
+    await until(lambda: "could not be read again; its waits continue" in caplog.text)
     simulator.finish_execution(one)
 
     assert (await wait)["verdict"] == "succeeded"
@@ -190,7 +190,7 @@ async def test_a_wait_that_breaks_when_it_looks_ends_no_other(
 ) -> None:
     [one] = started(simulator, workflow_id, 1)
     broken, wait = await broken_waits(1), *waits_for([one])
-    await until(lambda: caplog.text.count("The wait for execution 900 could not look") >= 2)
+    await until(lambda: caplog.text.count("The wait for execution 900 could not be polled") >= 2)
     assert not wait.done()
     simulator.finish_execution(one)
 
@@ -221,7 +221,7 @@ async def test_an_unknown_status_keeps_waiting(
     await until(lambda: all(looks_at(simulator, one) >= 3 for one in ids))
 
     assert not any(task.done() for task in tasks)
-    assert "has the unknown status 'unknown'; waiting on" in caplog.text
+    assert "has the unknown status 'unknown'; still waiting" in caplog.text
     for one in ids:
         simulator.finish_execution(one, "error", message="m")
     assert {event["verdict"] for event in await asyncio.gather(*tasks)} == {"failed"}

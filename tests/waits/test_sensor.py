@@ -189,7 +189,7 @@ def test_a_connection_that_cannot_be_used(
     ending = run_to_end(lambda: mode.task("7", interval=60, **options))
 
     assert ending.kind == ("AirflowSkipException" if option == "never_fail" else "AirflowFailException")
-    assert ending.message.startswith("the wait for execution 7 broke: connection 'service_default': host is empty")
+    assert ending.message.startswith("the wait for execution 7 failed: connection 'service_default': host is empty")
 
 
 @every_mode

@@ -150,14 +150,14 @@ async def test_a_restart_of_the_triggerer_stops_nothing(simulator: ServiceSimula
 @pytest.mark.parametrize(
     ("airflow", "reason"),
     [
-        (Supervisor("deferred", "1"), "nobody has ended the task, which is 'deferred'"),
-        (Supervisor("deferred"), "nobody has ended the task, which is 'deferred'"),
-        (Supervisor("running", "1"), "nobody has ended the task, which is 'running'"),
-        (Supervisor("up_for_retry", "1"), "nobody has ended the task, which is 'up_for_retry'"),
-        (Supervisor("scheduled", "1"), "nobody has ended the task, which is 'scheduled'"),
-        (Supervisor("queued", "1"), "nobody has ended the task, which is 'queued'"),
-        (Supervisor("queued"), "nobody has ended the task, which is 'queued'"),
-        (Supervisor(None, "1"), "nobody has ended the task, which is 'None'"),
+        (Supervisor("deferred", "1"), "the task was not ended: it is 'deferred'"),
+        (Supervisor("deferred"), "the task was not ended: it is 'deferred'"),
+        (Supervisor("running", "1"), "the task was not ended: it is 'running'"),
+        (Supervisor("up_for_retry", "1"), "the task was not ended: it is 'up_for_retry'"),
+        (Supervisor("scheduled", "1"), "the task was not ended: it is 'scheduled'"),
+        (Supervisor("queued", "1"), "the task was not ended: it is 'queued'"),
+        (Supervisor("queued"), "the task was not ended: it is 'queued'"),
+        (Supervisor(None, "1"), "the task was not ended: it is 'None'"),
         (Supervisor(RuntimeError("the database is away")), "Airflow did not say whether the task was ended"),
     ],
     ids=[
@@ -247,7 +247,7 @@ async def test_a_wait_without_a_connection_ends_readably(
 
     assert event["verdict"] == "unobservable"
     assert event["message"] == (
-        "the wait for execution 7 broke: connection 'service_default': field 'api_key' is missing"
+        "the wait for execution 7 failed: connection 'service_default': field 'api_key' is missing"
     )
 
 
@@ -263,7 +263,7 @@ async def test_a_wait_whose_certificate_is_gone_ends_readably(
     events = await asyncio.gather(*(first_event(execution_trigger(str(number))) for number in range(1, 6)))
 
     assert {event["verdict"] for event in events} == {"unobservable"}
-    assert events[0]["message"].startswith("the wait for execution 1 broke: the extras 'verify' and 'cert' cannot")
+    assert events[0]["message"].startswith("the wait for execution 1 failed: the extras 'verify' and 'cert' cannot")
 
 
 @pytest.mark.parametrize("event", ODD_EVENTS, ids=repr)
