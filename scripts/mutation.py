@@ -35,7 +35,7 @@ TESTS = {
     "rows/batches.py": f"{UPSERTS} operators/test_rows operators/test_arguments",
     "rows/upsert.py": f"{UPSERTS} operators/test_arguments",
     "rows/upsert_writes.py": UPSERTS,
-    "waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_sensor",
+    "waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_sensor runs/test_not_searchable",
     "waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger",
     "waits/poller.py": POLLING,
     "waits/reads.py": POLLING,
@@ -71,6 +71,8 @@ def lay_out(module: str) -> Path:
         # A mutant that hangs is given up after (time of its tests + constant) * multiplier.
         "timeout_constant": 3.0,
         "timeout_multiplier": 4.0,
+        # Forked from a process that has imported the tests and run none: threads of earlier tests would hang them.
+        "process_isolation": "forkserver",
         "use_git_change_detection": False,
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
