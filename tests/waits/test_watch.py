@@ -121,6 +121,20 @@ def test_an_outcome_survives_as_an_event() -> None:
         "stopped_at": None,
         "url": "http://x",
     }
+    assert outcome.to_xcom(only_ids=True) == {"execution_id": "1", "workflow_id": "w", "url": "http://x"}
+
+
+def test_an_outcome_tells_when_the_execution_began_and_ended(
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+) -> None:
+    one = simulator.start_execution(workflow_id, status="success")
+    wire = client.executions.get(one).to_wire()
+    outcome = Watch(wait_for(one)).look(client)
+
+    assert outcome is not None
+    assert wire["startedAt"]
+    assert wire["stoppedAt"]
+    assert (outcome.started_at, outcome.stopped_at) == (wire["startedAt"], wire["stoppedAt"])
 
 
 @pytest.mark.parametrize("status", ["running", "waiting", "new", "success", None])
