@@ -12,15 +12,13 @@ from airflow_provider_service.arguments import one_of, require_flag
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
-from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, ON_VANISHED, Outcome, settle, unseen
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.waits.outcome import OnVanished
+    from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
@@ -32,7 +30,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     checks = {
         **ServiceWaitingOperator.checks,
         "cancel_on_kill": require_flag,
-        "on_vanished": one_of(*ON_VANISHED),
+        "on_vanished": one_of("fail", "succeed"),
     }
 
     def __init__(self, *, cancel_on_kill: bool, on_vanished: OnVanished, **kwargs: Any) -> None:
@@ -53,6 +51,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         """Start the execution, and wait for it if ``wait_for_completion`` is set."""
         from airflow_provider_service.client.errors import ServiceRunNotSeenError
+        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY
 
         deadline = time.time() + self.wait_seconds
         try:
@@ -68,6 +67,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
+        from airflow_provider_service.waits.outcome import Outcome
+
         with failing_at_once():
             return self._finish(Outcome.from_event(event))
 
@@ -84,6 +85,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _begin(self, context: Context) -> tuple[str, str]:
         from airflow_provider_service.client import errors
+        from airflow_provider_service.runs.attempt import Attempt
         from airflow_provider_service.runs.once import RunOnce
 
         attempt = Attempt.of_task(context)
@@ -110,6 +112,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _unseen(self, error: ServiceRunNotSeenError) -> dict[str, Any]:
         """What the task returns for a run whose execution was not kept."""
+        from airflow_provider_service.waits.outcome import unseen
+
         outcome = unseen(error)
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)
@@ -125,6 +129,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._once.just_started(self.hook.config) if self._once is not None else None
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:
+        from airflow_provider_service.waits.outcome import settle
         from airflow_provider_service.waits.stop import stop_overdue
 
         if outcome.verdict == "timed_out":

@@ -10,13 +10,13 @@ from airflow_provider_service.arguments import SECONDS_OR_ZERO, read_seconds, re
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.task_arguments import Duration
     from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.waits.wait import Wait
 
 DAY_SECONDS = 86_400.0
 # Time that Airflow may need to run a task again after its trigger has fired.
@@ -90,6 +90,8 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         return outcome or self._defer(wait, resumed_with)
 
     def _wait_for(self, execution_id: str, deadline: float = math.inf) -> Wait:
+        from airflow_provider_service.waits.wait import Wait
+
         return Wait(
             execution_id=execution_id,
             service_conn_id=self.service_conn_id,

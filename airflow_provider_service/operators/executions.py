@@ -20,7 +20,6 @@ from airflow_provider_service.operators._selection import SelectedExecutionsOper
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import DAY_SECONDS, ServiceWaitingOperator
 from airflow_provider_service.task_arguments import rendered
-from airflow_provider_service.waits.outcome import Outcome
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
-    from airflow_provider_service.waits.outcome import OnVanished
+    from airflow_provider_service.waits.outcome import OnVanished, Outcome
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
 _STOPPABLE = ("queued", "running", "waiting")
@@ -194,6 +193,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
+        from airflow_provider_service.waits.outcome import Outcome
+
         return self._ended(Outcome.from_event(event), stopped, url)
 
     def _stop(self) -> bool:
