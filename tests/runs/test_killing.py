@@ -154,7 +154,7 @@ def test_a_service_that_is_slow_does_not_hold_up_the_end(
     killed(task_run(workflow_id=workflow_id), lambda: calls(simulator))
     # Airflow ends a process 5 s after it was asked to: there is no time for more than two slow answers.
     assert sum(one.path.endswith("/executions") for one in simulator.requests) <= 2
-    assert "cannot be looked for, it may run" in caplog.text
+    assert "cannot be looked for and may be running" in caplog.text
 
 
 def test_nothing_was_begun(task_run: MakeRun, simulator: ServiceSimulator) -> None:
