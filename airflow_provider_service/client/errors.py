@@ -58,7 +58,7 @@ def _rebuild(kind: type[ServiceError], state: dict[str, object], text: str) -> S
 
 
 class ServiceConfigError(ServiceError, ValueError):
-    """The connection's fields do not describe a reachable API root; nothing was sent."""
+    """A field of the connection is unknown, missing or invalid; nothing was sent."""
 
     ends_wait = final = True
 
@@ -212,7 +212,7 @@ class ServicePayloadTooLargeError(ServiceApiError):
 
 
 class ServiceServerError(ServiceApiError):
-    """5xx: the server failed on the request; it may have acted on it."""
+    """5xx: the server failed while handling the request, and may have acted on it."""
 
     not_processed = False
 

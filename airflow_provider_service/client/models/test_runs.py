@@ -11,7 +11,11 @@ TestCaseStatus = Literal["new", "running", "evaluation_running", "success", "err
 
 
 class TestRun(ServiceModel):
-    """A test run; the answers to a start and a cancel contain only its id and status."""
+    """A test run.
+
+    The answer to a start contains only ``id``, ``status`` and ``created_at``; that to a cancel, only ``id`` and
+    ``status``.
+    """
 
     id: str
     status: TestRunStatus | str

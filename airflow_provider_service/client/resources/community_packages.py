@@ -18,7 +18,7 @@ class CommunityPackages(Resource):
     def install(
         self, name: str, *, version: str | None = None, verify: bool | None = None, timeout: float | None = None
     ) -> CommunityPackage:
-        """Install a package: ``POST /community-packages``. Not safe to repeat.
+        """Install a package: ``POST /community-packages``. Not safe to repeat: a second call is refused.
 
         :param name: package name, ``n8n-nodes-...`` with or without an ``@scope/``.
         :param version: version to install, by default the latest.
@@ -39,7 +39,9 @@ class CommunityPackages(Resource):
     def update(
         self, name: str, *, version: str | None = None, verify: bool | None = None, timeout: float | None = None
     ) -> CommunityPackage:
-        """Update a package: ``PATCH /community-packages/{name}``. Not repeated: the first call may still be running.
+        """Update a package: ``PATCH /community-packages/{name}``.
+
+        Not safe to repeat: the first call may still be running.
 
         :param version: version to update to, by default the latest.
         :param verify: update only to what the service's makers have vetted.
@@ -59,7 +61,10 @@ class CommunityPackages(Resource):
         )
 
     def uninstall(self, name: str) -> None:
-        """Uninstall a package: ``DELETE /community-packages/{name}``. A repeat after a lost answer gets a 404.
+        """Uninstall a package: ``DELETE /community-packages/{name}``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceNotFoundError: it is not installed.
         """

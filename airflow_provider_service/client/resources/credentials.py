@@ -90,7 +90,8 @@ class Credentials(Resource):
     def delete(self, credential_id: str) -> DeletedCredential:
         """Delete a credential and return it: ``DELETE /credentials/{credentialId}``.
 
-        A repeat after a lost answer gets a 404.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceNotFoundError: no such credential.
         """
@@ -122,7 +123,8 @@ class Credentials(Resource):
     def transfer(self, credential_id: str, destination_project_id: str) -> None:
         """Move a credential to another project: ``PUT /credentials/{credentialId}/transfer``.
 
-        A repeat after a lost answer reports that it is already there.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceInvalidRequestError`` although it
+        has been moved.
 
         :raises ServiceInvalidRequestError: it is already in that project.
         :raises ServiceNotFoundError: no such credential or project.

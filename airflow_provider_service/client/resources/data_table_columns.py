@@ -41,7 +41,7 @@ class DataTableColumns(Resource):
     ) -> Column:
         """Rename or move a column: ``PATCH /data-tables/{dataTableId}/columns/{columnId}``. Its type stays.
 
-        Not repeated: the column's own name can be a conflict.
+        Not safe to repeat: the column's own name can be a conflict.
 
         :param name: the new name.
         :param index: the new position, counted from 0.
@@ -62,7 +62,8 @@ class DataTableColumns(Resource):
     def delete(self, data_table_id: str, column_id: str) -> None:
         """Delete a column and its values: ``DELETE /data-tables/{dataTableId}/columns/{columnId}``.
 
-        A repeat after a lost answer gets a 404.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceNotFoundError: no such table or column.
         """

@@ -67,7 +67,9 @@ class DataTableRows(Resource):
         *,
         return_type: Literal["count", "id", "all"] = "count",
     ) -> InsertedRows | builtins.list[Row]:
-        """Insert rows, all or none: ``POST /data-tables/{dataTableId}/rows``. Not safe to repeat.
+        """Insert rows, all or none: ``POST /data-tables/{dataTableId}/rows``.
+
+        Not safe to repeat: it would insert the rows again.
 
         :param data: at least one row; a column left out is null. The server accepts bodies of up to 16 MiB by default.
         :param return_type: what to return: how many rows (:class:`InsertedRows`), rows with ``id`` only, or whole rows.
@@ -130,7 +132,7 @@ class DataTableRows(Resource):
     ) -> bool | builtins.list[Row]:
         """Update all matching rows, or insert one when none match: ``POST /data-tables/{dataTableId}/rows/upsert``.
 
-        Not repeated: two simultaneous calls can both insert.
+        Not safe to repeat: two simultaneous calls can both insert.
 
         :param filter: at least one condition. Its values are not added to an inserted row: repeat them in ``data``.
         :param data: values of one row by column; at least one.

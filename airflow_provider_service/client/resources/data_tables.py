@@ -49,7 +49,9 @@ class DataTables(Resource):
         return self._call(DataTable, "GET", "/data-tables/{}", data_table_id, scope="dataTable:read")
 
     def update(self, data_table_id: str, name: str) -> DataTable:
-        """Rename a data table: ``PATCH /data-tables/{dataTableId}``. Not repeated: its own name is also a conflict.
+        """Rename a data table: ``PATCH /data-tables/{dataTableId}``.
+
+        Not safe to repeat: the table's own name is also a conflict.
 
         :raises ServiceConflictError: the name exists in the project, or is already the table's own.
         :raises ServiceNotFoundError: no such table.
@@ -60,7 +62,8 @@ class DataTables(Resource):
     def delete(self, data_table_id: str) -> None:
         """Delete a data table with its rows: ``DELETE /data-tables/{dataTableId}``.
 
-        A repeat after a lost answer gets a 404.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceNotFoundError: no such table.
         """

@@ -55,10 +55,10 @@ class Executions(Resource):
         :param include_data: include the data of every node, which can be large and contain secrets.
         :param ignore_data_size_limit: include data even above the server's limit.
         :param redact_execution_data: hide the output of nodes.
-        :param started_after: date and time; the time of day is required.
-        :param started_before: date and time; the time of day is required.
+        :param started_after: only those that started after it: a datetime with a time zone, or ISO 8601 text.
+        :param started_before: only those that started before it: a datetime with a time zone, or ISO 8601 text.
         :param limit: maximum number of executions; None for all.
-        :raises ServiceInputError: an id is given but empty.
+        :raises ServiceInputError: an id is empty, or a datetime has no time zone.
         """
         require_id("workflow_id", workflow_id)
         require_id("project_id", project_id)
@@ -103,7 +103,8 @@ class Executions(Resource):
     def delete(self, execution_id: int | str) -> DeletedExecution:
         """Delete an execution that is not running: ``DELETE /executions/{executionId}``.
 
-        A repeat after a lost answer gets a 404.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceInvalidRequestError: it is running.
         :raises ServiceNotFoundError: no such execution.
@@ -115,8 +116,9 @@ class Executions(Resource):
     ) -> Execution:
         """Run an execution again and wait until the new one ends: ``POST /executions/{executionId}/retry``.
 
-        Never repeat it after a timeout or a lost connection: every call starts another execution, even of a running
-        one. Look for one whose ``retry_of`` is this id instead. A failed retry is returned as well: check ``status``.
+        Not safe to repeat: every call starts another execution, even of a running one. After a timeout or a lost
+        connection, look for one whose ``retry_of`` is this id instead. A failed retry is returned as well: check
+        ``status``.
 
         :param load_workflow: run the current workflow instead of the version saved with the execution.
         :param timeout: seconds to wait for the new execution to end, by default the connection's timeout.
@@ -161,12 +163,15 @@ class Executions(Resource):
         started_after: Moment | None = None,
         started_before: Moment | None = None,
     ) -> StoppedCount:
-        """Stop all executions of a kind: ``POST /executions/stop``. Not repeated: it would stop later ones too.
+        """Stop all executions of a kind: ``POST /executions/stop``.
+
+        Not safe to repeat: it would stop later ones too.
 
         :param status: one or more of queued (status ``new``), running and waiting.
         :param workflow_id: only those of the workflow; without it, those of EVERY workflow.
-        :param started_after: date and time; the time of day is required.
-        :param started_before: date and time; the time of day is required.
+        :param started_after: only those that started after it: a datetime with a time zone, or ISO 8601 text.
+        :param started_before: only those that started before it: a datetime with a time zone, or ISO 8601 text.
+        :raises ServiceInputError: ``status`` or the id is empty, or a datetime has no time zone.
         :raises ServiceNotFoundError: no such workflow for this key.
         """
         require(not isinstance(status, str) and len(status) > 0, "status must be a list of at least one status")

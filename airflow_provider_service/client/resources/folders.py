@@ -67,7 +67,7 @@ class Folders(Resource):
         """Rename or move a folder: ``PATCH /projects/{projectId}/folders/{folderId}``. Safe to repeat.
 
         :param name: the new name.
-        :param parent_folder_id: folder to move it to; :data:`ROOT` for the project's root, null is not accepted.
+        :param parent_folder_id: folder to move it to; :data:`ROOT` for the project's root (null is not accepted).
         :raises ServiceInvalidRequestError: neither is given, or the folder would be inside itself.
         :raises ServiceNotFoundError: no such project, folder or parent.
         """
@@ -85,7 +85,8 @@ class Folders(Resource):
     def delete(self, project_id: str, folder_id: str, *, transfer_to_folder_id: str | None = None) -> None:
         """Delete a folder: ``DELETE /projects/{projectId}/folders/{folderId}``.
 
-        A repeat after a lost answer gets a 404.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :param transfer_to_folder_id: folder to move the contents to; without it, workflows are archived and moved to
             the project's root, and subfolders are deleted.

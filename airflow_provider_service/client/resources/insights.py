@@ -18,9 +18,10 @@ class Insights(Resource):
     ) -> InsightsSummary:
         """Read the figures of a time range: ``GET /insights/summary``.
 
-        :param start_date: date and time, by default seven days ago.
-        :param end_date: date and time, by default now.
+        :param start_date: a datetime with a time zone, or ISO 8601 text; seven days ago by default.
+        :param end_date: a datetime with a time zone, or ISO 8601 text; now by default.
         :param project_id: only executions of the project; an unknown project has zeros.
+        :raises ServiceInputError: a datetime has no time zone.
         :raises ServiceInvalidRequestError: the end is before the start.
         :raises ServiceNotLicensedError: the start is further in the past than the plan allows.
         """

@@ -35,6 +35,16 @@ class Packages(Resource):
         :param workflow_ids: workflows to export.
         :param folder_ids: folders to export, with everything below them.
         :param project_ids: projects to export, instead of workflows and folders.
+        :param include_variable_values: include the values of variables that the workflows use, not only their names.
+        :param include_tags: include the tags of the workflows.
+        :param missing_workflow_dependency_policy: what to do if a workflow that another one calls is not selected:
+            ``"fail"``, ``"reference-only"`` or ``"include-in-package"``.
+        :param workflow_version_policy: which version to export: the ``"latest"`` draft; the published one, or else the
+            draft (``"prefer-published"``); or only published ones, leaving other workflows out
+            (``"ignore-unpublished"``) or failing because of them (``"published-strict"``).
+        :param credential_export_policy: which fields of credentials to include: ``"expression-values-only"`` or
+            ``"no-values"``.
+        :param include_archived_workflows: export archived workflows too.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :returns: a gzipped tar archive.
         :raises ServiceInvalidRequestError: a workflow that another one calls is missing from the selection.
@@ -90,15 +100,42 @@ class Packages(Resource):
         tag_conflict_policy: Literal["skip", "fail", "rename"] | None = None,
         timeout: float | None = None,
     ) -> ImportResult:
-        """Import a package: ``POST /n8n-packages/import``. Scope ``workflow:import``. Never repeated.
+        """Import a package: ``POST /n8n-packages/import``. Scope ``workflow:import``.
+
+        Not safe to repeat: it would write another version of each workflow, or another workflow.
 
         For modes and policies left out, the server's defaults apply.
 
         :param package: a gzipped tar archive, as :meth:`export` returns it.
-        :param workflow_conflict_policy: what to do with workflows that already exist.
+        :param workflow_conflict_policy: what to do with a workflow that already exists: write a ``"new-version"``,
+            ``"skip"`` it, or ``"fail"``.
         :param project_id: project to import into, by default the personal project of the key's user.
         :param folder_id: folder to import into, by default the project's root.
+        :param credential_matching_mode: how a credential of the package is found here: ``"id-only"``,
+            ``"name-and-type"`` or ``"type-only"``.
+        :param credential_missing_mode: what to do if it is not found: ``"create-stub"``, a credential without values,
+            or fail (``"must-preexist"``).
         :param bindings: local ids by kind and id in the package, e.g. ``{"credentials": {"a": "b"}}``.
+        :param workflow_id_policy: whether a created workflow keeps its id (``"source"``) or gets a ``"new"`` one.
+        :param missing_node_type_mode: what to do if a node's type is not installed: ``"fail"`` or ``"import-anyway"``.
+        :param workflow_publishing_policy: which of the workflows are published afterwards: those that were published
+            here before (``"preserve-published-state"``) or in the source (``"match-source"``), all (``"publish-all"``)
+            or none (``"unpublish-all"``).
+        :param project_conflict_policy: what to do if a project exists: ``"merge"``, ``"overwrite"`` or ``"fail"``.
+        :param folder_conflict_policy: what to do if a folder exists: ``"merge"``, ``"overwrite"`` or ``"fail"``.
+        :param overwrite_deletion_policy: what ``"overwrite"`` does to what the package lacks: ``"archive"`` or
+            ``"hard-delete"``.
+        :param data_table_matching_mode: how a data table of the package is found here: ``"by-id"``.
+        :param data_table_missing_mode: what to do if it is not found: ``"create"`` it, fail (``"must-preexist"``) or
+            ``"do-nothing"``.
+        :param data_table_schema_conflict_policy: what to do if its columns differ: ``"keep-existing"`` or ``"fail"``.
+        :param variable_missing_mode: what to do if a variable does not exist: ``"create-with-value"``,
+            ``"create-stub"`` without a value, fail (``"must-preexist"``) or ``"do-nothing"``.
+        :param variable_conflict_policy: what to do if its value differs: ``"keep-existing"``, ``"overwrite"`` or
+            ``"fail"``.
+        :param variable_parent_policy: where variables are looked up and created: ``"project"`` or ``"global"``.
+        :param tag_missing_mode: what to do if a tag does not exist: ``"create"`` it or ``"do-nothing"``.
+        :param tag_conflict_policy: what to do if a tag conflicts: ``"skip"``, ``"fail"`` or ``"rename"``.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :raises ServiceConflictError: a conflict that a policy does not allow.
         :raises ServiceInvalidRequestError: the bytes are not a package, or something that must exist is missing.

@@ -33,7 +33,10 @@ class Projects(Resource):
         self._run("PUT", "/projects/{}", project_id, scope="project:update", body={"name": name})
 
     def delete(self, project_id: str) -> None:
-        """Delete a project: ``DELETE /projects/{projectId}``. A repeat after a lost answer gets a 404.
+        """Delete a project: ``DELETE /projects/{projectId}``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceNotFoundError: no such project.
         """
@@ -48,7 +51,9 @@ class Projects(Resource):
         return self._pages(ProjectUser, "/projects/{}/users", project_id, scope="user:list", limit=limit)
 
     def add_users(self, project_id: str, relations: Sequence[Mapping[str, str]]) -> None:
-        """Add members to a project: ``POST /projects/{projectId}/users``. Not repeated.
+        """Add members to a project: ``POST /projects/{projectId}/users``.
+
+        Not safe to repeat: it would overwrite roles that were changed since.
 
         :param relations: ``{"userId": ..., "role": ...}`` each, e.g. with the role ``project:editor``.
         :raises ServiceNotFoundError: no such project or user.

@@ -28,7 +28,7 @@ class SourceControl(Resource):
         force: bool | None = None,
         timeout: float | None = None,
     ) -> list[SourceControlledFile]:
-        """Commit and push objects: ``POST /source-control/push``. Not repeated: it would commit twice.
+        """Commit and push objects: ``POST /source-control/push``. Not safe to repeat: it would commit twice.
 
         :param commit_message: 1 to 1000 characters.
         :param file_names: ``{"id": ..., "type": ...}`` each, as in :meth:`get_status`.
@@ -53,7 +53,9 @@ class SourceControl(Resource):
         auto_publish: Literal["none", "all", "published"] | None = None,
         timeout: float | None = None,
     ) -> list[SourceControlledFile]:
-        """Pull the branch into the instance: ``POST /source-control/pull``. Not repeated: the first may still run.
+        """Pull the branch into the instance: ``POST /source-control/pull``.
+
+        Not safe to repeat: the first call may still be running.
 
         :param force: discard local changes.
         :param auto_publish: which pulled workflows to publish; by default the server publishes none.

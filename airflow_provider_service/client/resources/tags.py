@@ -42,7 +42,10 @@ class Tags(Resource):
         return self._call(Tag, "PUT", "/tags/{}", tag_id, scope="tag:update", body={"name": name})
 
     def delete(self, tag_id: str) -> Tag:
-        """Delete a tag and return it: ``DELETE /tags/{id}``. A repeat after a lost answer gets a 404.
+        """Delete a tag and return it: ``DELETE /tags/{id}``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceNotFoundError: no such tag.
         """

@@ -30,7 +30,9 @@ class TestRuns(Resource):
         )
 
     def create(self, workflow_id: str) -> TestRun:
-        """Start a test run: ``POST /workflows/{id}/test-runs``. Scope ``testRun:create``. Not safe to repeat.
+        """Start a test run: ``POST /workflows/{id}/test-runs``. Scope ``testRun:create``.
+
+        Not safe to repeat: each call starts a test run.
 
         :returns: id, status and time of creation.
         :raises ServiceNotLicensedError: the plan does not include evaluations.

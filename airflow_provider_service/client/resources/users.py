@@ -35,12 +35,12 @@ class Users(Resource):
         return self._pages(User, "/users", scope="user:list", query=query, limit=limit, follow=follow)
 
     def create(self, users: Sequence[Mapping[str, str]]) -> builtins.list[Invitation]:
-        """Invite users: ``POST /users``. Not repeated: a repeat can send the invitations again.
+        """Invite users: ``POST /users``. Not safe to repeat: it can send the invitations again.
 
         :param users: ``{"email": ..., "role": ...}`` each; the role defaults to ``global:member``.
         :returns: one invitation per user; users who are already active are left out.
         :raises ServiceInvalidRequestError: a role is unknown, or an address is malformed.
-        :raises ServiceForbiddenError: the plan does not allow the role.
+        :raises ServiceNotLicensedError: the server's plan does not include the role.
         """
         require(not isinstance(users, (str, Mapping)) and len(users) > 0, "users must be a list of at least one user")
         return self._call(builtins.list[Invitation], "POST", "/users", scope="user:create", body=users)
@@ -56,7 +56,10 @@ class Users(Resource):
         return self._call(User, "GET", "/users/{}", user_id, scope="user:read", query=query)
 
     def delete(self, user_id: str) -> None:
-        """Delete a user: ``DELETE /users/{id}``. A repeat after a lost answer gets a 404.
+        """Delete a user: ``DELETE /users/{id}``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :param user_id: id; an e-mail address is not accepted here.
         :raises ServiceInvalidRequestError: the user is the one that the key belongs to.

@@ -30,7 +30,9 @@ class Variables(Resource):
         return self._pages(Variable, "/variables", scope="variable:list", query=query, limit=limit)
 
     def create(self, key: str, value: str, *, project_id: str | None = None) -> None:
-        """Create a variable: ``POST /variables``. Not safe to repeat. The answer is empty: list to find the id.
+        """Create a variable: ``POST /variables``. Not safe to repeat: a second call is refused.
+
+        The answer is empty: list to find the id.
 
         :param key: a letter or underscore, then up to 49 letters, digits and underscores.
         :param value: up to 1000 characters.
@@ -52,7 +54,10 @@ class Variables(Resource):
         self._run("PUT", "/variables/{}", variable_id, scope="variable:update", body=body)
 
     def delete(self, variable_id: str) -> None:
-        """Delete a variable: ``DELETE /variables/{id}``. A repeat after a lost answer gets a 404.
+        """Delete a variable: ``DELETE /variables/{id}``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceNotFoundError: no such variable.
         """

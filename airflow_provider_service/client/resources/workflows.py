@@ -124,7 +124,8 @@ class Workflows(Resource):
         :param shared: accepted and ignored by the server.
         :param parent_folder_id: folder to move it to; NULL for the project's root.
         :param publish_if_active: whether an active workflow runs the new version at once; the server's default is yes.
-        :raises ServiceForbiddenError: it is active and the key lacks ``workflow:activate``; the draft IS saved.
+        :raises ServiceMissingScopeError: it is active and the key lacks ``workflow:activate``; the change is saved as
+            the draft, but is not live.
         :raises ServiceInvalidRequestError: the workflow is archived, or a key is not accepted.
         :raises ServiceNotFoundError: no such workflow.
         """
@@ -148,7 +149,8 @@ class Workflows(Resource):
     def delete(self, workflow_id: str) -> Workflow:
         """Delete a workflow and its executions: ``DELETE /workflows/{workflowId}``.
 
-        A repeat after a lost answer gets a 404.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
 
         :raises ServiceConflictError: it is published, or was unpublished only just now.
         :raises ServiceNotFoundError: no such workflow.
@@ -167,7 +169,7 @@ class Workflows(Resource):
     def unarchive(self, workflow_id: str) -> Workflow:
         """Restore an archived workflow, inactive: ``POST /workflows/{workflowId}/unarchive``.
 
-        Not repeated: a second call is refused.
+        Not safe to repeat: a second call is refused.
 
         :raises ServiceInvalidRequestError: it is not archived.
         """
@@ -247,7 +249,8 @@ class Workflows(Resource):
     def transfer(self, workflow_id: str, destination_project_id: str) -> None:
         """Move a workflow to another project: ``PUT /workflows/{workflowId}/transfer``.
 
-        A repeat after a lost answer reports that it is already there.
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceInvalidRequestError`` although it
+        has been moved.
 
         :raises ServiceInvalidRequestError: it is already in that project.
         :raises ServiceNotFoundError: no such workflow or project.
