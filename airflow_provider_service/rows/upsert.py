@@ -85,7 +85,8 @@ class _Rounded:
 
     count: int = 0
     first: str = ""
-    keys: set[Key] = field(default_factory=set)
+    #: The keys that it rounds, as they were given first.
+    keys: dict[Key, list[Any]] = field(default_factory=dict)
 
     def note(self, place: str, columns: Sequence[str], given: Mapping[str, Any], typed: Row) -> None:
         if columns and not self.count:
@@ -119,11 +120,14 @@ def _by_key(
         key = key_of(row, key_columns)
         columns = rounded_columns(given, row, types)
         rounded.note(place, columns, given, row)
-        if not set(key_columns).isdisjoint(columns):
-            rounded.keys.add(key)
+        given_key = [given[name] for name in key_columns]
+        is_rounded = not set(key_columns).isdisjoint(columns)
         if key in wanted:
-            _refuse_duplicate(place, dict(zip(key_columns, key, strict=True)), key in rounded.keys, on_duplicate)
+            differs = (is_rounded or key in rounded.keys) and rounded.keys.get(key) != given_key
+            _refuse_duplicate(place, dict(zip(key_columns, key, strict=True)), differs, on_duplicate)
             duplicates += 1
+        if is_rounded:
+            rounded.keys[key] = given_key
         wanted[key] = row
     rounded.report()
     if duplicates:
@@ -139,8 +143,8 @@ def _check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> 
         )
 
 
-def _refuse_duplicate(place: str, key: Mapping[str, Any], is_rounded: bool, on_duplicate: OnDuplicate) -> None:
-    if is_rounded:
+def _refuse_duplicate(place: str, key: Mapping[str, Any], was_given_otherwise: bool, on_duplicate: OnDuplicate) -> None:
+    if was_given_otherwise:
         raise ServiceInputError(
             f"{place} has a key that the service cannot distinguish from that of an earlier row: it stores both as "
             f"{shown(key)}; use a key column of type string; nothing was sent"

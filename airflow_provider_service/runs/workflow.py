@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service.arguments import require
-from airflow_provider_service.client.errors import ServiceRunNotFoundError
+from airflow_provider_service.client.errors import (
+    ServiceAnswerTooLargeError,
+    ServiceRunNotFoundError,
+    ServiceUnexpectedResponseError,
+)
 from airflow_provider_service.client.http.redaction import redacted
 from airflow_provider_service.client.http.webhook_answers import checked_headers
 from airflow_provider_service.client.lookup import get_workflow
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_OUTPUT_BYTES = 48_000
+_SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
 
 OnRetry = Literal["new", "retry_execution"]
 #: Makes the headers of a call for the authentication that the webhook's node asks for.
@@ -82,8 +87,9 @@ class WorkflowRun:
         return self._retry_of_failed(once, runs) if self.on_retry == "retry_execution" else None
 
     def _retry_of_failed(self, once: RunOnce, runs: EarlierRuns) -> str | None:
-        kept = once.attempt.recalled()
-        failed_id = runs.failed(once.attempt.key) or (kept.execution_id if kept else None)
+        key, kept = once.attempt.key, once.attempt.recalled()
+        is_of_this_order = kept is not None and kept.attempt >= key.first  # clearing the task orders a new execution
+        failed_id = runs.failed(key) or (kept.execution_id if kept and is_of_this_order else None)
         if failed_id is None:
             return None
         failed = once.client.executions.get(failed_id)
@@ -131,7 +137,11 @@ def small_output(client: ServiceClient, execution_id: str, headers: MakeHeaders)
 
     :param headers: made those of the call: what they hold is taken out.
     """
-    items = last_output(with_data(client, execution_id))
+    try:
+        items = last_output(with_data(client, execution_id))
+    except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
+        log.warning("The output of execution %s cannot be read: %s", execution_id, error)
+        return None
     if items is None:
         log.warning("Execution %s does not show the output of its last node", execution_id)
         return None
@@ -147,6 +157,10 @@ def small_output(client: ServiceClient, execution_id: str, headers: MakeHeaders)
 def _secrets(headers: MakeHeaders) -> dict[str, list[str]]:
     """What the call carried that must not be shown, by name of the header."""
     sent = {**headers("basicAuth"), **headers("headerAuth")}
-    # Also without the scheme before it, as in "Bearer x".
-    secrets = {name: [value, value.rpartition(" ")[2]] for name, value in sent.items()}
-    return {**secrets, RUN_KEY_HEADER: []}
+    return {**{name: [value, *_credentials(value)] for name, value in sent.items()}, RUN_KEY_HEADER: []}
+
+
+def _credentials(value: str) -> list[str]:
+    """What a header holds behind its scheme, as in "Bearer x"."""
+    scheme, _, credentials = value.partition(" ")
+    return [credentials] if scheme.lower() in _SCHEMES else []

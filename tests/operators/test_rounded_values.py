@@ -84,6 +84,12 @@ def test_a_number_of_thousands_of_digits_is_refused_in_few_words(upsert):
         upsert([{"sku": "a", "stock": 10**5000}])
 
 
+def test_a_rounded_key_that_is_given_twice_is_a_duplicate_like_any_other(repair, held):
+    moment = "2026-01-02T00:00:00.0001Z"
+    assert repair([{"sku": "a", "sold_at": moment}, {"sku": "b", "sold_at": moment}], "sold_at") == (1, 0, 0, 0)
+    assert held("sku") == [("b",)]
+
+
 @pytest.mark.parametrize(
     ("key", "values"),
     [("stock", [2**60, 2**60 + 1]), ("sold_at", ["2026-01-02T00:00:00.0001Z", "2026-01-02T00:00:00.0002Z"])],

@@ -371,6 +371,19 @@ def test_the_service_retries_what_failed(
     assert calls(simulator) == 1
 
 
+@pytest.mark.parametrize("status", ["success", "error"])
+def test_a_cleared_task_retries_nothing_from_before(
+    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path, status: str
+) -> None:
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
+    before = simulator.start_execution(workflow_id, status=status)
+    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"), on_retry="retry_execution")
+    Attempt.of_task(run.prepare(1)).remember(before, workflow_id)
+    run.clear(tried=1)
+    assert run.attempt(2)["status"] == "success"
+    assert held(simulator, workflow_id)[-1].retry_of is None
+
+
 def test_a_canceled_execution_is_run_again(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     run = task_run(workflow_id=workflow_id, on_retry="retry_execution")

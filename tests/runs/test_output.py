@@ -15,7 +15,7 @@ from airflow_provider_service.runs.workflow import MAX_OUTPUT_BYTES
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.stored_triggers import first_event, revived
 
-from .conftest import MakeRun
+from .conftest import MakeRun, connect
 from .workflows import DONE, WITH_ID, answers_as, put, puts_out, wait, webhook
 
 
@@ -43,6 +43,17 @@ def test_the_limit_counts_bytes_as_they_are_stored(task_run: MakeRun, simulator:
 def test_output_that_is_not_shown_is_none(redacting: None, task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), puts_out('={{ {"sum": 3} }}'))
     done = task_run(workflow_id=workflow_id, return_output="last_node").attempt(1)
+    assert (done["status"], done["output"]) == ("success", None)
+
+
+def test_output_that_cannot_be_loaded_does_not_fail_a_run_that_succeeded(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    connect(monkeypatch, simulator, extra={"max_answer_mib": 1})
+    large = puts_out('={{ {"text": $json.body.n} }}')
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), large)
+    run = task_run(workflow_id=workflow_id, payload={"n": "x" * 2**20}, return_output="last_node")
+    done = run.attempt(1)
     assert (done["status"], done["output"]) == ("success", None)
 
 
