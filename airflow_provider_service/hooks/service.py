@@ -150,7 +150,8 @@ class ServiceHook(Resources, BaseHook):
         :raises ServiceExecutionFailedError: the execution failed, or had not ended in time and was stopped.
         :raises ServiceWaitError: the execution could not be observed; with the same key, another call resumes it.
         :raises ServiceRunNotStartedError: nothing was started.
-        :raises ServiceApiError: another failure of a call; nothing was started.
+        :raises ServiceApiError: another failure of a call; an execution may have been started unless its
+            ``not_processed`` is True.
         :raises AirflowFailException: an argument or the workflow cannot be used, an execution may have been started
             that cannot be found, or it has vanished. Airflow does not retry the task: that would not help, or might
             run the workflow twice.
