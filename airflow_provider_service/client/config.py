@@ -33,20 +33,22 @@ class ServiceConfig(BaseModel):
 
     :param base_url: http(s) address, with port and path prefix if any, with or without ``/api/v1``.
     :param api_key: the API key.
-    :param key_header: header that carries the key; n8n servers expect ``X-N8N-API-KEY``.
-    :param api_version: number in the path of the API root; taken from ``base_url`` if it is part of that.
+    :param key_header: header that carries the key, ``X-SERVICE-API-KEY`` by default; n8n servers expect
+        ``X-N8N-API-KEY``.
+    :param api_version: number in the path of the API root; 1 by default, or taken from ``base_url`` if it is part of
+        that.
     :param webhook_base_url: address that production webhooks are relative to, if it is not ``base_url``;
-        with or without a trailing ``/webhook``.
-    :param timeout: seconds within which the whole answer of one try must arrive, connecting included.
-    :param connect_timeout: how many of these seconds connecting may take: all addresses, proxy and TLS.
-    :param retry_deadline: seconds within which a call and all its retries must begin; 0 turns retries off. A call thus
-        takes ``retry_deadline`` plus ``timeout`` at most.
-    :param verify: whether to check TLS certificates, or the path of a CA bundle to check them with.
-    :param cert: client certificate: a path, or paths of certificate and key.
+        with or without a trailing ``/webhook``. None by default.
+    :param timeout: seconds within which the whole answer of one try must arrive, connecting included; 30 by default.
+    :param connect_timeout: how many of these seconds connecting may take, 5 by default: all addresses, proxy and TLS.
+    :param retry_deadline: seconds within which a call and all its retries must begin, 60 by default; 0 turns retries
+        off. A call thus takes ``retry_deadline`` plus ``timeout`` at most.
+    :param verify: whether to check TLS certificates (True by default), or the path of a CA bundle to check them with.
+    :param cert: client certificate: a path, or paths of certificate and key; None by default.
     :param proxies: proxy by scheme, e.g. ``{"https": "http://user:password@proxy:3128"}``; an empty address means none.
-    :param page_size: items to request per page, 1 to 250.
-    :param max_answer_mib: largest answer to read, in MiB after decompression; 1 to 4096.
-    :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024: the server's
+    :param page_size: items to request per page, 1 to 250; 250 by default.
+    :param max_answer_mib: largest answer to read, in MiB after decompression; 1 to 4096, 256 by default.
+    :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024, 16 by default: the server's
         ``N8N_PAYLOAD_SIZE_MAX``.
     :param application: program that uses the client, as ``name/version``; every call names it in its ``User-Agent``.
     """

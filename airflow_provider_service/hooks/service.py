@@ -37,9 +37,13 @@ DAY_SECONDS = 86_400.0
 class ServiceHook(Resources, BaseHook):
     """Access to every endpoint of the service, one attribute per resource.
 
-    Nothing is sent before the first call. Usable as a context manager, which closes idle connections.
+    The attributes are ``workflows``, ``executions``, ``credentials``, ``data_tables``, ``data_table_columns``,
+    ``data_table_rows``, ``folders``, ``projects``, ``tags``, ``users``, ``variables``, ``community_packages``,
+    ``insights``, ``audit``, ``source_control``, ``discovery``, ``test_runs``, ``packages`` and ``webhooks``.
 
-    :param service_conn_id: Airflow connection of type ``service``.
+    Nothing is sent before the first call. It can be used as a context manager, which closes idle connections on exit.
+
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
     conn_name_attr = "service_conn_id"
@@ -130,23 +134,25 @@ class ServiceHook(Resources, BaseHook):
         :param workflow_id: id of the workflow; give either the id or the name.
         :param workflow_name: exact name of the workflow.
         :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``.
-        :param run_key: any text that identifies this run of the workflow.
+        :param run_key: any text that identifies this run of the workflow; None, the default, starts a new execution
+            with every call.
         :param context: context of the task if it is not the one that runs here, such as in a callback.
         :param webhook_node: name of the webhook node; required if the workflow has several.
         :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for
             header authentication, the name of the header as login and its value as password.
         :param webhook_headers: further headers of the call.
-        :param activate: activate the workflow if it is not active; if False, such a workflow is refused.
-        :param wait_for_completion: wait until the execution has ended.
-        :param timeout: seconds, or a timedelta, after which the wait is over; a day by default.
+        :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
+        :param wait_for_completion: wait until the execution has ended; True by default.
+        :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
+            default.
         :param poll_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
-        :param on_vanished: what to do if the execution cannot be found: ``"fail"`` or ``"succeed"``.
+        :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
         :param return_output: whether to return the output of the last node (``"last_node"``), or not (``"none"``, the
             default).
         :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
             ``return_output="last_node"`` also ``"output"``: the JSON items, or None if they are larger than 48 kB or
-            not available. Without ``wait_for_completion``, only the ids and the address are returned. If the execution
-            was not kept and ``on_vanished="succeed"``, unknown values are None.
+            not available. Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id", "url"}``.
+            If the execution was not kept and ``on_vanished="succeed"``, unknown values are None.
         :raises ServiceExecutionFailedError: the execution failed, or had not ended in time and was stopped.
         :raises ServiceWaitError: the execution could not be observed; with the same key, another call resumes it.
         :raises ServiceRunNotStartedError: nothing was started.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class ServiceBaseOperator(CheckedArguments, BaseOperator):
     """Base of all operators.
 
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = ("service_conn_id",)

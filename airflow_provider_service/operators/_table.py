@@ -35,7 +35,7 @@ class ServiceTableOperator(TableLinkedOperator):
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: project in which to look up the name; None for any project.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (

@@ -22,7 +22,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
     """Base of the operators on one workflow, which is given by its id.
 
     :param workflow_id: id of the workflow.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "workflow_id")

@@ -26,12 +26,13 @@ _MAX_LOCATIONS_IN_LOG = 20
 class ServiceGenerateAuditOperator(ServiceBaseOperator):
     """Audit the instance, log a readable report, and fail on the findings that matter. Safe to repeat.
 
-    :param categories: categories to audit: credentials, database, nodes, filesystem, instance; None for all.
+    :param categories: categories to audit: credentials, database, nodes, filesystem, instance; None, the default, for
+        all of them.
     :param days_abandoned_workflow: number of days without an execution after which a workflow counts as abandoned;
-        None for the server's default.
-    :param fail_on: categories whose findings fail the task.
+        None (the default) for the server's own default.
+    :param fail_on: categories whose findings fail the task; none by default.
     :param timeout: how long to wait for the report: a timedelta, or seconds; 300 by default.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"findings", "by_category", "url"}``: the number of findings, and ``{"sections", "locations",
         "titles"}`` for each category that has any. The list of the instance's settings is not a finding.
     """

@@ -27,7 +27,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     :param version: required version; None for any installed version, or the latest if none is installed.
     :param verify: install only packages that the vendor of the service has vetted; None for the server's default.
     :param timeout: how long to wait for the installation: a timedelta, or seconds; 300 by default.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"name", "version", "previous_version", "outcome", "url"}``; the outcome is ``"installed"``,
         ``"updated"`` or ``"skipped"``.
     """

@@ -127,14 +127,14 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :param name: name of the credential.
     :param credential_type: credential type of the service, e.g. ``"httpHeaderAuth"``.
     :param data: fields of the credential type by name.
-    :param data_conn_id: Airflow connection from which to take further fields.
+    :param data_conn_id: Airflow connection from which to take further fields; None (the default) for none.
     :param data_conn_fields: field of the connection for each field of the credential, e.g.
         ``{"user": "login", "password": "password", "ssl": "extra.ssl"}``.
     :param project_id: project in which to look for the credential and to create it; if None, it is looked up in all
         projects and created in the personal project of the key's user.
-    :param if_exists: what to do if a credential of that name and type exists: ``"skip"``, ``"update"`` its data, or
-        ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param if_exists: what to do if a credential of that name and type exists: ``"skip"`` (the default), ``"update"``
+        its data, or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
         ``"skipped"``.
     """
@@ -193,11 +193,11 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
     :param name: exact name by which to look up the credential; with ``credential_id``, its new name.
     :param credential_type: credential type, for the lookup by name.
     :param data: fields by name; they replace the stored ones.
-    :param merge_data: merge the fields into the stored ones instead.
-    :param data_conn_id: Airflow connection from which to take further fields.
+    :param merge_data: merge the fields into the stored ones instead; False by default.
+    :param data_conn_id: Airflow connection from which to take further fields; None (the default) for none.
     :param data_conn_fields: field of the connection for each field of the credential.
     :param project_id: project, for the lookup by name; None for any project.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
     """
 

@@ -33,9 +33,10 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
     :param columns: types by column name, in order: ``{"sku": "string", "stock": "number"}``. The types are string,
         number, boolean and date. A list of ``{"name", "type"}`` is accepted too. The service itself adds ``id``,
         ``createdAt`` and ``updatedAt``.
-    :param project_id: project in which to create the table; None for the personal project of the key's user.
-    :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param project_id: project in which to create the table; None (the default) for the personal project of the key's
+        user.
+    :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` (the default) or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
         ``"created"``, ``"extended"`` or ``"unchanged"``.
     """

@@ -12,10 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, as_list, one_of, read_count, require, require_flag
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
-from airflow_provider_service.links import (
-    EXECUTION_PAGE,
-    ServiceExecutionLink,
-)
+from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import DAY_SECONDS, ServiceWaitingOperator
@@ -53,12 +50,12 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         default. A deferred wait is over before the task's ``execution_timeout``.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
-    :param cancel_on_kill: stop the execution if the task is killed or marked, or is cleared while it runs in a worker;
-        True by default.
+    :param cancel_on_kill: stop the execution if the task is killed or marked as success or failed, or is cleared while
+        it runs in a worker; True by default.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "retry_of"}`` of the new
-        execution; without ``wait_for_completion`` only ids and address.
+        execution; without ``wait_for_completion``, ``{"execution_id", "workflow_id", "url"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")
@@ -132,8 +129,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     :param wait_for_completion: wait until the execution has ended; True by default.
     :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
     :param poll_interval: seconds, or a timedelta, between two polls; 1 second by default.
-    :param timeout: seconds, or a timedelta, after which the task fails if it has not ended; 60 seconds by default. A
-        deferred wait is over before the task's ``execution_timeout``.
+    :param timeout: seconds, or a timedelta, after which the task fails if the execution has not ended; 60 seconds by
+        default. A deferred wait is over before the task's ``execution_timeout``.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
@@ -230,11 +227,11 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     """Stop all executions that match a selection. Safe to repeat, but a repeat also stops those that started since.
 
-    :param workflow_id: only executions of this workflow.
-    :param all_workflows: True to stop executions of every workflow; requires ``workflow_id`` to be None.
+    :param workflow_id: only executions of this workflow; give either this or ``all_workflows=True``.
+    :param all_workflows: True to stop executions of every workflow; False by default.
     :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
-    :param started_before: only those that started before this date and time (text, or a datetime with time zone).
-    :param older_than: only those that started longer ago than this: seconds, or a timedelta.
+    :param started_before: only those that started before this: a datetime with a time zone, or text (without one: UTC).
+    :param older_than: only those that started longer ago: seconds, or a timedelta; not with ``started_before``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"stopped", "url"}``; ``stopped`` is the number of executions.
     """
@@ -281,18 +278,19 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     that never left the queue has no start time, so a selection by time does not include it.
 
     :param execution_ids: ids of the executions; give either ids or a selection.
-    :param workflow_id: select executions of this workflow.
-    :param all_workflows: True to select from the executions of every workflow; requires ``workflow_id`` to be None.
+    :param workflow_id: select executions of this workflow; give either this or ``all_workflows=True``.
+    :param all_workflows: True to select from the executions of every workflow; False by default.
     :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown.
-    :param started_before: select those that started before this date and time (text, or a datetime with time zone).
-    :param older_than: select those that started longer ago than this: seconds, or a timedelta.
-    :param max_deletions: maximum number of executions of a selection to delete, 1000 by default; the rest is left for
-        another run.
+    :param started_before: select those that started before this: a datetime with a time zone, or text (without one:
+        UTC).
+    :param older_than: select those that started longer ago: seconds, or a timedelta; not with ``started_before``.
+    :param max_deletions: most executions of a selection to delete, 1000 by default; the rest is left for another run.
     :param preview: return what would be deleted, without deleting it; False by default.
     :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: the numbers of deleted and
-        missing executions, whether the selection has more than ``max_deletions``, and the first 100 ids.
+    :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: the numbers of deleted and missing
+        executions (both 0 with ``preview``), whether the selection has more than ``max_deletions``, and the first 100
+        ids that were given or selected.
     """
 
     template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")

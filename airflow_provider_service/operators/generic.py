@@ -33,12 +33,12 @@ class ServiceOperator(ServiceBaseOperator):
 
     :param resource: attribute of the hook, e.g. ``"workflows"``.
     :param action: method of the resource, e.g. ``"list_history"``.
-    :param arguments: arguments of the method by name. They are shown in rendered fields, so do not pass secrets. The
-        service's own expressions look like templates: pass them as ``literal("={{ $json.id }}")``, with ``literal``
-        from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3), which also accepts a whole mapping, such as
-        a node.
-    :param limit: maximum number of items of a list to return; if there are more, the task fails.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param arguments: arguments of the method by name, none by default. They are shown in rendered fields, so pass no
+        secrets. The service's own expressions look like templates: pass them as ``literal("={{ $json.id }}")``, with
+        ``literal`` from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3), which also accepts a whole
+        mapping, such as a node.
+    :param limit: maximum number of items of a list to return; 1000 by default. If there are more, the task fails.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: the answer as JSON, with the service's own field names and without secret fields, such as the address
         at which an invitation is accepted; None if the answer is empty.
     """

@@ -24,7 +24,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     :param range_start: start of the range, as text or as a datetime with a time zone; None for seven days ago.
     :param range_end: end of the range, in the same form; None for now.
     :param project_id: project whose executions to count; None for all projects. An unknown project yields zeros.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}`` with
         ``{"value", "unit", "deviation"}`` for each figure. The deviation is the change from the previous period; it is
         None if there was none.

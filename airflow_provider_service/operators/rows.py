@@ -44,9 +44,9 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: project in which to look up the name; None for any project.
     :param rows: mappings of column names to values; a column that is left out is null.
-    :param batch_rows: maximum number of rows in a batch.
-    :param batch_bytes: maximum size of a batch in bytes; the server accepts 16 MiB by default.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param batch_rows: maximum number of rows in a batch; 10,000 by default.
+    :param batch_bytes: maximum size of a batch in bytes; 8 MiB by default, and the server accepts 16 MiB by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "inserted", "url"}``.
     """
 
@@ -113,17 +113,17 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     :param project_id: project in which to look up the name; None for any project.
     :param rows: mappings of column names to values, with the key columns; a column that is left out is not changed.
     :param key_columns: columns that identify a row.
-    :param on_duplicate: what to do with several input rows of the same key: use the ``"last"`` one, or ``"fail"``.
+    :param on_duplicate: several input rows of the same key: use the ``"last"`` one (the default), or ``"fail"``.
     :param on_stored_duplicates: what to do with several stored rows of the same key, such as those of an earlier
-        attempt whose insert arrived late: ``"remove_copies"`` updates all of them and deletes those that then equal a
-        newer one in every column, ``"keep_newest"`` deletes all except the one that was inserted last,
+        attempt whose insert arrived late: ``"remove_copies"`` (the default) updates all of them and deletes those that
+        then equal a newer one in every column, ``"keep_newest"`` deletes all except the one that was inserted last,
         ``"update_all"`` updates all of them and deletes none, ``"fail"`` writes nothing.
-    :param change_strategy: how rows are changed: ``"update"`` changes them in place, with one call for each group of
-        equal changes; ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, so that they get
-        new ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups, and replaces rows if there are more.
-        ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with the other
-        values, ``"auto"`` updates.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param change_strategy: how rows are changed: ``"update"`` (the default) changes them in place, with one call for
+        each group of equal changes; ``"replace"`` inserts the new rows, then deletes the old ones, in few calls, so
+        that they get new ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups, and replaces rows if there
+        are more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with
+        the other values, ``"auto"`` updates.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "removed", "url"}``, counted in rows of the table.
     """
 
@@ -192,9 +192,9 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param project_id: project in which to look up the name; None for any project.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``.
     :param data: new values by column.
-    :param preview: count the rows that would be updated, without updating them.
-    :param service_conn_id: Airflow connection of type ``service``.
-    :returns: ``{"data_table_id", "updated", "preview", "url"}``.
+    :param preview: count the rows that would be updated, without updating them; False by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"data_table_id", "updated", "preview", "url"}``: rows changed, or with ``preview``, to be changed.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "data")
@@ -248,9 +248,9 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param row_ids: ids of the rows, in any number; give either ids or a filter.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it is sent in
         the URL, so its length is limited.
-    :param preview: count the rows that would be deleted, without deleting them.
-    :param service_conn_id: Airflow connection of type ``service``.
-    :returns: ``{"data_table_id", "deleted", "preview", "url"}``.
+    :param preview: count the rows that would be deleted, without deleting them; False by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"data_table_id", "deleted", "preview", "url"}``: rows deleted, or with ``preview``, to be deleted.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "row_ids", "filter")
@@ -317,8 +317,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         when it is complete, and takes over the permissions of a file that it replaces.
     :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
         formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text unchanged.
-    :param max_rows: maximum number of rows to return without a path; if there are more, the task fails.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
         "url"}``.
     """

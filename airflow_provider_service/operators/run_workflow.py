@@ -54,14 +54,14 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         default. A deferred wait is over before the task's ``execution_timeout``.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
-    :param cancel_on_kill: stop the execution if the task is killed or marked, or is cleared while it runs in a worker;
-        True by default.
+    :param cancel_on_kill: stop the execution if the task is killed or marked as success or failed, or is cleared while
+        it runs in a worker; True by default.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
         ``return_output="last_node"`` also ``"output"``: the JSON items, or None if they are larger than 48 kB or not
-        available. Without ``wait_for_completion``, only the ids and the address are returned. If the execution was not
-        kept and ``on_vanished="succeed"``, unknown values are None.
+        available. Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id", "url"}``. If the
+        execution was not kept and ``on_vanished="succeed"``, unknown values are None.
     """
 
     template_fields: Sequence[str] = (

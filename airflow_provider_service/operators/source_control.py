@@ -25,13 +25,15 @@ _MAX_FILES_IN_XCOM = 200
 
 
 class ServicePullSourceControlOperator(ServiceBaseOperator):
-    """Pull the connected branch into the instance. Safe to repeat; with ``force``, that discards later changes too.
+    """Pull the connected branch into the instance.
 
-    :param force: discard local changes; otherwise, changes that conflict with the pull fail the task.
-    :param auto_publish: which of the pulled workflows to publish: ``"none"``, ``"all"``, or those that were
-        ``"published"`` before.
+    Safe to repeat, but with ``force`` a repeat also discards local changes made since.
+
+    :param force: discard local changes; with False, the default, changes that conflict with the pull fail the task.
+    :param auto_publish: which of the pulled workflows to publish: ``"none"`` (the default), ``"all"``, or those that
+        were ``"published"`` before.
     :param timeout: how long to wait for the pull: a timedelta, or seconds; 300 by default.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"count", "by_type", "by_status", "files", "url"}``; ``files`` lists the first 200 as
         ``{"file", "type", "id", "name", "status"}``.
     """

@@ -27,8 +27,8 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
     """Create a tag that workflows can carry. Safe to repeat with ``if_exists="skip"``.
 
     :param name: name of the tag, 1 to 24 characters.
-    :param if_exists: what to do if the tag exists: ``"skip"`` or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param if_exists: what to do if the tag exists: ``"skip"`` (the default) or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"tag_id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
     """
 

@@ -26,8 +26,8 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
     The addresses at which invitations are accepted are secret, and are not returned.
 
     :param users: list of e-mail addresses, or of ``{"email", "role"}``.
-    :param role: role of users for whom only an address is given.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param role: role of users for whom only an address is given; ``"global:member"`` by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"user_id", "email", "email_sent"}``,
         and ``already_active`` lists e-mail addresses.
     """

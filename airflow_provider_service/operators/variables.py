@@ -64,9 +64,9 @@ class ServiceCreateVariableOperator(_VariableOperator):
 
     :param key: key of the variable: a letter or underscore, followed by up to 49 letters, digits and underscores.
     :param value: value of up to 1000 characters. It is shown in rendered fields, so do not use it for a secret.
-    :param project_id: project that the variable belongs to; None for the whole instance.
-    :param if_exists: what to do if the key exists: ``"update"`` its value, ``"skip"`` or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param project_id: project that the variable belongs to; None (the default) for the whole instance.
+    :param if_exists: what to do if the key exists: ``"update"`` its value (the default), ``"skip"`` or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"``
         or ``"skipped"``.
     """
@@ -108,8 +108,8 @@ class ServiceUpdateVariableOperator(_VariableOperator):
 
     :param key: key of the variable.
     :param value: value of up to 1000 characters. It is shown in rendered fields, so do not use it for a secret.
-    :param project_id: project that the variable belongs to; None for the whole instance.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param project_id: project that the variable belongs to; None (the default) for the whole instance.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
     """
 
@@ -139,9 +139,9 @@ class ServiceDeleteVariableOperator(_VariableOperator):
     """Delete a variable. Safe to repeat with ``if_missing="ignore"``.
 
     :param key: key of the variable.
-    :param project_id: project that the variable belongs to; None for the whole instance.
-    :param if_missing: what to do if the variable does not exist: ``"ignore"`` or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param project_id: project that the variable belongs to; None (the default) for the whole instance.
+    :param if_missing: what to do if the variable does not exist: ``"ignore"`` (the default) or ``"fail"``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
     """
 

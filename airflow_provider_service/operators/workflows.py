@@ -34,8 +34,8 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     The server makes a webhook live shortly after it has answered, not before.
 
     :param workflow_id: id of the workflow.
-    :param version_id: version to activate; None for the current draft.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param version_id: version to activate; None (the default) for the current draft.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
     """
 
@@ -66,7 +66,7 @@ class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
     """Deactivate a workflow, so that its triggers no longer start it. Safe to repeat. Active executions keep running.
 
     :param workflow_id: id of the workflow.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
@@ -89,7 +89,7 @@ class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
     """Deactivate and archive a workflow. Safe to repeat.
 
     :param workflow_id: id of the workflow.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
@@ -112,7 +112,7 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
     """Unarchive a workflow, which is then inactive. Safe to repeat: a workflow that is not archived is not changed.
 
     :param workflow_id: id of the workflow.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
@@ -146,7 +146,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     :param workflow_id: id of the workflow.
     :param destination_project_id: id of the project; give either the id or the name.
     :param destination_project_name: exact name of the project.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "project_id", "moved", "url"}``.
     """
 
@@ -217,12 +217,12 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         its JSON text, or the path of a ``.json`` file, absolute or relative to the DAG file. A file that another task
         names must be in the DAG's folder or its ``template_searchpath``. Its expressions ``{{ ... }}`` belong to the
         service and are not rendered; the output of other tasks is resolved.
-    :param workflow_id: id of the workflow to update; None to look up the definition's name among those not archived.
-    :param activate: True to activate the workflow, False to deactivate it, None to leave its state unchanged.
+    :param workflow_id: id of the workflow to update; None (the default) looks up its name among those not archived.
+    :param activate: True to activate the workflow, False to deactivate it, None (the default) to leave it as it is.
     :param project_id: project in which to look for the workflow and to create it; if None, it is looked up in all
         projects and created in the personal project of the key's user.
-    :param parent_folder_id: folder in which to create the workflow; None for no folder.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param parent_folder_id: folder in which to create the workflow; None (the default) for no folder.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the
         active version. The outcome is ``"created"``; ``"updated"`` if the definition was written, or a draft that
         matches it was published; ``"activated"`` or ``"deactivated"`` if only that changed; or ``"unchanged"``.
@@ -350,8 +350,8 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
 
     :param workflow_id: id of the workflow.
     :param tags: names of the tags; an empty list removes all tags.
-    :param create_missing: create tags that do not exist yet; if False, they fail the task.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param create_missing: create tags that do not exist yet (the default); if False, they fail the task.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "tags", "changed", "url"}``; ``tags`` are the names.
     """
 

@@ -55,10 +55,15 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
     """Wait until an execution has ended. It only reads, and is safe to repeat.
 
     The task succeeds on ``success``. On ``error``, ``canceled`` and ``crashed`` it fails without further retries, with
-    the failing node, the service's message and the address of the execution. On ``new``, ``running``, ``waiting`` and
+    the failing node, the service's message and the URL of the execution. On ``new``, ``running``, ``waiting`` and
     unknown statuses the wait continues. All modes judge an execution in the same way. With ``soft_fail``, the task is
     skipped if the execution failed, vanished or did not end in time. A failed read is repeated, first by the wait and
     then by a retry of the task, unless a person must change something first.
+
+    Arguments of Airflow's own sensor apply as well. The task fails if the execution has not ended after ``timeout``
+    (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.
+    ``mode`` is ``"poke"`` (the default) or ``"reschedule"``, and is ignored if ``deferrable`` is True. ``soft_fail`` is
+    False by default.
 
     :param execution_id: id of the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``. It
@@ -67,7 +72,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         by default.
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
         ``[operators] default_deferrable``.
-    :param poke_interval: seconds, or a timedelta, between two reads; 10 seconds by default.
+    :param poke_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``.
     """

@@ -280,6 +280,8 @@ class ServiceSimulator:
         :param times: number of requests; None for all until :meth:`clear_faults`
         :param method: only requests with this method
         :param path: only requests whose path contains a match of this regular expression
+        :param status: HTTP status of the answer to "status" and "html"
+        :param seconds: how long "latency" waits
         :param retry_after: value of the Retry-After header
         :param after_processing: the request takes effect, and only its answer is lost or replaced
         """
@@ -314,11 +316,13 @@ class ServiceSimulator:
     ) -> dict[str, Any]:
         """Create a workflow that is started by a ``POST`` to ``{base_url}/webhook/{path}``.
 
+        :param path: path of the webhook
         :param behaviour: "immediate" succeeds at once, "long" runs for ``seconds`` (below 65, default 10), "waiting"
             sleeps for ``seconds`` (from 65, default 120), "failing" fails
+        :param response_mode: when the webhook answers, as its node's ``responseMode``
         :param active: publish the workflow; it is live when this returns
         :param respond_with_id: let the webhook answer ``{"executionId": "..."}``
-        :return: the workflow as the API returns it
+        :returns: the workflow as the API returns it
         """
         body = webhook_workflow(
             name, path, behaviour, seconds=seconds, response_mode=response_mode, respond_with_id=respond_with_id
@@ -338,10 +342,11 @@ class ServiceSimulator:
     ) -> str:
         """Set up an execution in any status; no node of the workflow is run.
 
+        :param workflow_id: the workflow that it is one of
         :param status: new, running, waiting, success, error, canceled, crashed or unknown
         :param seconds: seconds of the clock after which it succeeds; None: it stays as it is
         :param age: seconds since it started
-        :return: its id
+        :returns: its id
         :raises ValueError: unknown workflow or status
         """
         if status not in STATUSES:
@@ -363,6 +368,7 @@ class ServiceSimulator:
     ) -> None:
         """End an execution.
 
+        :param execution_id: its id
         :param status: success, error, canceled or crashed
         :param node: name of the node it ends at
         :param message: message of the error
@@ -377,6 +383,7 @@ class ServiceSimulator:
     def forget_execution(self, execution_id: str) -> None:
         """Make an execution vanish, as pruning does.
 
+        :param execution_id: its id
         :raises ValueError: unknown execution
         """
         self._with_execution(execution_id, self.state.engine.remove)

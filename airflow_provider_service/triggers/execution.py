@@ -34,16 +34,20 @@ async def _load() -> None:
 class ServiceExecutionTrigger(BaseTrigger):
     """Fires once, when an execution has ended or cannot be observed, or when the deadline has passed.
 
+    The event is ``{"execution_id", "verdict", "message", "status", "workflow_id", "started_at", "stopped_at", "url",
+    "final"}``. The verdict is ``"succeeded"``, ``"failed"``, ``"vanished"``, ``"timed_out"`` or ``"unobservable"``. Of
+    the last, ``final`` says whether trying again is pointless.
+
     :param service_conn_id: Airflow connection of type ``service``.
     :param execution_id: id of the execution.
-    :param deadline: date and time that ends the wait, in seconds since the epoch; a restart of the triggerer keeps it.
+    :param deadline: Unix time, in seconds, at which the wait ends; it stays the same if the triggerer restarts.
     :param timeout: seconds, or a timedelta, from the beginning of the wait to the deadline, for messages.
     :param poll_interval: seconds, or a timedelta, between two polls; waits of the same interval share their requests.
         10 seconds by default.
     :param on_vanished: ``"fail"`` (the default) or ``"succeed"`` when the execution cannot be found.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing; 300 seconds by default.
-    :param cancel_on_kill: stop the execution when a user ends or clears the waiting task (Airflow 3.3 and newer);
-        False by default.
+    :param cancel_on_kill: stop the execution if a user marks the deferred task as success or failed (Airflow 3.3 and
+        newer); False by default.
     :raises ServiceInputError: an argument is invalid.
     """
 
