@@ -56,14 +56,18 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
     """Search again and again for a number of seconds, and once more at their end; what was found, or None.
 
     An execution can slip between the lists that one search reads, so that a single one does not prove a thing.
+
+    :raises ServiceTaskKilledError: given up before the time was over, so that nothing is proven.
     """
     deadline = time.monotonic() + seconds
     pause = min(0.1, seconds / 2)
     while True:
         remaining = deadline - time.monotonic()
         found = search()
-        if found is not None or remaining <= 0 or stopped.wait(min(pause, remaining)):
+        if found is not None or remaining <= 0:
             return found
+        if stopped.wait(min(pause, remaining)):
+            raise ServiceTaskKilledError("the task was killed while it looked for the execution that it had started")
         pause = min(pause * 2, 1.0)
 
 

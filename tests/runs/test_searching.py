@@ -239,6 +239,13 @@ def test_data_that_cannot_be_read_does_not_stop_a_search(server: requests_mock.M
     assert runs.unreadable == ["4"]
 
 
+def test_a_search_that_was_cut_short_proves_nothing() -> None:
+    stopped = threading.Event()
+    stopped.set()
+    with pytest.raises(ServiceTaskKilledError):
+        call_and_search.search_for(lambda: None, 10, stopped)
+
+
 def test_an_answer_that_was_spoilt_on_its_way_is_read_again(
     client: ServiceClient, server: requests_mock.Mocker
 ) -> None:
