@@ -1,4 +1,4 @@
-"""Read an Airflow connection. Nothing else in the package does."""
+"""Interpret an Airflow connection. Nothing else in the package does."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ T = TypeVar("T")
 Templated = Union[T, "XComArg"]
 #: A duration: a timedelta, or a number of seconds.
 Duration = timedelta | float
+#: How long a wait lasts unless the user says otherwise.
+DAY_SECONDS = 86_400.0
 
 _Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
 

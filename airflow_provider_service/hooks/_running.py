@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, get_current_context
 
@@ -18,7 +18,7 @@ from airflow_provider_service.links import execution_url
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce
 from airflow_provider_service.runs.workflow import MakeHeaders, WorkflowRun, small_output
-from airflow_provider_service.waits.outcome import OnVanished, Outcome, settle, unseen
+from airflow_provider_service.waits.outcome import ON_VANISHED, OnVanished, Outcome, settle, unseen
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
 from airflow_provider_service.waits.watch import look_here
@@ -43,7 +43,7 @@ def wait_as(
 
     :raises ServiceInputError: an argument is out of its range.
     """
-    require_choice("on_vanished", on_vanished, get_args(OnVanished))
+    require_choice("on_vanished", on_vanished, ON_VANISHED)
     seconds = read_seconds("timeout", timeout)
     return Wait(
         execution_id="",

@@ -20,6 +20,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.connection import config_of
 from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.task_arguments import DAY_SECONDS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.config import ServiceConfig
     from airflow_provider_service.client.http.transport import Transport
     from airflow_provider_service.waits.outcome import OnVanished
-
-DAY_SECONDS = 86_400.0
 
 
 class ServiceHook(Resources, BaseHook):

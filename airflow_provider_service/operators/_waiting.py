@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.waits.outcome import OnVanished, Outcome
     from airflow_provider_service.waits.wait import Wait
 
-DAY_SECONDS = 86_400.0
 # Time that Airflow may need to run a task again after its trigger has fired.
 RESUMING_SECONDS = 30.0
 

@@ -15,8 +15,8 @@ from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
-from airflow_provider_service.operators._waiting import DAY_SECONDS, ServiceWaitingOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.operators._waiting import ServiceWaitingOperator
+from airflow_provider_service.task_arguments import DAY_SECONDS, rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -10,8 +10,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_service.arguments import one_of, require_flag, require_one_of
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
-from airflow_provider_service.operators._waiting import DAY_SECONDS
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import DAY_SECONDS, rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
