@@ -1,4 +1,4 @@
-"""Mutate modules of runs, waits and rows one at a time, and tell which mutants no test notices.
+"""Mutate modules of runs, waits and rows one at a time, and show which mutants no test notices.
 
 ``python -m scripts.mutation [MODULE] [--sample N]``. mutmut works in a folder of its own for each module, below
 ``.mutation``, with the few tests that can kill that module's mutants; of these a mutant runs those that reach it.
@@ -42,7 +42,7 @@ TESTS = {
     "waits/stop.py": "waits/test_matrix runs/test_killing",
     "waits/killed.py": "waits/test_matrix runs/test_killing",
     "runs/search.py": "runs/test_searching runs/test_not_searchable runs/test_queued",
-    "runs/data.py": "runs/test_searching runs/test_output waits/test_watch",
+    "client/execution_data.py": "client/test_execution_data runs/test_searching runs/test_output waits/test_watch",
     "runs/queued.py": "runs/test_queued runs/test_searching",
     "runs/attempt.py": "runs/test_attempts runs/test_clearing",
     "runs/call_and_search.py": "runs/test_starting runs/test_not_searchable runs/test_answers_of_others",

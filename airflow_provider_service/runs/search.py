@@ -18,9 +18,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.execution_data import starting_items, with_data
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.runs import call_and_search
-from airflow_provider_service.runs.data import starting_items, with_data
 from airflow_provider_service.runs.queued import QueuedExecutions
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from airflow_provider_service.client.errors import (
     ServiceRunNotFoundError,
     ServiceUnexpectedResponseError,
 )
+from airflow_provider_service.client.execution_data import last_output, with_data
 from airflow_provider_service.client.http.redaction import redacted
 from airflow_provider_service.client.http.webhook_answers import checked_headers
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.client.resources.webhooks import checked_payload
-from airflow_provider_service.runs.data import last_output, with_data
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, find_earlier_runs
 from airflow_provider_service.runs.start import RunCall, RunStarter
 

@@ -132,7 +132,7 @@ def look_here(
 
 def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:
     """Add the failing node and the service's message, when they can be read."""
-    from airflow_provider_service.runs.data import failure_of
+    from airflow_provider_service.client.execution_data import failure_of
 
     try:
         node, message = failure_of(client.executions.get(outcome.execution_id, include_data=True))

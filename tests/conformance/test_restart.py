@@ -16,8 +16,8 @@ from airflow_provider_service.client.errors import (
     ServiceStartingError,
     ServiceUnreachableError,
 )
+from airflow_provider_service.client.execution_data import failure_of
 from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.runs.data import failure_of
 
 from .expecting import status_and_message, unique
 from .target import OwnTarget, Target, until

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from airflow_provider_service.client.errors import ServiceTaskKilledError
-from airflow_provider_service.runs.data import failure_of, last_output
+from airflow_provider_service.client.execution_data import failure_of, last_output
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, EarlierRuns, RunKey, find_earlier_runs
 
 from .expecting import unique

@@ -16,9 +16,9 @@ from airflow_provider_service.client.errors import (
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
+from airflow_provider_service.client.execution_data import starting_items
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.runs.data import starting_items
 from airflow_provider_service.runs.search import RunKey
 from airflow_provider_service.runs.start import RunCall, RunStarter
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import requests
 
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceServerError
+from airflow_provider_service.client.execution_data import starting_items
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.runs.data import starting_items
 from airflow_provider_service.simulator import samples
 from airflow_provider_service.simulator.samples import WITH_ID, chain, node, respond
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.execution_data import last_output, starting_items
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
-from airflow_provider_service.runs.data import last_output, starting_items
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, migrate, run_dag
 

@@ -21,8 +21,8 @@ from airflow_provider_service.client.errors import (
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
+from airflow_provider_service.client.execution_data import starting_items
 from airflow_provider_service.notifications.workflow import ServiceNotifier
-from airflow_provider_service.runs.data import starting_items
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features
 

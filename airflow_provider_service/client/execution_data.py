@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client._client import ServiceClient
+    from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.executions import Execution
 
 
@@ -32,7 +32,7 @@ def failure_of(execution: Execution) -> Failure:
     return Failure(node, message)
 
 
-def with_data(client: ServiceClient, execution_id: str) -> Execution:
+def with_data(client: Resources, execution_id: str) -> Execution:
     """Read an execution with its data, also where that is larger than the service shows unasked."""
     execution = client.executions.get(execution_id, include_data=True)
     if not execution.data_too_large_to_display:

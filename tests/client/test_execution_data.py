@@ -1,0 +1,90 @@
+"""What is found in an execution's data, of whatever shape that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import requests_mock
+
+from airflow_provider_service.client.execution_data import Failure, failure_of, last_output, starting_items, with_data
+from airflow_provider_service.client.models.executions import Execution
+
+from .clients import ROOT, Client
+
+
+def execution(data: dict[str, Any]) -> Execution:
+    return Execution.model_validate({"id": "7", "status": "error", "data": data})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"executionData": {"nodeExecutionStack": 5}, "resultData": {"runData": 5}},
+        {"executionData": {"nodeExecutionStack": {"0": 1}}, "resultData": {"runData": [1]}},
+        {"executionData": {"nodeExecutionStack": [None, {"data": {"main": [5]}}]}},
+        {"resultData": {"runData": {"W": [{"data": {"main": [[5, {"json": 5}]]}}], "V": 5, "U": [5]}}},
+        {"resultData": {"lastNodeExecuted": "W", "runData": {"W": [{"data": {"main": [5]}}]}, "error": 5}},
+        {"resultData": 5},
+    ],
+)
+def test_data_of_any_shape(data: dict[str, Any]) -> None:
+    one = execution(data)
+    assert list(starting_items(one)) == []
+    assert last_output(one) in (None, [])
+    assert failure_of(one).message is None
+
+
+@pytest.mark.parametrize(
+    ("result", "failure"),
+    [
+        ({"error": {"node": {"name": "A"}, "message": "m"}, "lastNodeExecuted": "B"}, Failure("A", "m")),
+        ({"error": {"message": "m", "description": "m"}, "lastNodeExecuted": "B"}, Failure("B", "m")),
+        ({"error": {"message": "m", "description": "d"}}, Failure(None, "m (d)")),
+        ({"error": {"description": "d"}}, Failure(None, None)),
+        (
+            {
+                "runData": {
+                    "A": [{"executionStatus": "error"}, {"executionStatus": "success"}],
+                    "B": [{"executionStatus": "success"}, {"executionStatus": "error"}],
+                },
+                "lastNodeExecuted": "C",
+            },
+            Failure("B", None),
+        ),
+    ],
+)
+def test_the_failing_node_and_its_message(result: dict[str, Any], failure: Failure) -> None:
+    assert failure_of(execution({"resultData": result})) == failure
+
+
+def test_the_output_is_what_the_last_run_of_the_last_node_put_out() -> None:
+    def run(n: int) -> dict[str, Any]:
+        return {"data": {"main": [[{"json": {"n": n}}, {"json": {"n": n + 1}}, 5], [{"json": {"n": -1}}]]}}
+
+    data = {"resultData": {"lastNodeExecuted": "B", "runData": {"A": [{}], "B": [run(1), run(5)]}}}
+    assert last_output(execution(data)) == [{"n": 5}, {"n": 6}]
+
+
+def test_the_starting_items_are_those_of_nodes_to_run_and_of_each_nodes_first_run() -> None:
+    def ran(*names: str) -> dict[str, Any]:
+        return {"data": {"main": [[{"json": {"of": name}} for name in names], [{"json": {"of": "other output"}}]]}}
+
+    data = {
+        "executionData": {"nodeExecutionStack": [ran("stack"), ran("second")]},
+        "resultData": {"runData": {"A": [ran("A", "A2"), ran("later")], "B": [ran("B")]}},
+    }
+    assert [item["of"] for item in starting_items(execution(data))] == ["stack", "second", "A", "A2", "B"]
+
+
+@pytest.mark.parametrize("is_too_large", [False, True])
+def test_data_is_read_also_where_it_is_larger_than_the_service_shows_unasked(
+    client: Client, server: requests_mock.Mocker, is_too_large: bool
+) -> None:
+    url = f"{ROOT}/executions/7?includeData=true"
+    shown = {"id": "7", "status": "success", "data": {"of": "any size"}}
+    hidden = {**shown, "data": None, "dataTooLargeToDisplay": True}
+    server.get(url, json=hidden if is_too_large else shown)
+    server.get(f"{url}&ignoreDataSizeLimit=true", json=shown)
+    assert with_data(client, "7").data == {"of": "any size"}
+    assert len(server.request_history) == 1 + is_too_large
