@@ -23,8 +23,8 @@ DAY_SECONDS = 86_400.0
 _Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
 
 
-def rendered(value: Templated[T]) -> T:
-    """Return the argument of a template field unchanged, typed as it will be once it is rendered."""
+def as_rendered(value: Templated[T]) -> T:
+    """Return an argument unchanged: only for type checkers, which see the type that it has once Airflow rendered it."""
     return value  # type: ignore[return-value]
 
 

@@ -13,7 +13,7 @@ from airflow_provider_service.arguments import CheckedArguments, require
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import page_url
 from airflow_provider_service.operators._rendering import revealed
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -37,7 +37,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
 
     def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
         super().__init__(**kwargs)
-        self.service_conn_id = rendered(service_conn_id)
+        self.service_conn_id = as_rendered(service_conn_id)
 
     def execute(self, context: Context) -> Any:
         """Check the rendered arguments and perform the task; an error that a retry would meet again is not retried."""

@@ -18,7 +18,7 @@ from airflow_provider_service.arguments import (
 )
 from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -49,10 +49,10 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.workflow_id = rendered(workflow_id)
+        self.workflow_id = as_rendered(workflow_id)
         self.all_workflows = all_workflows
-        self.status = rendered(status)
-        self.started_before = rendered(started_before)
+        self.status = as_rendered(status)
+        self.started_before = as_rendered(started_before)
         self.older_than = older_than
 
     def link(self, context: Context) -> str:

@@ -9,7 +9,7 @@ from airflow_provider_service.arguments import require_one_of, required
 from airflow_provider_service.client.lookup import get_data_table
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -55,9 +55,9 @@ class ServiceTableOperator(TableLinkedOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.data_table_id = rendered(data_table_id)
-        self.data_table_name = rendered(data_table_name)
-        self.project_id = rendered(project_id)
+        self.data_table_id = as_rendered(data_table_id)
+        self.data_table_name = as_rendered(data_table_name)
+        self.project_id = as_rendered(project_id)
 
     def open_table(self, context: Context) -> tuple[DataTable, str]:
         """Find the table, point the task's link at it, and return the table and its address."""

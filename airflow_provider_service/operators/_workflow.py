@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -36,7 +36,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.workflow_id = rendered(workflow_id)
+        self.workflow_id = as_rendered(workflow_id)
 
     def link(self, context: Context) -> str:
         """Point the task's link at the workflow and return the address."""

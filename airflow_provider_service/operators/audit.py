@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.arguments import as_list, read_count, read_seconds, require, require_choice
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -57,9 +57,9 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.categories = rendered(categories)
-        self.days_abandoned_workflow = rendered(days_abandoned_workflow)
-        self.fail_on = rendered(fail_on)
+        self.categories = as_rendered(categories)
+        self.days_abandoned_workflow = as_rendered(days_abandoned_workflow)
+        self.fail_on = as_rendered(fail_on)
         self.timeout = timeout
         self.check_arguments()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import OPTIONAL_FLAG, read_seconds
 from airflow_provider_service.links import COMMUNITY_PACKAGES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -47,8 +47,8 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.name = rendered(name)
-        self.version = rendered(version)
+        self.name = as_rendered(name)
+        self.version = as_rendered(version)
         self.verify = verify
         self.timeout = timeout
         self.check_arguments()

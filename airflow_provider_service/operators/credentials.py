@@ -13,7 +13,7 @@ from airflow_provider_service.client.lookup import find_credential, get_credenti
 from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -64,12 +64,12 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.name = rendered(name)
-        self.credential_type = rendered(credential_type)
-        self.data = rendered(data)
-        self.data_conn_id = rendered(data_conn_id)
+        self.name = as_rendered(name)
+        self.credential_type = as_rendered(credential_type)
+        self.data = as_rendered(data)
+        self.data_conn_id = as_rendered(data_conn_id)
         self.data_conn_fields = data_conn_fields
-        self.project_id = rendered(project_id)
+        self.project_id = as_rendered(project_id)
 
     def secret_data(self) -> dict[str, Any] | None:
         """The given data, merged with the fields from the Airflow connection; None if neither is given."""
@@ -228,7 +228,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.credential_id = rendered(credential_id)
+        self.credential_id = as_rendered(credential_id)
         self.merge_data = merge_data
         self.check_arguments()
 

@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.client.lookup import get_data_table
 from airflow_provider_service.client.models.column_names import require_new_name
 from airflow_provider_service.operators._table import TableLinkedOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -56,9 +56,9 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.name = rendered(name)
-        self.columns = rendered(columns)
-        self.project_id = rendered(project_id)
+        self.name = as_rendered(name)
+        self.columns = as_rendered(columns)
+        self.project_id = as_rendered(project_id)
         self.if_exists = if_exists
         self.check_arguments()
 

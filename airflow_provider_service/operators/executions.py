@@ -16,7 +16,7 @@ from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
-from airflow_provider_service.task_arguments import DAY_SECONDS, rendered
+from airflow_provider_service.task_arguments import DAY_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -325,7 +325,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.execution_ids = rendered(execution_ids)
+        self.execution_ids = as_rendered(execution_ids)
         self.max_deletions = max_deletions
         self.preview = preview
         self.if_missing = if_missing

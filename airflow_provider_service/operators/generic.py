@@ -15,7 +15,7 @@ from airflow_provider_service.arguments import read_count, require, require_mapp
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -59,9 +59,9 @@ class ServiceOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.resource = rendered(resource)
-        self.action = rendered(action)
-        self.arguments = rendered(arguments)
+        self.resource = as_rendered(resource)
+        self.action = as_rendered(action)
+        self.arguments = as_rendered(arguments)
         self.limit = limit
         self.check_arguments()
 

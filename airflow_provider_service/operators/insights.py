@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import read_moment
 from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -48,9 +48,9 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.range_start = rendered(range_start)
-        self.range_end = rendered(range_end)
-        self.project_id = rendered(project_id)
+        self.range_start = as_rendered(range_start)
+        self.range_end = as_rendered(range_end)
+        self.project_id = as_rendered(project_id)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:

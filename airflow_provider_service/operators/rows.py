@@ -24,7 +24,7 @@ from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.rows.files import write_rows
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -73,7 +73,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.rows = rendered(rows)
+        self.rows = as_rendered(rows)
         self.batch_rows = batch_rows
         self.batch_bytes = batch_bytes
         self.check_arguments()
@@ -156,8 +156,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.rows = rendered(rows)
-        self.key_columns = rendered(key_columns)
+        self.rows = as_rendered(rows)
+        self.key_columns = as_rendered(key_columns)
         self.on_duplicate = on_duplicate
         self.on_stored_duplicates = on_stored_duplicates
         self.change_strategy = change_strategy
@@ -220,8 +220,8 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.filter = rendered(filter)
-        self.data = rendered(data)
+        self.filter = as_rendered(filter)
+        self.data = as_rendered(data)
         self.preview = preview
         self.check_arguments()
 
@@ -276,8 +276,8 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.row_ids = rendered(row_ids)
-        self.filter = rendered(filter)
+        self.row_ids = as_rendered(row_ids)
+        self.filter = as_rendered(filter)
         self.preview = preview
         self.check_arguments()
 
@@ -349,10 +349,10 @@ class ServiceReadRowsOperator(ServiceTableOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.filter = rendered(filter)
-        self.sort_by = rendered(sort_by)
-        self.search = rendered(search)
-        self.path = rendered(path)
+        self.filter = as_rendered(filter)
+        self.sort_by = as_rendered(sort_by)
+        self.search = as_rendered(search)
+        self.path = as_rendered(path)
         self.neutralize_formulas = neutralize_formulas
         self.max_rows = max_rows
         self.check_arguments()

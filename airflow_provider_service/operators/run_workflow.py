@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_service.arguments import one_of, require_flag, require_one_of
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
-from airflow_provider_service.task_arguments import DAY_SECONDS, rendered
+from airflow_provider_service.task_arguments import DAY_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -114,12 +114,12 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             service_conn_id=service_conn_id,
             **kwargs,
         )
-        self.workflow_id = rendered(workflow_id)
-        self.workflow_name = rendered(workflow_name)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
         self.payload = payload
-        self.webhook_node = rendered(webhook_node)
-        self.webhook_conn_id = rendered(webhook_conn_id)
-        self.webhook_headers = rendered(webhook_headers)
+        self.webhook_node = as_rendered(webhook_node)
+        self.webhook_conn_id = as_rendered(webhook_conn_id)
+        self.webhook_headers = as_rendered(webhook_headers)
         self.activate = activate
         self.on_retry = on_retry
         self.return_output = return_output

@@ -12,7 +12,7 @@ from airflow_provider_service.arguments import read_seconds, require_choice, req
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
 from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -53,7 +53,7 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
         self.force = force
-        self.auto_publish = rendered(auto_publish)
+        self.auto_publish = as_rendered(auto_publish)
         self.timeout = timeout
         self.check_arguments()
 

@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import ServiceConflictError, Service
 from airflow_provider_service.client.lookup import find_tag
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -45,7 +45,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.name = rendered(name)
+        self.name = as_rendered(name)
         self.if_exists = if_exists
         self.check_arguments()
 

@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.arguments import as_list, require
 from airflow_provider_service.links import USERS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -44,8 +44,8 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.users = rendered(users)
-        self.role = rendered(role)
+        self.users = as_rendered(users)
+        self.role = as_rendered(role)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:

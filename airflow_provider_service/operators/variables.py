@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import ServiceNotFoundError
 from airflow_provider_service.client.lookup import find_variable, get_variable
 from airflow_provider_service.links import VARIABLES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -37,8 +37,8 @@ class _VariableOperator(ServiceBaseOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.key = rendered(key)
-        self.project_id = rendered(project_id)
+        self.key = as_rendered(key)
+        self.project_id = as_rendered(project_id)
 
     def find(self) -> Variable | None:
         return find_variable(self.hook, self.key, project_id=self.project_id)
@@ -86,7 +86,7 @@ class ServiceCreateVariableOperator(_VariableOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
-        self.value = rendered(value)
+        self.value = as_rendered(value)
         self.if_exists = if_exists
         self.check_arguments()
 
@@ -126,7 +126,7 @@ class ServiceUpdateVariableOperator(_VariableOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
-        self.value = rendered(value)
+        self.value = as_rendered(value)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
 from airflow_provider_service.operators._workflow import ServiceWorkflowOperator, content, outcome_of, summary
 from airflow_provider_service.operators.tags import create_tag
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -50,7 +50,7 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
-        self.version_id = rendered(version_id)
+        self.version_id = as_rendered(version_id)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -166,8 +166,8 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
-        self.destination_project_id = rendered(destination_project_id)
-        self.destination_project_name = rendered(destination_project_name)
+        self.destination_project_id = as_rendered(destination_project_id)
+        self.destination_project_name = as_rendered(destination_project_name)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -253,11 +253,11 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.definition = rendered(definition)
-        self.workflow_id = rendered(workflow_id)
+        self.definition = as_rendered(definition)
+        self.workflow_id = as_rendered(workflow_id)
         self.activate = activate
-        self.project_id = rendered(project_id)
-        self.parent_folder_id = rendered(parent_folder_id)
+        self.project_id = as_rendered(project_id)
+        self.parent_folder_id = as_rendered(parent_folder_id)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -368,7 +368,7 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
-        self.tags = rendered(tags)
+        self.tags = as_rendered(tags)
         self.create_missing = create_missing
         self.check_arguments()
 

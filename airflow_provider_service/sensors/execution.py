@@ -24,7 +24,7 @@ from airflow_provider_service.links import (
     execution_url,
     page_url,
 )
-from airflow_provider_service.task_arguments import rendered
+from airflow_provider_service.task_arguments import as_rendered
 from airflow_provider_service.waits.outcome import ON_VANISHED, Outcome, broken, settle
 from airflow_provider_service.waits.wait import Wait
 
@@ -104,7 +104,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         self.on_vanished = on_vanished
         self.fault_tolerance = fault_tolerance
         self.deferrable = deferrable
-        self.service_conn_id = rendered(service_conn_id)
+        self.service_conn_id = as_rendered(service_conn_id)
         self._is_linked = False
         self.check_arguments()
 
