@@ -1,10 +1,10 @@
-"""Types of task arguments, so that a type checker finds arguments that are misspelt or of the wrong type."""
+"""Types of task arguments, with which a type checker finds wrong ones, and the values that many of them share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Union, get_args
 
 from typing_extensions import Required
 
@@ -17,8 +17,20 @@ T = TypeVar("T")
 Templated = Union[T, "XComArg"]
 #: A duration: a timedelta, or a number of seconds.
 Duration = timedelta | float
-#: How long a wait lasts unless the user says otherwise.
+#: What to do if an execution cannot be found.
+OnVanished = Literal["fail", "succeed"]
+ON_VANISHED = get_args(OnVanished)
+
+#: Defaults of a wait: its timeout, the time between two polls, and for how long polls may keep failing.
 DAY_SECONDS = 86_400.0
+POLL_SECONDS = 10.0
+FAULT_TOLERANCE_SECONDS = 300.0
+#: Default timeout of a single call that the service takes long to answer.
+LONG_CALL_SECONDS = 300.0
+#: Default number of rows per insert; larger inserts are not faster.
+BATCH_ROWS = 10_000
+#: Default bytes of rows per insert: half of what the server accepts by default.
+BATCH_BYTES = 8 * 1024 * 1024
 
 _Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
 

@@ -18,7 +18,8 @@ from airflow_provider_service.links import execution_url
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce
 from airflow_provider_service.runs.workflow import MakeHeaders, WorkflowRun, small_output
-from airflow_provider_service.waits.outcome import ON_VANISHED, OnVanished, Outcome, settle, unseen
+from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
+from airflow_provider_service.waits.outcome import Outcome, settle, unseen
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
 from airflow_provider_service.waits.watch import look_here
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.runs.search import Mark
+    from airflow_provider_service.task_arguments import OnVanished
 
 #: A key that no task gives counts for so long.
 KEY_LIFETIME = timedelta(days=1)
-FAULT_TOLERANCE_SECONDS = 300.0
 # What tasks have called in this process: within an attempt, a key stands for one execution.
 _called: set[Mark] = set()
 

@@ -20,7 +20,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.connection import config_of
 from airflow_provider_service.failing import failing_at_once
-from airflow_provider_service.task_arguments import DAY_SECONDS
+from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.config import ServiceConfig
     from airflow_provider_service.client.http.transport import Transport
-    from airflow_provider_service.waits.outcome import OnVanished
+    from airflow_provider_service.task_arguments import OnVanished
 
 
 class ServiceHook(Resources, BaseHook):
@@ -112,7 +112,7 @@ class ServiceHook(Resources, BaseHook):
         activate: bool = True,
         wait_for_completion: bool = True,
         timeout: timedelta | float = DAY_SECONDS,
-        poll_interval: timedelta | float = 10.0,
+        poll_interval: timedelta | float = POLL_SECONDS,
         on_vanished: OnVanished = "fail",
         return_output: Literal["none", "last_node"] = "none",
     ) -> dict[str, Any]:

@@ -12,13 +12,15 @@ from airflow_provider_service.arguments import one_of, require_flag
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
+from airflow_provider_service.task_arguments import ON_VANISHED
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.task_arguments import OnVanished
+    from airflow_provider_service.waits.outcome import Outcome
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
@@ -30,7 +32,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     checks = {
         **ServiceWaitingOperator.checks,
         "cancel_on_kill": require_flag,
-        "on_vanished": one_of("fail", "succeed"),
+        "on_vanished": one_of(*ON_VANISHED),
     }
 
     def __init__(self, *, cancel_on_kill: bool, on_vanished: OnVanished, **kwargs: Any) -> None:

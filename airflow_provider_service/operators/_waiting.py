@@ -14,8 +14,8 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.task_arguments import Duration
-    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.task_arguments import Duration, OnVanished
+    from airflow_provider_service.waits.outcome import Outcome
     from airflow_provider_service.waits.wait import Wait
 
 # Time that Airflow may need to run a task again after its trigger has fired.

@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.arguments import as_list, read_count, read_seconds, require, require_choice
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.task_arguments import LONG_CALL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -52,7 +52,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         categories: Templated[Sequence[str] | None] = None,
         days_abandoned_workflow: Templated[int | str | None] = None,
         fail_on: Templated[Sequence[str]] = (),
-        timeout: Duration = 300.0,
+        timeout: Duration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import OPTIONAL_FLAG, read_seconds
 from airflow_provider_service.links import COMMUNITY_PACKAGES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.task_arguments import LONG_CALL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -42,7 +42,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         name: Templated[str],
         version: Templated[str | None] = None,
         verify: bool | None = None,
-        timeout: Duration = 300.0,
+        timeout: Duration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

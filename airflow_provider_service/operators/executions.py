@@ -16,7 +16,7 @@ from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
-from airflow_provider_service.task_arguments import DAY_SECONDS, as_rendered
+from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
-    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
+    from airflow_provider_service.waits.outcome import Outcome
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
 _STOPPABLE = ("queued", "running", "waiting")
@@ -69,9 +69,9 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         load_workflow: bool | None = None,
         wait_for_completion: bool = True,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poll_interval: Duration = 10.0,
+        poll_interval: Duration = POLL_SECONDS,
         timeout: Duration = DAY_SECONDS,
-        fault_tolerance: Duration = 300.0,
+        fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         cancel_on_kill: bool = True,
         on_vanished: OnVanished = "fail",
         service_conn_id: Templated[str] = "service_default",
@@ -151,7 +151,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: Duration = 1.0,
         timeout: Duration = 60.0,
-        fault_tolerance: Duration = 300.0,
+        fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

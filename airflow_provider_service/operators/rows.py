@@ -24,7 +24,7 @@ from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.rows.files import write_rows
-from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -61,8 +61,8 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         data_table_name: Templated[str | None] = None,
         project_id: Templated[str | None] = None,
         rows: Templated[Sequence[Mapping[str, Any]]],
-        batch_rows: int = 10_000,
-        batch_bytes: int = 8 * 1024 * 1024,
+        batch_rows: int = BATCH_ROWS,
+        batch_bytes: int = BATCH_BYTES,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

@@ -10,15 +10,15 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_service.arguments import one_of, require_flag, require_one_of
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
-from airflow_provider_service.task_arguments import DAY_SECONDS, as_rendered
+from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
-    from airflow_provider_service.waits.outcome import OnVanished, Outcome
+    from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
+    from airflow_provider_service.waits.outcome import Outcome
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
@@ -95,9 +95,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return_output: Literal["none", "last_node"] = "none",
         wait_for_completion: bool = True,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poll_interval: Duration = 10.0,
+        poll_interval: Duration = POLL_SECONDS,
         timeout: Duration = DAY_SECONDS,
-        fault_tolerance: Duration = 300.0,
+        fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         cancel_on_kill: bool = True,
         on_vanished: OnVanished = "fail",
         service_conn_id: Templated[str] = "service_default",

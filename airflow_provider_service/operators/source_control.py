@@ -12,7 +12,7 @@ from airflow_provider_service.arguments import read_seconds, require_choice, req
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
 from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.task_arguments import LONG_CALL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -47,7 +47,7 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
         *,
         force: bool = False,
         auto_publish: Templated[str] = "none",
-        timeout: Duration = 300.0,
+        timeout: Duration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

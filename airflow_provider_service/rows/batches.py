@@ -7,15 +7,12 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service.client.http.transport import encode_query, to_json
+from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_table_rows import Condition, RowFilter
 
-#: Rows per insert; larger inserts are not faster.
-MAX_ROWS = 10_000
-#: Bytes of rows per insert: half of what the server accepts by default.
-MAX_BYTES = 8 * 1024 * 1024
 #: Conditions in a filter that is sent in a body: the server fails at 1,000.
 MAX_CONDITIONS = 900
 #: Characters of an encoded filter that is sent in the URL: common proxies refuse a request line of 8 KiB.
@@ -31,8 +28,8 @@ def insert_in_batches(
     data_table_id: str,
     rows: Iterable[Mapping[str, Any]],
     *,
-    max_rows: int = MAX_ROWS,
-    max_bytes: int = MAX_BYTES,
+    max_rows: int = BATCH_ROWS,
+    max_bytes: int = BATCH_BYTES,
 ) -> Iterator[int]:
     """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing."""
     done = 0

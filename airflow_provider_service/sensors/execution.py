@@ -24,8 +24,8 @@ from airflow_provider_service.links import (
     execution_url,
     page_url,
 )
-from airflow_provider_service.task_arguments import as_rendered
-from airflow_provider_service.waits.outcome import ON_VANISHED, Outcome, broken, settle
+from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED, POLL_SECONDS, as_rendered
+from airflow_provider_service.waits.outcome import Outcome, broken, settle
 from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
-    from airflow_provider_service.waits.outcome import OnVanished
+    from airflow_provider_service.task_arguments import Duration, OnVanished, SensorArguments, Templated
     from airflow_provider_service.waits.watch import Watch
 
 # Pause between two reads while reads fail, if the poke interval is longer.
@@ -93,9 +92,9 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         *,
         execution_id: Templated[str | int],
         on_vanished: OnVanished = "fail",
-        fault_tolerance: Duration = 300.0,
+        fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        poke_interval: Duration = 10.0,
+        poke_interval: Duration = POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Hashable, Sequence
-from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
@@ -17,6 +16,9 @@ from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.events.endings import Cursor, Snapshot
 from airflow_provider_service.events.poll import EventPoll, Look, until_it_works
 from airflow_provider_service.waits.outcome import judge
+
+if TYPE_CHECKING:
+    from airflow_provider_service.task_arguments import Duration
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         workflow_id: str,
         statuses: Sequence[str] = ENDED_STATUSES,
         service_conn_id: str = "service_default",
-        poll_interval: float | timedelta = 30.0,
+        poll_interval: Duration = 30.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         if isinstance(statuses, str) or not statuses or set(statuses).difference(ENDED_STATUSES):

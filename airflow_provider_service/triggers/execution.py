@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,13 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service.arguments import read_seconds, require_choice, require_flag
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.waits.outcome import ON_VANISHED, OnVanished, broken
+from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED, POLL_SECONDS
+from airflow_provider_service.waits.outcome import broken
 from airflow_provider_service.waits.stop import stop_execution
 from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
+    from airflow_provider_service.task_arguments import Duration, OnVanished
     from airflow_provider_service.waits.poller import Poller, Waiter
 
 _is_loaded = False
@@ -57,10 +58,10 @@ class ServiceExecutionTrigger(BaseTrigger):
         service_conn_id: str,
         execution_id: str,
         deadline: float,
-        timeout: float | timedelta,
-        poll_interval: float | timedelta = 10.0,
+        timeout: Duration,
+        poll_interval: Duration = POLL_SECONDS,
         on_vanished: OnVanished = "fail",
-        fault_tolerance: float | timedelta = 300.0,
+        fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         cancel_on_kill: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OnVanished = Literal["fail", "succeed"]
-ON_VANISHED = get_args(OnVanished)
 Verdict = Literal["succeeded", "failed", "vanished", "timed_out", "unobservable"]
 
 #: XCom key under which a task keeps the execution that it waits for.

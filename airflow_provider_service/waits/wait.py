@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_service.waits.outcome import OnVanished
+    from airflow_provider_service.task_arguments import OnVanished
 
 
 # Two waits for the same execution are two waits, so none equals another. The slots are written down, and no field has
