@@ -185,13 +185,19 @@ class CheckedArguments:
 
     #: The check for each argument that is not a template field.
     checks: ClassVar[Mapping[str, Check]] = {}
+    #: The check for arguments that must fit each other, by their names; it takes their values in this order.
+    joint_checks: ClassVar[Mapping[tuple[str, ...], Callable[..., object]]] = {}
     template_fields: Sequence[str]
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
         """Check the arguments that all mapped tasks share; Airflow creates the tasks only when they run."""
-        for name in cls.checks.keys() & kwargs.keys() - set(cls.template_fields):
+        plain = kwargs.keys() - set(cls.template_fields)
+        for name in cls.checks.keys() & plain:
             cls.checks[name](name, kwargs[name])
+        for names, check in cls.joint_checks.items():
+            if plain.issuperset(names):
+                check(*map(kwargs.__getitem__, names))
         return super().partial(**kwargs)  # type: ignore[misc]
 
     def check_arguments(self, *, are_rendered: bool = False) -> None:
@@ -202,3 +208,6 @@ class CheckedArguments:
         for name, check in self.checks.items():
             if are_rendered or name not in self.template_fields:
                 check(name, getattr(self, name))
+        for names, joint_check in self.joint_checks.items():
+            if are_rendered or set(names).isdisjoint(self.template_fields):
+                joint_check(*(getattr(self, name) for name in names))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, get_current_context
 
-from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice, require_mapping
+from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
+from airflow_provider_service.client.http.webhook_answers import checked_headers
 from airflow_provider_service.connection import webhook_headers_of
 from airflow_provider_service.links import execution_url
 from airflow_provider_service.runs.attempt import Attempt
@@ -61,10 +62,9 @@ def webhook_headers_as(hook: BaseHook, conn_id: str | None, given: Mapping[str, 
     """What makes the headers of a call: those that are given, and the webhook's own authentication.
 
     :param conn_id: Airflow connection that holds the authentication.
-    :raises ServiceInputError: the headers are not a mapping.
+    :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
     """
-    headers = {} if given is None else given
-    require_mapping("webhook_headers", headers)
+    headers = checked_headers({} if given is None else given, "webhook_headers")
     connection = None if conn_id is None else hook.get_connection(conn_id)
 
     def make(authentication: str) -> dict[str, str]:

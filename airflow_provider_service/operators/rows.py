@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -23,7 +23,7 @@ from airflow_provider_service.arguments import (
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
-from airflow_provider_service.rows.files import write_rows
+from airflow_provider_service.rows.options import CHANGE_STRATEGIES, ON_DUPLICATE, ON_STORED_DUPLICATES, chosen_strategy
 from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS, as_rendered
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -130,10 +131,11 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows", "key_columns")
     template_fields_renderers = {"rows": "json"}
     checks = {
-        "on_duplicate": one_of("last", "fail"),
-        "on_stored_duplicates": one_of("remove_copies", "keep_newest", "update_all", "fail"),
-        "change_strategy": one_of("update", "replace", "auto"),
+        "on_duplicate": one_of(*ON_DUPLICATE),
+        "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
+        "change_strategy": one_of(*CHANGE_STRATEGIES),
     }
+    joint_checks = {("change_strategy", "on_stored_duplicates"): chosen_strategy}
 
     def __init__(
         self,
@@ -143,9 +145,9 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         project_id: Templated[str | None] = None,
         rows: Templated[Sequence[Mapping[str, Any]]],
         key_columns: Templated[str | Sequence[str]],
-        on_duplicate: Literal["last", "fail"] = "last",
-        on_stored_duplicates: Literal["remove_copies", "keep_newest", "update_all", "fail"] = "remove_copies",
-        change_strategy: Literal["update", "replace", "auto"] = "update",
+        on_duplicate: OnDuplicate = "last",
+        on_stored_duplicates: OnStoredDuplicates = "remove_copies",
+        change_strategy: ChangeStrategy = "update",
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -386,6 +388,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return {"count": len(rows), "rows": rows}
 
     def _write(self, table: DataTable, path: str) -> dict[str, Any]:
+        from airflow_provider_service.rows.files import write_rows
         from airflow_provider_service.rows.values import column_types
 
         columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]

@@ -6,18 +6,20 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, shown
 from airflow_provider_service.rows.batches import any_of_in_url, fits_in_url
-from airflow_provider_service.rows.upsert_plan import Key, OnStoredDuplicates, key_of, plan_upsert
-from airflow_provider_service.rows.upsert_writes import ChangeStrategy, chosen_strategy, write_plan
+from airflow_provider_service.rows.options import chosen_strategy
+from airflow_provider_service.rows.upsert_plan import Key, key_of, plan_upsert
+from airflow_provider_service.rows.upsert_writes import write_plan
 from airflow_provider_service.rows.values import column_types, rounded_columns, typed_row
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
     from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +27,6 @@ log = logging.getLogger(__name__)
 MAX_FOUND_NUMBER = 2**53
 #: Up to this number of filtered reads, searching for the keys is cheaper than reading a table of unknown size.
 MAX_FILTERED_READS = 25
-
-OnDuplicate = Literal["last", "fail"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def upsert_rows(
 ) -> UpsertResult:
     """Make the table contain the given rows: stored rows with a given key are updated, the other rows are inserted.
 
-    All input is checked against the table's columns before anything is sent. Values that the service cannot store
+    All input is checked against the table's columns before anything is written. Values that the service cannot store
     exactly are compared as it stores them, and reported in one warning. Safe to repeat. Not atomic: a change that
     another writer makes between reading and writing is not noticed.
 
@@ -116,7 +116,9 @@ def _by_key(
         row = typed_row(given, types, place)
         absent = [name for name in key_columns if name not in row]
         if absent:
-            raise ServiceInputError(f"{place} has no value for the key columns {', '.join(absent)}; nothing was sent")
+            raise ServiceInputError(
+                f"{place} has no value for the key columns {', '.join(absent)}; nothing was written"
+            )
         key = key_of(row, key_columns)
         columns = rounded_columns(given, row, types)
         rounded.note(place, columns, given, row)
@@ -139,7 +141,7 @@ def _check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> 
     if not key_columns or any(name not in types for name in key_columns):
         raise ServiceInputError(
             f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}; "
-            "nothing was sent"
+            "nothing was written"
         )
 
 
@@ -147,10 +149,10 @@ def _refuse_duplicate(place: str, key: Mapping[str, Any], was_given_otherwise: b
     if was_given_otherwise:
         raise ServiceInputError(
             f"{place} has a key that the service cannot distinguish from that of an earlier row: it stores both as "
-            f"{shown(key)}; use a key column of type string; nothing was sent"
+            f"{shown(key)}; use a key column of type string; nothing was written"
         )
     if on_duplicate == "fail":
-        raise ServiceInputError(f"{place} repeats the key {shown(key)}; nothing was sent")
+        raise ServiceInputError(f"{place} repeats the key {shown(key)}; nothing was written")
 
 
 def _stored(

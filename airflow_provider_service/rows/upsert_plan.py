@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.http.transport import to_json
@@ -13,11 +13,10 @@ from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.data_table_rows import Row
+    from airflow_provider_service.rows.options import OnStoredDuplicates
 
 log = logging.getLogger(__name__)
 
-#: What to do if several stored rows have the same key.
-OnStoredDuplicates = Literal["remove_copies", "keep_newest", "update_all", "fail"]
 Key = tuple[Any, ...]
 
 MAX_SHOWN_KEYS = 5

@@ -4,43 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.rows.batches import any_of, exactly_in_url, insert_in_batches
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
-    from airflow_provider_service.rows.upsert_plan import OnStoredDuplicates, UpsertPlan
+    from airflow_provider_service.rows.options import ChangeStrategy
+    from airflow_provider_service.rows.upsert_plan import UpsertPlan
 
 log = logging.getLogger(__name__)
-
-#: How rows are changed.
-ChangeStrategy = Literal["update", "replace", "auto"]
 
 #: Maximum number of calls with which ``auto`` updates rows in place: about a second.
 MAX_UPDATE_CALLS = 100
 #: Calls between two log lines of progress.
 CALLS_A_LINE = 500
-# With the other two, rows that were duplicated by a task that died between inserting and deleting would stay so.
-_REPAIRING = ("remove_copies", "keep_newest")
-
-
-def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
-    """The strategy to use, which must be compatible with the policy for stored duplicates.
-
-    :raises ServiceInputError: ``"replace"`` with a policy that does not repair what a killed task leaves behind.
-    """
-    if on_stored_duplicates in _REPAIRING:
-        return change_strategy
-    if change_strategy == "replace":
-        raise ServiceInputError(
-            "change_strategy='replace' needs on_stored_duplicates "
-            f"{' or '.join(map(repr, _REPAIRING))}, not {on_stored_duplicates!r}: a task that dies between inserting "
-            "and deleting would leave duplicate rows for good; nothing was sent"
-        )
-    return "update"
 
 
 def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: ChangeStrategy) -> None:

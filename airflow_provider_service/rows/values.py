@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.models.column_names import require_writable
+from airflow_provider_service.client.models.column_names import require_row
 from airflow_provider_service.client.models.moments import parse_moment
 
 if TYPE_CHECKING:
@@ -31,21 +31,19 @@ def column_types(table: DataTable) -> dict[str, str]:
     return {column.name: column.type for column in sorted(table.columns or (), key=lambda column: column.index)}
 
 
-def check_columns(row: object, types: Mapping[str, str], place: str) -> None:
+def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> None:
     """Refuse a row that does not fit the table's columns.
 
     :param types: type by column name.
     :param place: how messages refer to the row, e.g. ``"row 3"``.
     :raises ServiceInputError: the row is not a mapping, or has a column that the table lacks or that cannot be written.
     """
-    if not isinstance(row, Mapping):
-        raise ServiceInputError(f"{place} is {type(row).__name__}, not a mapping of columns to values")
-    require_writable(row, place)
+    require_row(row, place)
     unknown = [name for name in row if name not in types]
     if unknown:
         raise ServiceInputError(
             f"{place} has unknown columns {', '.join(map(shown, unknown))}; the table has {', '.join(types)}; "
-            "nothing was sent"
+            "nothing was written"
         )
 
 
@@ -76,7 +74,7 @@ def _typed(value: Any, column_type: str, place: str) -> Any:
         return _READERS[column_type](value)
     except (ValueError, OverflowError):
         raise ServiceInputError(
-            f"{place}: {shown(value)} is not a value of type {column_type}; nothing was sent"
+            f"{place}: {shown(value)} is not a value of type {column_type}; nothing was written"
         ) from None
 
 

@@ -6,14 +6,16 @@ import logging
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.rows.upsert import UpsertResult, upsert_rows
 from airflow_provider_service.rows.upsert_writes import MAX_UPDATE_CALLS
 
+REFUSED = "change_strategy='replace' needs on_stored_duplicates 'remove_copies' or 'keep_newest'"
 UPDATE, INSERT, DELETE = "PATCH rows/update", "POST rows", "DELETE rows/delete"
 
 
@@ -81,14 +83,35 @@ def test_auto_replaces_when_there_are_many_groups(upsert, held, kinds, groups, c
 
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize("policy", ["update_all", "fail"])
-def test_replacing_needs_a_policy_that_repairs(upsert, kinds, policy):
+def test_replacing_needs_a_policy_that_repairs(client, table, upsert, kinds, policy):
     kinds()
     new = rows_with(lambda number: -number)
-    with pytest.raises(AirflowFailException, match="change_strategy='replace' needs on_stored_duplicates 'remove"):
-        upsert(new, change_strategy="replace", on_stored_duplicates=policy)
+    with pytest.raises(errors.ServiceInputError, match=f"{REFUSED}, not '{policy}': .*; nothing was written"):
+        upsert_rows(client, table, new, ["sku"], change_strategy="replace", on_stored_duplicates=policy)
     assert kinds() == []
     assert upsert(new, change_strategy="auto", on_stored_duplicates=policy) == (0, 299, 1)
     assert set(kinds()) == {UPDATE}
+
+
+def test_options_that_cannot_be_combined_are_refused_while_the_dag_is_parsed():
+    options = {"change_strategy": "replace", "on_stored_duplicates": "fail"}
+    with pytest.raises(errors.ServiceInputError, match=REFUSED):
+        ServiceUpsertRowsOperator(task_id="task", data_table_id="t", rows=[], key_columns=["sku"], **options)
+    with pytest.raises(errors.ServiceInputError, match=REFUSED):
+        ServiceUpsertRowsOperator.partial(task_id="task", data_table_id="t", key_columns=["sku"], **options)
+
+
+def test_options_that_are_rendered_are_refused_before_anything_is_sent(simulator, execute, table):
+    class Rendering(ServiceUpsertRowsOperator):
+        template_fields = (*ServiceUpsertRowsOperator.template_fields, "on_stored_duplicates")
+
+    options = {"change_strategy": "replace", "on_stored_duplicates": "{{ 'fail' }}"}
+    with DAG("dag", schedule=None):
+        Rendering.partial(task_id="task", data_table_id="t", key_columns=["sku"], **options).expand(rows=[[]])
+    simulator.clear_requests()
+    with pytest.raises(AirflowFailException, match=REFUSED):
+        execute(Rendering, data_table_id=table.id, rows=[], key_columns=["sku"], **options)
+    assert not simulator.requests
 
 
 @pytest.mark.usefixtures("filled")

@@ -46,11 +46,15 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa1-\xff])?)?")
 
 
-def checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
+def checked_headers(headers: Mapping[str, Any], argument: str = "headers") -> dict[str, str]:
     """Refuse headers that cannot be sent, without showing their values, and keep these out of later tracebacks.
 
-    :raises ServiceInputError: a name or value is not text, or contains characters that HTTP does not allow.
+    :param argument: how the caller's argument is named.
+    :raises ServiceInputError: the headers are not a mapping, a name or value is not text, or contains characters that
+        HTTP does not allow.
     """
+    if not isinstance(headers, Mapping):
+        raise ServiceInputError(f"{argument} must be a mapping, not {type(headers).__name__}; nothing was started")
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
             raise ServiceInputError(f"{name!r} cannot be the name of a header; nothing was started")

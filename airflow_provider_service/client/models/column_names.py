@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
 
@@ -32,6 +32,19 @@ def require_new_name(name: object) -> None:
         )
 
 
+def require_row(row: object, place: str) -> None:
+    """Refuse a row that cannot be inserted into any table.
+
+    :param place: how messages refer to the row, e.g. ``"row 3"``.
+    :raises ServiceInputError: it is not a mapping, or has a value for a system column.
+    """
+    if not isinstance(row, Mapping):
+        raise ServiceInputError(
+            f"{place} is {type(row).__name__}, not a mapping of columns to values; nothing was written"
+        )
+    require_writable(row, place)
+
+
 def require_writable(names: Iterable[str], place: str) -> None:
     """Refuse values for the columns that only the service writes.
 
@@ -43,7 +56,7 @@ def require_writable(names: Iterable[str], place: str) -> None:
     if written:
         raise ServiceInputError(
             f"{place} has a value for {' and '.join(map(repr, written))}, which only the service writes: leave it "
-            f"out, or give the column another name; nothing was sent"
+            f"out, or give the column another name; nothing was written"
         )
 
 

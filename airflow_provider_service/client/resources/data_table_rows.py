@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 from typing_extensions import Unpack
 
 from airflow_provider_service.client.errors import ServiceServerError
-from airflow_provider_service.client.models.column_names import require_writable
+from airflow_provider_service.client.models.column_names import require_row, require_writable
 from airflow_provider_service.client.models.data_table_rows import ClearedRows, InsertedRows, Row, RowFilter
 from airflow_provider_service.client.resources._base import CallOptions, Resource, given, json_text, require
 
@@ -73,7 +73,7 @@ class DataTableRows(Resource):
 
         :param data: at least one row; a column left out is null. The server accepts bodies of up to 16 MiB by default.
         :param return_type: what to return: how many rows (:class:`InsertedRows`), rows with ``id`` only, or whole rows.
-        :raises ServiceInputError: a row has a value for a column that only the service writes.
+        :raises ServiceInputError: a row is not a mapping, or has a value for a column that only the service writes.
         :raises ServiceInvalidRequestError: a row does not fit the columns, or the storage is full.
         :raises ServicePayloadTooLargeError: the body is too large; insert fewer rows at a time.
         :raises ServiceNotFoundError: no such table.
@@ -81,9 +81,7 @@ class DataTableRows(Resource):
         is_list = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
         require(is_list and len(data) > 0, "data must be a list of at least one row")
         for number, row in enumerate(data, start=1):
-            place = f"row {number}"
-            require(isinstance(row, Mapping), f"{place} is {type(row).__name__}, not a mapping of columns to values")
-            require_writable(row, place)
+            require_row(row, f"row {number}")
         body = {"data": data, "returnType": return_type}
         inserted: InsertedRows | builtins.list[Row] = self._call(
             _INSERTED, "POST", "/data-tables/{}/rows", data_table_id, scope="dataTableRow:create", body=body
