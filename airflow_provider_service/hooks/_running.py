@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -20,6 +19,7 @@ from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce
 from airflow_provider_service.runs.workflow import MakeHeaders, WorkflowRun, small_output
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
+from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome, settle, unseen
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
@@ -50,7 +50,7 @@ def wait_as(
     return Wait(
         execution_id="",
         service_conn_id=service_conn_id,
-        deadline=time.time() + seconds,
+        deadline=clock().now() + seconds,
         timeout=seconds,
         poll_interval=read_seconds("poll_interval", poll_interval),
         on_vanished=on_vanished,

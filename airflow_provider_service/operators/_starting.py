@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.task_arguments import ON_VANISHED
+from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -55,7 +55,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         from airflow_provider_service.client.errors import ServiceRunNotSeenError
         from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY
 
-        deadline = time.time() + self.wait_seconds
+        deadline = clock().now() + self.wait_seconds
         try:
             execution_id, workflow_id = self._begin(context)
         except ServiceRunNotSeenError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
@@ -17,6 +16,7 @@ from airflow_provider_service.operators._selection import SelectedExecutionsOper
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS, as_rendered
+from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -172,7 +172,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         """Stop the execution and return its state."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
 
-        deadline = time.time() + self.wait_seconds
+        deadline = clock().now() + self.wait_seconds
         stopped = False
         try:
             stopped = self._stop()

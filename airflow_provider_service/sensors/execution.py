@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +25,7 @@ from airflow_provider_service.links import (
     page_url,
 )
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED, POLL_SECONDS, as_rendered
+from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome, broken, settle
 from airflow_provider_service.waits.wait import Wait
 
@@ -161,7 +162,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
     def _began(self, context: Context) -> float:
         first = getattr(context["ti"], "get_first_reschedule_date", None) if self.reschedule else None
         moment = first(context) if first else None
-        return moment.timestamp() if moment else time.time()
+        return moment.timestamp() if moment else clock().now()
 
     def _observe(self, context: Context) -> Outcome | None:
         """Read the execution, again and again while reads fail; return None while the wait continues."""
@@ -179,7 +180,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
             outcome = watch.look(client)
             # The triggerer itself tolerates faults, without occupying a worker.
             while outcome is None and watch.in_trouble and not self.deferrable:
-                time.sleep(min(self.poke_interval, FAULT_PAUSE_SECONDS))
+                clock().pause(threading.Event(), min(self.poke_interval, FAULT_PAUSE_SECONDS), self._wait.deadline)
                 outcome = watch.look(client)
             self._link(context, client, watch)
         # Airflow's own check of the limit has a different message, so it must not come first.

@@ -25,6 +25,7 @@ from airflow_provider_service.client.resources import executions as _executions 
 from airflow_provider_service.connection import config_for
 from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.waits import reads
+from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.watch import Watch
 
@@ -139,7 +140,7 @@ class Poller:
             while self._waits or self._reads or self._listing:
                 started = time.monotonic()
                 await self._guarded_round()
-                await asyncio.sleep(max(0.0, started + self.interval - time.monotonic()))
+                await clock().sleep(started + self.interval - time.monotonic(), self._nearest_deadline())
         finally:
             _forget(self)
             follower.cancel()
@@ -164,7 +165,7 @@ class Poller:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        now, nearest = time.time(), math.inf
+        now, nearest = clock().now(), math.inf
         for one in self._waits:
             if one.deadline > now:
                 nearest = min(nearest, one.deadline)
@@ -173,6 +174,9 @@ class Poller:
                 self._reads.add(one, first=True)
                 asyncio.get_running_loop().call_later(LAST_LOOK_SECONDS, one.end_overdue)
         self._set_alarm(max(nearest - now, DEADLINE_GRAIN_SECONDS))
+
+    def _nearest_deadline(self) -> float:
+        return min((one.deadline for one in self._waits), default=math.inf)
 
     async def _guarded_round(self) -> None:
         self._moved.clear()

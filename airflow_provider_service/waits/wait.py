@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
     from airflow_provider_service.task_arguments import OnVanished
@@ -52,7 +53,7 @@ class Wait:
     @property
     def seconds_left(self) -> float:
         """Seconds to the deadline; 0 when it has passed."""
-        return max(self.deadline - time.time(), 0.0)
+        return max(self.deadline - clock().now(), 0.0)
 
     def to_arguments(self) -> dict[str, Any]:
         """The wait as a trigger's arguments, which Airflow stores."""

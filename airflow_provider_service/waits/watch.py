@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome, broken, judge
 from airflow_provider_service.waits.wait import Wait
 
@@ -79,7 +79,7 @@ class Watch(Wait):
 
     def failed_to_look(self, error: Exception) -> Outcome | None:
         """Note a failed look; the outcome once it must not be tolerated any longer."""
-        now = time.monotonic()
+        now = clock().monotonic()
         if not self._failures:
             self._failing_since = now
         self._failures += 1
@@ -124,7 +124,7 @@ def look_here(
     with ServiceClient(config.one_try()) as client:
         outcome = watch.look(client)
         while outcome is None and not only_once:
-            if stopped.wait(min(wait.poll_interval, wait.seconds_left)):
+            if clock().pause(stopped, wait.poll_interval, wait.deadline):
                 return None
             outcome = watch.look(client)
     return outcome

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from itertools import count
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +12,7 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import stop
-from airflow_provider_service.waits import watch as watch_module
+from airflow_provider_service.waits.clock import Clock, going_by
 from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.stop import stop_execution
 from airflow_provider_service.waits.watch import MIN_FAILURES, Watch
@@ -43,15 +41,19 @@ def test_a_short_outage_does_not_end_a_wait_however_small_the_tolerance(
 
 
 def test_many_quick_faults_do_not_end_a_wait_within_the_tolerance(
-    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, monkeypatch: pytest.MonkeyPatch
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
     simulator.inject("status", times=None)
     watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.5))
     seconds = count(step=0.03125)
-    monkeypatch.setattr(watch_module, "time", SimpleNamespace(monotonic=lambda: next(seconds), time=time.time))
 
-    assert [watch.look(client) for _ in range(16)] == [None] * 16
-    outcome = watch.look(client)
+    class Ticking(Clock):
+        def monotonic(self) -> float:
+            return next(seconds)
+
+    with going_by(Ticking()):
+        assert [watch.look(client) for _ in range(16)] == [None] * 16
+        outcome = watch.look(client)
     assert outcome is not None
     assert outcome.verdict == "unobservable"
 
