@@ -28,6 +28,13 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "api_version": _field(
         "API version", "integer", "Number in the path of the API root; 1 unless the base URL contains it", minimum=1
     ),
+    # Airflow rightly hides values of this name, too.
+    "mcp_api_key": _field(
+        "MCP key",
+        "string",
+        "Key of the server's MCP endpoint, made under Settings, Instance-level MCP",
+        format="password",
+    ),
     "webhook_base_url": _field(
         "Webhook base URL", "string", "Address that production webhooks are relative to, if it is not the base URL"
     ),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.resources.executions import Executions
     from airflow_provider_service.client.resources.folders import Folders
     from airflow_provider_service.client.resources.insights import Insights
+    from airflow_provider_service.client.resources.mcp import Mcp
     from airflow_provider_service.client.resources.packages import Packages
     from airflow_provider_service.client.resources.projects import Projects
     from airflow_provider_service.client.resources.source_control import SourceControl
@@ -176,6 +177,13 @@ class Resources:
         from airflow_provider_service.client.resources.webhooks import Webhooks
 
         return Webhooks(self.transport)
+
+    @cached_property
+    def mcp(self) -> Mcp:
+        """The MCP endpoint, which starts any workflow, and is not part of the API."""
+        from airflow_provider_service.client.resources.mcp import Mcp
+
+        return Mcp(self.transport)
 
     def request(
         self,

@@ -37,6 +37,7 @@ class ServiceConfig(BaseModel):
         ``X-N8N-API-KEY``.
     :param api_version: number in the path of the API root; 1 by default, or taken from ``base_url`` if it is part of
         that.
+    :param mcp_api_key: key of the server's MCP endpoint, which is not the API key; None by default.
     :param webhook_base_url: address that production webhooks are relative to, if it is not ``base_url``;
         with or without a trailing ``/webhook``. None by default.
     :param timeout: seconds within which the whole answer of one try must arrive, connecting included; 30 by default.
@@ -59,6 +60,7 @@ class ServiceConfig(BaseModel):
     api_key: SecretStr
     key_header: str = Field(DEFAULT_KEY_HEADER, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
     api_version: int = Field(1, ge=1, le=99)
+    mcp_api_key: SecretStr | None = None
     webhook_base_url: str | None = None
     timeout: float = Field(30.0, gt=0, le=MAX_SECONDS)
     connect_timeout: float = Field(5.0, gt=0, le=MAX_SECONDS)
@@ -136,10 +138,10 @@ class ServiceConfig(BaseModel):
             raise ValueError("must be the address before /webhook/, not that of one webhook or of test webhooks")
         return parts._replace(path=path).geturl()
 
-    @field_validator("api_key")
+    @field_validator("api_key", "mcp_api_key")
     @classmethod
-    def _key(cls, value: SecretStr) -> SecretStr:
-        if not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
+    def _key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.fullmatch(r"[\x21-\x7e]+", value.get_secret_value()):
             raise ValueError("must be printable ASCII without blanks; was a line break copied with it?")
         return value
 
@@ -181,6 +183,11 @@ class ServiceConfig(BaseModel):
     def api_root(self) -> str:
         """Address that every path of the API is relative to."""
         return f"{self.base_url}/api/v{self.api_version}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key, to be kept out of logs and messages."""
+        return tuple(key.get_secret_value() for key in (self.api_key, self.mcp_api_key) if key is not None)
 
     @property
     def webhook_root(self) -> str:

@@ -263,6 +263,18 @@ class ServiceWebhookUncertainError(ServiceApiError):
     not_processed = False
 
 
+class ServiceNotPublishedError(ServiceApiError):
+    """The MCP endpoint found no published version: the workflow is not active, or was activated only just now."""
+
+    repeat_may_help = True
+
+
+class ServiceMcpRefusedError(ServiceApiError):
+    """The MCP endpoint refused the workflow or its trigger: a person must change the workflow first. Nothing ran."""
+
+    ends_wait = final = True
+
+
 class ServiceRunNotFoundError(ServiceError):
     """A start was requested, but its execution cannot be found. It may have run: another start could duplicate it."""
 

@@ -38,7 +38,7 @@ class ServiceHook(Resources, BaseHook):
 
     The attributes are ``workflows``, ``executions``, ``credentials``, ``data_tables``, ``data_table_columns``,
     ``data_table_rows``, ``folders``, ``projects``, ``tags``, ``users``, ``variables``, ``community_packages``,
-    ``insights``, ``audit``, ``source_control``, ``discovery``, ``test_runs``, ``packages`` and ``webhooks``.
+    ``insights``, ``audit``, ``source_control``, ``discovery``, ``test_runs``, ``packages``, ``webhooks`` and ``mcp``.
 
     Nothing is sent before the first call. It can be used as a context manager, which closes idle connections on exit.
 
@@ -68,7 +68,8 @@ class ServiceHook(Resources, BaseHook):
         :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
         """
         config = config_of(self.get_connection(self.service_conn_id))
-        mask_secret(config.api_key.get_secret_value())
+        for key in config.keys:
+            mask_secret(key)
         return config
 
     @cached_property

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from airflow_provider_service.simulator import routes as _routes  # noqa: F401 - registers the operations
 from airflow_provider_service.simulator.gateway import OPERATIONS, Operation, handle, html_response, json_response
 from airflow_provider_service.simulator.pages import page_routes
+from airflow_provider_service.simulator.routes.mcp import answer_mcp
 from airflow_provider_service.simulator.routes.webhooks import answer_test_webhook, answer_webhook
 from airflow_provider_service.simulator.state import State
 
@@ -32,6 +33,7 @@ def build_app(state: State) -> ASGIApp:
         Route(f"{API_ROOT}/openapi.yml", _contract, methods=["GET"]),
         Route("/webhook/{path:path}", _webhook(state), methods=_ANY_METHOD),
         Route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD),
+        Route("/mcp-server/http", _mcp(state), methods=["POST"]),
         *page_routes(state),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _unroutable, Exception: _fault})
@@ -49,6 +51,13 @@ def _endpoint(op: Operation, state: State) -> Callable[[Request], Awaitable[Resp
 def _webhook(state: State) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         return await answer_webhook(request, state)
+
+    return endpoint
+
+
+def _mcp(state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return await answer_mcp(request, state)
 
     return endpoint
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
 
 import uvicorn
 from starlette.types import ASGIApp, Scope
 
-from airflow_provider_service.simulator.app import API_ROOT, build_app
-from airflow_provider_service.simulator.clock import Clock, DateLayer
+from airflow_provider_service.simulator.access import Access
+from airflow_provider_service.simulator.app import build_app
+from airflow_provider_service.simulator.clock import DateLayer
 from airflow_provider_service.simulator.engine.executions import STATUSES, TERMINAL, Execution
 from airflow_provider_service.simulator.faults import Fault, FaultBoard, FaultKind, FaultLayer
 from airflow_provider_service.simulator.listening import listen
@@ -31,12 +30,11 @@ from airflow_provider_service.simulator.state import State
 
 Result = TypeVar("Result")
 
-DEFAULT_KEY_HEADER = "X-SERVICE-API-KEY"
 _START_SECONDS = 10.0
 _STOP_SECONDS = 5.0
 
 
-class ServiceSimulator:
+class ServiceSimulator(Access):
     """The service in this process: a server in a thread, with its state and clock accessible to the test.
 
     Use it as a context manager, or call :meth:`start` and :meth:`stop`. It can be started once.
@@ -149,6 +147,7 @@ class ServiceSimulator:
             before.stopping = True
             self.state.base_url = before.base_url
             self.state.add_key(secret=self.api_key)
+            self.state.mcp_key = before.mcp_key
             self._faults.faults.clear()
             self._recording.requests.clear()
             self._recording.app = self._application()
@@ -215,49 +214,6 @@ class ServiceSimulator:
         :param layer: wraps the current application in a new one; requests are recorded before they reach it
         """
         self._recording.app = layer(self._recording.app)
-
-    # ------------------------------------------------------------ addresses and keys
-
-    @property
-    def base_url(self) -> str:
-        """Address of the service, without a path."""
-        return self.state.base_url
-
-    @property
-    def api_url(self) -> str:
-        """Address that every path of the API is relative to."""
-        return f"{self.base_url}{API_ROOT}"
-
-    @property
-    def clock(self) -> Clock:
-        """The service's clock; ``advance(seconds)`` lets time pass, ``shift(seconds)`` makes it wrong."""
-        return self.state.clock
-
-    def connection_json(self, header: str = DEFAULT_KEY_HEADER) -> str:
-        """The connection as JSON, for ``AIRFLOW_CONN_SERVICE_DEFAULT``.
-
-        :param header: header that carries the key; ``X-N8N-API-KEY`` is accepted too
-        """
-        fields: dict[str, Any] = {"conn_type": "service", "host": self.base_url, "password": self.api_key}
-        if header != DEFAULT_KEY_HEADER:
-            fields["extra"] = {"key_header": header}
-        return json.dumps(fields)
-
-    def connection_uri(self, header: str = DEFAULT_KEY_HEADER) -> str:
-        """The connection as a URI, for ``AIRFLOW_CONN_SERVICE_DEFAULT``."""
-        extra = "" if header == DEFAULT_KEY_HEADER else f"?{urlencode({'key_header': header})}"
-        return f"service://:{quote(self.api_key, safe='')}@{quote(self.base_url, safe='')}/{extra}"
-
-    def create_key(self, scopes: Iterable[str] | None = None) -> str:
-        """Create another key.
-
-        :param scopes: scopes of the key, e.g. ``["workflow:read"]``; None for all
-        """
-        return self.state.add_key(scopes).secret
-
-    def revoke_key(self, key: str) -> None:
-        """Make a key invalid."""
-        self.state.revoke_key(key)
 
     # ------------------------------------------------------------ faults and records
 

@@ -60,6 +60,8 @@ class State:
         self.queue_mode = queue_mode
         self.publish_delay = publish_delay
         self.base_url = ""
+        self.mcp_enabled = True
+        self.mcp_key = f"mcp_{secrets.token_urlsafe(48)}"
         self.stopping = False
         self.booting_until: datetime | None = None
         self.owner_id = str(uuid.uuid4())

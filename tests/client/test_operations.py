@@ -119,7 +119,7 @@ def exactly(value: Any) -> Any:
 
 def test_each_operation_has_one_method_and_each_method_one_operation() -> None:
     resources = {name for name, member in vars(Resources).items() if isinstance(member, cached_property)}
-    resources.remove("webhooks")  # no part of the API
+    resources -= {"mcp", "webhooks"}  # no part of the API
     client = Client()
     methods = {
         f"{resource}.{name}"

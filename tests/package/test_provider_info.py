@@ -100,12 +100,13 @@ def is_taken_for_a_secret() -> Callable[[str], bool]:
     raise AssertionError("this version of Airflow has its masker elsewhere")
 
 
-def test_airflow_treats_only_the_field_that_can_hold_a_secret_as_one() -> None:
+def test_airflow_treats_only_the_fields_that_can_hold_a_secret_as_one() -> None:
     is_secret = is_taken_for_a_secret()
 
     assert is_secret("api_key_header"), "the masker knows no names yet"
-    assert {name for name in CONNECTION_FIELDS if is_secret(name)} <= {"proxies"}  # Airflow 3.0 does not know this one
-    assert "default" not in CONNECTION_FIELDS["proxies"]["schema"]
+    secret = {name for name in CONNECTION_FIELDS if is_secret(name)}
+    assert {"mcp_api_key"} <= secret <= {"mcp_api_key", "proxies"}  # Airflow 3.0 does not know the latter
+    assert not any("default" in CONNECTION_FIELDS[name]["schema"] for name in ("mcp_api_key", "proxies"))
 
 
 def test_the_older_form_is_the_same() -> None:

@@ -69,6 +69,10 @@ class Answer:
                 continue
         return self.content[:size].decode("latin-1")
 
+    def with_content(self, content: bytes) -> Answer:
+        """The same answer with another body, such as a part of this one."""
+        return Answer(self.status_code, self.headers, content)
+
     def json(self) -> Any:
         """The JSON value of the body.
 
@@ -121,7 +125,7 @@ class Session(requests.Session):
     def __init__(self, config: ServiceConfig) -> None:
         super().__init__()
         self._config = config
-        self._key = HiddenText(config.api_key.get_secret_value())
+        self._keys = tuple(map(HiddenText, config.keys))
         self.auth = _as_it_is  # otherwise requests looks for the host in ~/.netrc
         self.headers["Accept"] = "application/json"
         self.headers["User-Agent"] = user_agent(config.application)
@@ -202,7 +206,7 @@ class Session(requests.Session):
         except ValueError:
             target = "an address that cannot be read"
         raise errors.ServiceRedirectError(
-            f"redirected to {errors.one_line(masked(target.partition('?')[0], self._key))}; "
+            f"redirected to {errors.one_line(masked(target.partition('?')[0], *self._keys))}; "
             "only reads follow a redirect, and only within the same origin",
             method=request.method or "",
             path=path,

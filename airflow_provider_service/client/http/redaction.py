@@ -19,9 +19,11 @@ class HiddenText(str):
         return repr(HIDDEN)
 
 
-def masked(text: str, secret: str | None) -> str:
-    """The text with a secret masked."""
-    return text.replace(secret, HIDDEN) if secret else text
+def masked(text: str, *secrets: str | None) -> str:
+    """The text with secrets masked."""
+    for secret in filter(None, secrets):
+        text = text.replace(secret, HIDDEN)
+    return text
 
 
 def redacted(value: Any, secrets: Mapping[str, Collection[str]]) -> Any:

@@ -30,11 +30,12 @@ from tenacity import (
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.errors import (
+    ServiceConfigError,
     ServiceError,
     ServiceInputError,
     shown,
 )
-from airflow_provider_service.client.http import answers, webhook_answers
+from airflow_provider_service.client.http import answers, mcp_answers, webhook_answers
 from airflow_provider_service.client.http.exchange import Answer, Session
 from airflow_provider_service.client.http.redaction import HiddenText
 from airflow_provider_service.client.http.server_clock import ServerClock
@@ -45,8 +46,9 @@ log = logging.getLogger(__name__)
 Query = Mapping[str, Any]
 
 MAX_RETRY_AFTER = 120.0
-# A webhook goes live shortly after its workflow is activated; if it is not live by then, the workflow is not active.
-WEBHOOK_LIVE_SECONDS = 15.0
+# A workflow goes live shortly after it is activated; if it is not live by then, it is not active.
+LIVE_SECONDS = 15.0
+MCP_PATH = "/mcp-server/http"
 MEBIBYTE = 2**20
 # Methods that, when repeated, leave the server in the same state as a single call.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
@@ -69,8 +71,8 @@ class Transport:
         self.config = config
         self._key = HiddenText(config.api_key.get_secret_value())
         self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
-        self._webhook_seconds = min(config.retry_deadline, WEBHOOK_LIVE_SECONDS)
-        self._retrying_webhooks = _retrying(False, self._webhook_seconds, sleep)
+        self._start_seconds = min(config.retry_deadline, LIVE_SECONDS)
+        self._retrying_starts = _retrying(False, self._start_seconds, sleep)
         self._server_clock = ServerClock()
         self._session = Session(config)
 
@@ -161,20 +163,55 @@ class Transport:
         has_body = method not in METHODS_WITHOUT_BODY
         target = "/webhook/" + "/".join(map(_segment, path.split("/")))
         query = "" if has_body else encode_query(payload)
-        data = self._webhook_body(payload) if has_body else None
+        data = self._limited_body(payload) if has_body else None
         headers = webhook_answers.checked_headers(headers)
         request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
 
         def send() -> WebhookAnswer:
             return webhook_answers.read_answer(self._exchange(request, target, timeout, follow=False), method, target)
 
-        retrying = self._retrying_webhooks
-        if stopped is not None:
-            stop = stop_any(stop_before_delay(self._webhook_seconds), stop_when_event_set(stopped))
-            retrying = retrying.copy(sleep=sleep_using_event(stopped), stop=stop)
-        return retrying(send)
+        return _until(stopped, self._retrying_starts, self._start_seconds)(send)
 
-    def _webhook_body(self, payload: Any) -> bytes:
+    def call_mcp(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        timeout: float | None = None,
+        stopped: threading.Event | None = None,
+    ) -> dict[str, Any]:
+        """Call a tool of the server's MCP endpoint with the endpoint's own key; repeat it only while nothing has run.
+
+        :param tool: name of the tool.
+        :param arguments: arguments of the tool.
+        :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
+        :param stopped: set by the caller to stop further tries.
+        :returns: what the tool answered.
+        :raises ServiceConfigError: the connection has no key for the endpoint.
+        :raises ServiceInputError: the arguments cannot be sent or are larger than the server accepts.
+        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
+        """
+        _check_timeout(timeout)
+        key = self.config.mcp_api_key
+        if key is None:
+            raise ServiceConfigError(
+                f"the connection's extra 'mcp_api_key' is missing: {mcp_answers.MAKE_KEY}; nothing was sent"
+            )
+        secret = HiddenText(key.get_secret_value())
+        headers = {
+            "Authorization": HiddenText(f"Bearer {secret}"),
+            "Accept": "application/json, text/event-stream",
+        }
+        call = {"name": tool, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": mcp_answers.REQUEST_ID, "method": "tools/call", "params": call}
+        request = self._prepare("POST", self.config.base_url + MCP_PATH, headers, self._limited_body(body))
+
+        def send() -> dict[str, Any]:
+            return mcp_answers.read_result(self._exchange(request, MCP_PATH, timeout, follow=False), MCP_PATH, secret)
+
+        return _until(stopped, self._retrying_starts, self._start_seconds)(send)
+
+    def _limited_body(self, payload: Any) -> bytes:
         body = to_json(payload).encode()
         limit = self.config.max_payload_mib
         # The server would answer as if the workflow had been executed and had failed.
@@ -230,6 +267,14 @@ def _retrying(repeatable: bool, deadline: float, sleep: Callable[[float], None])
         before_sleep=_log_retry,
         reraise=True,
     )
+
+
+def _until(stopped: threading.Event | None, retrying: Retrying, deadline: float) -> Retrying:
+    """The same retries, which also end when the event is set."""
+    if stopped is None:
+        return retrying
+    stop = stop_any(stop_before_delay(deadline), stop_when_event_set(stopped))
+    return retrying.copy(sleep=sleep_using_event(stopped), stop=stop)
 
 
 def to_json(value: Any) -> str:

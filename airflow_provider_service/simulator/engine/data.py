@@ -21,6 +21,8 @@ def execution_data(execution: Execution) -> dict[str, Any]:
     in_memory = execution.status in ("new", "running")
     hidden = in_memory and not run.snapshot.settings.get("saveExecutionProgress")
     result: dict[str, Any] = {"runData": {} if hidden else run.run_data}
+    if run.pinned:
+        result["pinData"] = run.pinned
     last_node = run.last_node
     if execution.status == "waiting":
         waiting = run.waiting_entry()

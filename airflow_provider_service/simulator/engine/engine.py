@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -55,9 +55,22 @@ class Engine:
 
     # ------------------------------------------------------------ starting
 
-    def start(self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, *, mode: str) -> Execution:
-        """Start a run at ``trigger``, or queue it (status ``new``) when the concurrency limit is reached."""
+    def start(
+        self,
+        snapshot: Snapshot,
+        trigger: Node,
+        items: Items,
+        project_id: str,
+        *,
+        mode: str,
+        pinned: Mapping[str, Items] | None = None,
+    ) -> Execution:
+        """Start a run at ``trigger``, or queue it (status ``new``) when the concurrency limit is reached.
+
+        :param pinned: output of nodes, by name, that are not run
+        """
         execution = self._create(snapshot, trigger, items, project_id, mode)
+        execution.run.pinned = pinned or {}
         execution.version_id = snapshot.version_id
         self._executions.add(execution)
         self._enqueue(execution)

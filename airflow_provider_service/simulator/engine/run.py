@@ -66,6 +66,7 @@ class Run:
     error: dict[str, Any] | None = None
     answer: WebhookAnswer | None = None
     custom_data: dict[str, str] = field(default_factory=dict)
+    pinned: Mapping[str, Items] = field(default_factory=dict)  # output of nodes that are not run
     wait_over: bool = False
     initial: Pending | None = None
     _waiting_since: datetime | None = None
@@ -102,6 +103,8 @@ class Run:
         self._node_runs += 1
         if self._node_runs > _MOST_NODE_RUNS:
             raise NodeFailedError(operation_error(pending.node, "The workflow runs in a circle"))
+        if pending.node["name"] in self.pinned:
+            return Outcome(self.pinned[pending.node["name"]])
         if self.wait_over and pending.node["type"] == WAIT:
             return Outcome(pending.items)
         return run_node(pending.node, pending.items, self.scope, moment)
@@ -230,7 +233,15 @@ class Run:
             if kept:
                 run_data[top["name"]] = kept
         is_wait = top is not None and top["type"] == WAIT
-        return Run(snapshot, execution_id, renewed, run_data, initial=self.initial, wait_over=skip_wait and is_wait)
+        return Run(
+            snapshot,
+            execution_id,
+            renewed,
+            run_data,
+            pinned=self.pinned,
+            initial=self.initial,
+            wait_over=skip_wait and is_wait,
+        )
 
     # ------------------------------------------------------------ results
 

@@ -71,6 +71,7 @@ class Workflow:
     parent_folder_id: str | None = None
     is_archived: bool = False
     active_version: Version | None = None
+    live_version: Version | None = None  # follows the active version a little later
     versions: dict[str, Version] = field(default_factory=dict)  # oldest first
     tag_ids: list[str] = field(default_factory=list)
     unpublished_by: datetime | None = None  # until then its webhooks are being taken down
@@ -305,10 +306,12 @@ class WorkflowStore:
     def _go_live(self, workflow: Workflow, version: Version) -> None:
         # It may have been unpublished or published again in the meantime.
         if workflow.active_version is version and workflow.id in self._workflows:
+            workflow.live_version = version
             self.webhooks.register(workflow.id, version.version_id, version.nodes)
 
     def _go_down(self, workflow: Workflow) -> None:
         if not workflow.active:
+            workflow.live_version = None
             self.webhooks.remove(workflow.id)
 
     def _record_publishing(self, version: Version, event: str) -> None:
