@@ -146,7 +146,8 @@ def small_output(client: ServiceClient, execution_id: str, headers: MakeHeaders)
         log.warning("Execution %s does not show the output of its last node", execution_id)
         return None
     # A workflow that passes on its input outputs the headers of the call.
-    items = redacted(items, _secrets(headers))
+    # The login of the webhook's connection may be a user's name, or the name of a header.
+    items = redacted(items, _secrets(headers("basicAuth")), doubtful=_secrets(headers("headerAuth")))
     size = len(json.dumps(items))
     if size > MAX_OUTPUT_BYTES:
         log.warning("The output has %d bytes, more than %d, and was left out", size, MAX_OUTPUT_BYTES)
@@ -154,9 +155,8 @@ def small_output(client: ServiceClient, execution_id: str, headers: MakeHeaders)
     return list(items)
 
 
-def _secrets(headers: MakeHeaders) -> dict[str, list[str]]:
-    """What the call carried that must not be shown, by name of the header."""
-    sent = {**headers("basicAuth"), **headers("headerAuth")}
+def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
+    """What a call carried that must not be shown, by name of the header."""
     return {**{name: [value, *_credentials(value)] for name, value in sent.items()}, RUN_KEY_HEADER: []}
 
 

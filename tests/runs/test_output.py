@@ -103,6 +103,24 @@ def test_the_payload_of_the_call_is_not_returned(
     assert item["body"] == {"copy": "a *** b", "bare": "***", "abc": "abc"}
 
 
+@pytest.mark.parametrize("password", ["abc", "a-long-password"])
+def test_a_key_that_is_the_name_of_the_user_is_not_hidden(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, password: str
+) -> None:
+    fields = {"conn_type": "http", "login": "Orders", "password": password}
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
+    workflow_id = put(simulator, webhook(authentication="basicAuth"), DONE)
+    answers_as(simulator, workflow_id, webhook())
+    payload = {"orders": [{"orders": 7}], "of": {"orders": password}, "list": [password]}
+    run = task_run(
+        workflow_id=workflow_id, payload=payload, return_output="last_node", webhook_conn_id="hook", poll_interval=0.1
+    )
+    [item] = run.whole_attempt(1)["output"]
+    is_long = password != "abc"
+    assert item["headers"]["authorization"] == "***"
+    assert item["body"] == {"orders": [{"orders": 7}], "of": {"orders": "***"}, "list": ["***" if is_long else "abc"]}
+
+
 def test_redaction() -> None:
     secrets = {"Authorization": ["Bearer abcdef", "abcdef"], "X-Run": []}
     value = {
@@ -118,3 +136,6 @@ def test_redaction() -> None:
         "other": "abcde",
     }
     assert redacted([{"a": "1234"}], {"B": ["1234"]}) == [{"a": "1234"}]
+    either = {"Bo": "1234", "bO": ["1234"], "BO": {"x": "bo"}, "x": "12345"}
+    doubtful = {"bo": ["1234", "12345"]}
+    assert redacted(either, {}, doubtful=doubtful) == {"Bo": "***", "bO": ["1234"], "BO": {"x": "bo"}, "x": "***"}

@@ -26,27 +26,38 @@ def masked(text: str, *secrets: str | None) -> str:
     return text
 
 
-def redacted(value: Any, secrets: Mapping[str, Collection[str]]) -> Any:
+#: Texts to hide, by name.
+Secrets = Mapping[str, Collection[str]]
+
+
+def redacted(value: Any, secrets: Secrets, *, doubtful: Secrets | None = None) -> Any:
     """Copy a JSON value with its secrets hidden: wherever a secret occurs, and everything under a secret's name.
 
     :param secrets: the texts to hide, by name; the case of a name does not matter.
+    :param doubtful: further secrets by what may be their name, or something harmless such as a user's. What is under
+        that name is hidden only if it is the secret, however short that is.
     """
     names = frozenset(name.lower() for name in secrets)
+    exact = {name.lower(): many for name, many in (doubtful or {}).items()}
     # The longest first, because one secret can be part of another.
-    texts = sorted({text for many in secrets.values() for text in many if len(text) >= MIN_CHARS}, key=len)[::-1]
-    return _redacted(value, names, texts)
+    texts = {text for many in (*secrets.values(), *exact.values()) for text in many if len(text) >= MIN_CHARS}
+    return _redacted(value, names, exact, sorted(texts, key=len, reverse=True))
 
 
-def _redacted(value: Any, names: Collection[str], texts: Collection[str]) -> Any:
-    if isinstance(value, str):
-        for text in texts:
-            value = value.replace(text, HIDDEN)
-        return value
+def _redacted(value: Any, names: Collection[str], exact: Secrets, texts: Collection[str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            _redacted(name, (), texts): HIDDEN if str(name).lower() in names else _redacted(inner, names, texts)
+            _without(texts, name): HIDDEN
+            if name.lower() in names or inner in exact.get(name.lower(), ())
+            else _redacted(inner, names, exact, texts)
             for name, inner in value.items()
         }
     if isinstance(value, list):
-        return [_redacted(inner, names, texts) for inner in value]
-    return value
+        return [_redacted(inner, names, exact, texts) for inner in value]
+    return _without(texts, value) if isinstance(value, str) else value
+
+
+def _without(texts: Collection[str], shown: str) -> str:
+    for text in texts:
+        shown = shown.replace(text, HIDDEN)
+    return shown
