@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceNotFoundError
@@ -52,14 +53,14 @@ class Snapshot:
 
     def with_more(self, executions: Iterable[Execution]) -> Snapshot:
         """The snapshot and what was read after it; where both know an execution, the snapshot holds."""
-        known = set(map(number, (*self.active, *self.ended)))
-        more = {number(one): one for one in executions if number(one) not in known}
+        known = set(_numbers(self.active, self.ended))
+        more = {one.number: one for one in executions if one.number not in known}
         ended = [one for one in more.values() if one.status in ENDED_STATUSES]
         return replace(
             self,
             newest=max((self.newest, *more)),
             active=self.active + [one for one in more.values() if one.status not in ENDED_STATUSES],
-            ended=sorted(self.ended + ended, key=number),
+            ended=sorted(self.ended + ended, key=lambda one: one.number),
         )
 
 
@@ -83,13 +84,13 @@ class Cursor:
     @classmethod
     def beginning(cls, snapshot: Snapshot) -> Cursor:
         """Begin now: executions that have ended count as reported."""
-        cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, told=set(map(number, snapshot.ended)))
+        cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, told=set(_numbers(snapshot.ended)))
         cursor._see(snapshot)
         return cursor
 
     def unseen(self, snapshot: Snapshot) -> list[int]:
         """The open executions that a snapshot does not hold: whether they have ended is not known yet."""
-        return sorted(self.open - set(map(number, (*snapshot.active, *snapshot.ended))))
+        return sorted(self.open - set(_numbers(snapshot.active, snapshot.ended)))
 
     def is_ahead_of(self, snapshot: Snapshot) -> bool:
         """Whether the newest execution that was seen no longer exists, although it was kept after its end."""
@@ -100,12 +101,12 @@ class Cursor:
         return [
             one
             for one in snapshot.ended
-            if number(one) not in self.told and (number(one) > self.floor or number(one) in self.open)
+            if one.number not in self.told and (one.number > self.floor or one.number in self.open)
         ]
 
     def tell(self, execution: Execution) -> None:
         """Note that the end of an execution has been reported."""
-        self.told.add(number(execution))
+        self.told.add(execution.number)
 
     def advance(self, snapshot: Snapshot) -> None:
         """Move on to the next poll, after all of a snapshot has been reported."""
@@ -116,8 +117,8 @@ class Cursor:
         self.told = {one for one in self.told if self.floor < one <= snapshot.newest}
 
     def _see(self, snapshot: Snapshot) -> None:
-        self.ceiling = max((self.ceiling, *map(number, snapshot.active), *map(number, snapshot.ended)))
-        self.open = self.open.union(map(number, snapshot.active)) - snapshot.gone - self.told
+        self.ceiling = max((self.ceiling, *_numbers(snapshot.active, snapshot.ended)))
+        self.open = self.open.union(_numbers(snapshot.active)) - snapshot.gone - self.told
 
     def to_json(self) -> dict[str, Any]:
         """The cursor as it is kept between restarts."""
@@ -142,9 +143,8 @@ class Cursor:
             return None
 
 
-def number(execution: Execution) -> int:
-    """The id of the execution as a number."""
-    return int(execution.id)
+def _numbers(*parts: Iterable[Execution]) -> Iterator[int]:
+    return (one.number for one in chain(*parts))
 
 
 class Poll:
@@ -158,11 +158,11 @@ class Poll:
         """Read what is active, and what has ended since the look before the last; nothing of that at first."""
         last = self._last if self._last and self._last.base_url == client.base_url else None
         # Before all else: what starts while the lists are read gets a higher id, and ends after the beginning.
-        since = self._next_since if last else max(map(number, client.executions.list(limit=1)), default=0)
+        since = self._next_since if last else max(_numbers(client.executions.list(limit=1)), default=0)
         seen = [*_active(client), *(listed(client, since) if last else ())]
-        newest = max((0 if last else since, *map(number, seen)))
-        new = {number(one): one for one in seen if one.status in ENDED_STATUSES and number(one) > since}
-        active = {number(one): one for one in seen if one.status not in ENDED_STATUSES and number(one) not in new}
+        newest = max((0 if last else since, *_numbers(seen)))
+        new = {one.number: one for one in seen if one.status in ENDED_STATUSES and one.number > since}
+        active = {one.number: one for one in seen if one.status not in ENDED_STATUSES and one.number not in new}
         ended = [new[id_] for id_ in sorted(new)]
         self._next_since = last.newest if last else since
         self._last = Snapshot(client.base_url, since, newest, list(active.values()), ended)
@@ -184,7 +184,7 @@ def listed(client: ServiceClient, since: int, workflow_id: str | None = None) ->
     """
     for execution in client.executions.list(workflow_id=workflow_id):
         yield execution
-        if number(execution) <= since:
+        if execution.number <= since:
             return
 
 

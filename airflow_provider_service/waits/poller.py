@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.client.models.executions import number_of
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
 
 # Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
@@ -71,7 +72,7 @@ class Waiter(Watch):
     @property
     def number(self) -> int:
         """The id of the execution as a number; 0 if it is not a number."""
-        return int(self.execution_id) if self.execution_id.isdecimal() else 0
+        return number_of(self.execution_id)
 
     def end(self, outcome: Outcome | None) -> None:
         """Wake the wait, unless it has gone."""
@@ -283,7 +284,7 @@ class Poller:
     def _list(self, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
         for execution in self._client.executions.list(status=status, limit=limit):
             self._last_item = time.monotonic()
-            if execution.id.isdecimal() and int(execution.id) < oldest:
+            if 0 < execution.number < oldest:
                 return
             if execution.status == status:
                 yield execution

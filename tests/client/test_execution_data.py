@@ -1,4 +1,4 @@
-"""What is found in an execution's data, of whatever shape that is."""
+"""What is found in an execution's id and data, of whatever shape these are."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from .clients import ROOT, Client
 
 def execution(data: dict[str, Any]) -> Execution:
     return Execution.model_validate({"id": "7", "status": "error", "data": data})
+
+
+@pytest.mark.parametrize(
+    ("id_", "number"),
+    [("7", 7), ("007", 7), ("9" * 18, 10**18 - 1), ("9" * 19, 0), ("", 0), ("x", 0), ("٣", 0), ("²", 0)],
+)
+def test_an_id_as_a_number(id_: str, number: int) -> None:
+    assert Execution.model_validate({"id": id_, "status": "error"}).number == number
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,12 @@ class Execution(_ExecutionFields):
     @property
     def number(self) -> int:
         """The id as a number, which increases from execution to execution; 0 for an id that is not a number."""
-        return int(self.id) if _NUMBER.fullmatch(self.id) else 0
+        return number_of(self.id)
+
+
+def number_of(execution_id: str) -> int:
+    """An execution's id as a number; 0 if it is not a number."""
+    return int(execution_id) if _NUMBER.fullmatch(execution_id) else 0
 
 
 class DeletedExecution(_ExecutionFields):
