@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -58,6 +59,25 @@ def webhook_headers_of(connection: Connection, authentication: str) -> dict[str,
     for value in headers.values():
         mask_secret(value)
     return headers
+
+
+def webhook_headers_as(
+    connection: Connection | None, given: Mapping[str, str] | None
+) -> Callable[[str], dict[str, str]]:
+    """What makes the headers of a call: those that are given, and the webhook's own authentication.
+
+    :param connection: holds the authentication; None if there is none.
+    :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
+    """
+    from airflow_provider_service.client.http.webhook_answers import checked_headers
+
+    headers = checked_headers({} if given is None else given, "webhook_headers")
+
+    def make(authentication: str) -> dict[str, str]:
+        own = {} if connection is None else webhook_headers_of(connection, authentication)
+        return {**headers, **own}
+
+    return make
 
 
 def _extra(source: str, text: str | None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -12,23 +11,21 @@ from airflow.providers.common.compat.sdk import AirflowException, get_current_co
 
 from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
-from airflow_provider_service.client.http.webhook_answers import checked_headers
-from airflow_provider_service.connection import webhook_headers_of
-from airflow_provider_service.links import execution_url
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce
-from airflow_provider_service.runs.workflow import MakeHeaders, WorkflowRun, small_output
+from airflow_provider_service.runs.workflow import resume_or_start, small_output
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
 from airflow_provider_service.waits.clock import clock
-from airflow_provider_service.waits.outcome import Outcome, settle, unseen
+from airflow_provider_service.waits.outcome import Outcome, settle, started, unseen
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
 from airflow_provider_service.waits.watch import look_here
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import BaseHook, Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.runs.request import RunRequest
     from airflow_provider_service.runs.search import Mark
     from airflow_provider_service.task_arguments import OnVanished
 
@@ -56,22 +53,6 @@ def wait_as(
         on_vanished=on_vanished,
         fault_tolerance=FAULT_TOLERANCE_SECONDS,
     )
-
-
-def webhook_headers_as(hook: BaseHook, conn_id: str | None, given: Mapping[str, str] | None) -> MakeHeaders:
-    """What makes the headers of a call: those that are given, and the webhook's own authentication.
-
-    :param conn_id: Airflow connection that holds the authentication.
-    :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
-    """
-    headers = checked_headers({} if given is None else given, "webhook_headers")
-    connection = None if conn_id is None else hook.get_connection(conn_id)
-
-    def make(authentication: str) -> dict[str, str]:
-        own = {} if connection is None else webhook_headers_of(connection, authentication)
-        return {**headers, **own}
-
-    return make
 
 
 def require_key(run_key: str | None, context: Context | None) -> None:
@@ -108,7 +89,7 @@ def _current_context() -> Context | None:
 
 def run_once(
     client: ServiceClient,
-    run: WorkflowRun,
+    request: RunRequest,
     wait: Wait,
     *,
     run_key: str | None,
@@ -120,37 +101,36 @@ def run_once(
 
     :param wait: how to wait, for an execution that is not known yet.
     """
-    workflow_id = run.workflow.id
+    workflow_id = request.workflow.id
     attempt = attempt_for(run_key, workflow_id, context)
     try:
-        execution_id = _resume_or_start(client, run, attempt, wait.timeout)
+        execution_id = _resume_or_start(client, request, attempt, wait.timeout)
     except ServiceRunNotSeenError as error:
         if wait.on_vanished != "succeed":
             raise
         outcome = unseen(error)
     else:
         if not wait_for_completion:
-            url = execution_url(client.base_url, workflow_id, execution_id)
-            return Outcome(execution_id, "succeeded", "", workflow_id=workflow_id, url=url).to_xcom(only_ids=True)
+            return started(client.base_url, workflow_id, execution_id)
         outcome = _ended(client, replace(wait, execution_id=execution_id))
     if not wait_for_completion:
         return outcome.to_xcom(only_ids=True)
     result = settle(outcome, retry_helps=True)
     if with_output:
         is_known = outcome.status is not None
-        result["output"] = small_output(client, outcome.execution_id, run.headers) if is_known else None
+        result["output"] = small_output(client, outcome.execution_id, request.headers) if is_known else None
     return result
 
 
-def _resume_or_start(client: ServiceClient, run: WorkflowRun, attempt: Attempt, timeout: float) -> str:
+def _resume_or_start(client: ServiceClient, request: RunRequest, attempt: Attempt, timeout: float) -> str:
     once = RunOnce(client, attempt, timeout=timeout, stopped=threading.Event())
-    kept = once.kept()
+    noted = once.noted()
     try:
-        execution_id = kept[0] if kept else run.resume_or_start(once)
+        execution_id = noted[0] if noted else resume_or_start(request, once)
     finally:
         if attempt.has_called:
             _called.add(attempt.key.mark)
-    attempt.remember(execution_id, run.workflow.id)
+    attempt.remember(execution_id, request.workflow.id)
     return execution_id
 
 

@@ -107,10 +107,11 @@ class ServiceHook(Resources, BaseHook):
         payload: Any = None,
         run_key: str | None = None,
         context: Context | None = None,
-        webhook_node: str | None = None,
+        trigger_node: str | None = None,
         webhook_conn_id: str | None = None,
         webhook_headers: Mapping[str, str] | None = None,
         activate: bool = True,
+        start: Literal["auto", "webhook"] = "auto",
         wait_for_completion: bool = True,
         timeout: timedelta | float = DAY_SECONDS,
         poll_interval: timedelta | float = POLL_SECONDS,
@@ -137,11 +138,12 @@ class ServiceHook(Resources, BaseHook):
         :param run_key: any text that identifies this run of the workflow; None, the default, starts a new execution
             with every call.
         :param context: context of the task if it is not the one that runs here, such as in a callback.
-        :param webhook_node: name of the webhook node; required if the workflow has several.
+        :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
         :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for
             header authentication, the name of the header as login and its value as password.
         :param webhook_headers: further headers of the call.
         :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
+        :param start: the way to start the workflow: ``"webhook"``, or ``"auto"`` (the default) for the first that can.
         :param wait_for_completion: wait until the execution has ended; True by default.
         :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
             default.
@@ -162,21 +164,25 @@ class ServiceHook(Resources, BaseHook):
             that cannot be found, or it has vanished. Airflow does not retry the task: that would not help, or might
             run the workflow twice.
         """
-        from airflow_provider_service.hooks._running import require_key, run_once, wait_as, webhook_headers_as
-        from airflow_provider_service.runs.workflow import WorkflowRun, whole_workflow
+        from airflow_provider_service.connection import webhook_headers_as
+        from airflow_provider_service.hooks._running import require_key, run_once, wait_as
+        from airflow_provider_service.runs.request import STARTS, RunRequest
+        from airflow_provider_service.runs.workflow import whole_workflow
 
         with failing_at_once():
             require_one_of(workflow_id=workflow_id, workflow_name=workflow_name)
             require_key(run_key, context)
             require_flag("activate", activate)
+            require_choice("start", start, STARTS)
             require_flag("wait_for_completion", wait_for_completion)
             require_choice("return_output", return_output, ("none", "last_node"))
             wait = wait_as(self.service_conn_id, timeout, poll_interval, on_vanished)
-            headers = webhook_headers_as(self, webhook_conn_id, webhook_headers)
+            webhook = None if webhook_conn_id is None else self.get_connection(webhook_conn_id)
+            headers = webhook_headers_as(webhook, webhook_headers)
             workflow = whole_workflow(self, workflow_id, workflow_name)
             return run_once(
                 self.client,
-                WorkflowRun(workflow, payload, webhook_node, headers, activate),
+                RunRequest(workflow, payload, trigger_node, headers, activate, start),
                 wait,
                 run_key=run_key,
                 context=context,

@@ -29,7 +29,7 @@ class ServiceNotifier(BaseNotifier):
     :param workflow_id: id of the workflow, which must be active.
     :param message: human-readable text; empty by default.
     :param details: further JSON data for the workflow; null by default.
-    :param webhook_node: name of the webhook node; required if the workflow has several.
+    :param trigger_node: name of the webhook node; required if the workflow has several.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication, if it has one.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
@@ -38,7 +38,7 @@ class ServiceNotifier(BaseNotifier):
         "workflow_id",
         "message",
         "details",
-        "webhook_node",
+        "trigger_node",
         "webhook_conn_id",
         "service_conn_id",
     )
@@ -49,7 +49,7 @@ class ServiceNotifier(BaseNotifier):
         workflow_id: str,
         message: str = "",
         details: Any = None,
-        webhook_node: str | None = None,
+        trigger_node: str | None = None,
         webhook_conn_id: str | None = None,
         service_conn_id: str = "service_default",
         **kwargs: Any,
@@ -58,7 +58,7 @@ class ServiceNotifier(BaseNotifier):
         self.workflow_id = workflow_id
         self.message = message
         self.details = details
-        self.webhook_node = webhook_node
+        self.trigger_node = trigger_node
         self.webhook_conn_id = webhook_conn_id
         self.service_conn_id = service_conn_id
 
@@ -105,7 +105,7 @@ class ServiceNotifier(BaseNotifier):
         from airflow_provider_service.client.resources.webhooks import authentication_headers
 
         with ServiceClient(config) as client:
-            trigger = client.webhooks.find(client.workflows.get(self.workflow_id), self.webhook_node)
+            trigger = client.webhooks.find(client.workflows.get(self.workflow_id), self.trigger_node)
             headers: dict[str, str] = {}
             if webhook is not None:
                 headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")

@@ -53,7 +53,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         """Start the execution, and wait for it if ``wait_for_completion`` is set."""
         from airflow_provider_service.client.errors import ServiceRunNotSeenError
-        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY
+        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, started
 
         deadline = clock().now() + self.wait_seconds
         try:
@@ -64,7 +64,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         context["ti"].xcom_push(key=EXECUTION_ID_KEY, value=execution_id)
         self.log.info("Execution %s: %s", execution_id, url)
         if not self.wait_for_completion:
-            return {"execution_id": execution_id, "workflow_id": workflow_id, "url": url}
+            return started(self.hook.config.base_url, workflow_id, execution_id)
         return self._finish(self.wait(execution_id, deadline))
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         attempt = Attempt.of_task(context)
         once = self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
         try:
-            execution_id, workflow_id = self._kept(context, once) or self.begin(context, once)
+            execution_id, workflow_id = self._noted(context, once) or self.begin(context, once)
         except errors.ServiceRunNotFoundError as error:
             if self.on_vanished == "succeed" and isinstance(error, errors.ServiceRunNotSeenError):
                 raise
@@ -121,11 +121,11 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             return outcome.to_xcom(only_ids=True)
         return {**outcome.to_xcom(), **self.output_of(outcome)}
 
-    def _kept(self, context: Context, once: RunOnce) -> tuple[str, str] | None:
-        kept = once.kept()
-        if kept is not None:
-            self.link_workflow(context, kept[1])
-        return kept
+    def _noted(self, context: Context, once: RunOnce) -> tuple[str, str] | None:
+        noted = once.noted()
+        if noted is not None:
+            self.link_workflow(context, noted[1])
+        return noted
 
     def _just_started(self) -> str | None:
         return self._once.just_started(self.hook.config) if self._once is not None else None

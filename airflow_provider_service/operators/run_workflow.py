@@ -34,12 +34,13 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param workflow_name: exact name of the workflow, instead of its id.
     :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``. Pass text that contains
         braces as ``literal``, from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3).
-    :param webhook_node: name of the webhook node; required if the workflow has several.
+    :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for header
         authentication, the name of the header as login and its value as password.
     :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG,
         except for literals that are passed to ``expand``; prefer ``webhook_conn_id`` for secrets.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
+    :param start: the way to start the workflow: ``"webhook"``, or ``"auto"`` (the default) for the first that can.
     :param on_retry: what a retry of the task does if the execution of the previous attempt failed: run the workflow
         again (``"new"``, the default), or have the service retry that execution (``"retry_execution"``), unless it was
         canceled.
@@ -68,7 +69,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         "workflow_id",
         "workflow_name",
         "payload",
-        "webhook_node",
+        "trigger_node",
         "webhook_conn_id",
         "webhook_headers",
     )
@@ -77,6 +78,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     checks = {
         **ServiceStartingOperator.checks,
         "activate": require_flag,
+        "start": one_of("auto", "webhook"),
         "on_retry": one_of("new", "retry_execution"),
         "return_output": one_of("none", "last_node"),
     }
@@ -87,10 +89,11 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         workflow_id: Templated[str | None] = None,
         workflow_name: Templated[str | None] = None,
         payload: Any = None,
-        webhook_node: Templated[str | None] = None,
+        trigger_node: Templated[str | None] = None,
         webhook_conn_id: Templated[str | None] = None,
         webhook_headers: Templated[Mapping[str, str] | None] = None,
         activate: bool = True,
+        start: Literal["auto", "webhook"] = "auto",
         on_retry: Literal["new", "retry_execution"] = "new",
         return_output: Literal["none", "last_node"] = "none",
         wait_for_completion: bool = True,
@@ -117,30 +120,33 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.workflow_id = as_rendered(workflow_id)
         self.workflow_name = as_rendered(workflow_name)
         self.payload = payload
-        self.webhook_node = as_rendered(webhook_node)
+        self.trigger_node = as_rendered(trigger_node)
         self.webhook_conn_id = as_rendered(webhook_conn_id)
         self.webhook_headers = as_rendered(webhook_headers)
         self.activate = activate
+        self.start = start
         self.on_retry = on_retry
         self.return_output = return_output
         self.check_arguments()
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
-        from airflow_provider_service.runs.workflow import WorkflowRun, whole_workflow
+        from airflow_provider_service.runs.request import RunRequest
+        from airflow_provider_service.runs.workflow import resume_or_start, whole_workflow
 
         require_one_of(workflow_id=self.workflow_id, workflow_name=self.workflow_name)
         workflow = whole_workflow(self.hook, self.workflow_id, self.workflow_name)
         self.link_workflow(context, workflow.id)
-        run = WorkflowRun(
+        request = RunRequest(
             workflow,
             payload=self.payload,
-            webhook_node=self.webhook_node,
+            trigger_node=self.trigger_node,
             headers=self._headers,
             activate=self.activate,
+            start=self.start,
             on_retry=self.on_retry,
         )
-        return run.resume_or_start(once), workflow.id
+        return resume_or_start(request, once), workflow.id
 
     def output_of(self, outcome: Outcome) -> dict[str, Any]:
         """What the last node put out, when that was asked for and is small enough for XCom."""
@@ -153,6 +159,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return {"output": small_output(self.hook.client, outcome.execution_id, self._headers)}
 
     def _headers(self, authentication: str) -> Mapping[str, str]:
-        from airflow_provider_service.hooks._running import webhook_headers_as
+        from airflow_provider_service.connection import webhook_headers_as
 
-        return webhook_headers_as(self.hook, self.webhook_conn_id, revealed(self.webhook_headers))(authentication)
+        connection = None if self.webhook_conn_id is None else self.hook.get_connection(self.webhook_conn_id)
+        return webhook_headers_as(connection, revealed(self.webhook_headers))(authentication)

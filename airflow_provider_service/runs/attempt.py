@@ -21,17 +21,19 @@ UNCOUNTED = 0
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-class Kept(NamedTuple):
-    """What Airflow keeps of an attempt.
+class Note(NamedTuple):
+    """What an attempt leaves with Airflow for the next.
 
     :param attempt: its number.
     :param execution_id: the execution that it waits for; None when it was about to start one.
     :param workflow_id: the execution's workflow.
+    :param after: number of the newest execution when it was about to start one; 0 when that was not looked up.
     """
 
     attempt: int
     execution_id: str | None = None
     workflow_id: str = ""
+    after: int = 0
 
 
 class Attempt:
@@ -108,12 +110,15 @@ class Attempt:
         if self.key.attempt == UNCOUNTED:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 
-    def note_call(self) -> None:
-        """Note that this attempt is about to start an execution."""
+    def note_call(self, after: int = 0) -> None:
+        """Note that this attempt is about to start an execution.
+
+        :param after: number of the newest execution so far, if that was looked up.
+        """
         self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
-            self._keep(Kept(self.key.attempt))
+            self._leave(Note(self.key.attempt, after=after))
 
     def take_back(self) -> None:
         """Take the note of the call back: it provably started nothing."""
@@ -127,26 +132,26 @@ class Attempt:
 
     def remember(self, execution_id: str, workflow_id: str) -> None:
         """Keep the execution where a later attempt finds it without a search."""
-        self._keep(Kept(self.key.attempt, execution_id, workflow_id))
+        self._leave(Note(self.key.attempt, execution_id, workflow_id))
 
-    def recalled(self) -> Kept | None:
-        """What an attempt of this task run has kept."""
-        kept = self._store.get(self._state_key) if self._store is not None else None
-        if not isinstance(kept, dict) or kept.get("key") != self.key.task:
+    def note(self) -> Note | None:
+        """What an attempt of this task run has left."""
+        left = self._store.get(self._state_key) if self._store is not None else None
+        if not isinstance(left, dict) or left.get("key") != self.key.task:
             return None
-        return Kept(kept["attempt"], kept["execution_id"], kept["workflow_id"])
+        return Note(left["attempt"], left["execution_id"], left["workflow_id"], left["after"])
 
     @property
     def may_have_started_unseen(self) -> bool:
         """Whether an earlier attempt may have started an execution without learning which."""
         if self._store is None:
             return self.is_repeated or self.key.attempt > self.key.first
-        kept = self.recalled()
-        return kept is not None and kept.execution_id is None and kept.attempt >= self.key.first
+        note = self.note()
+        return note is not None and note.execution_id is None and note.attempt >= self.key.first
 
-    def _keep(self, kept: Kept) -> None:
+    def _leave(self, note: Note) -> None:
         if self._store is not None:
-            self._store.set(self._state_key, {"key": self.key.task, **kept._asdict()})
+            self._store.set(self._state_key, {"key": self.key.task, **note._asdict()})
 
 
 def _first_attempt(ti: Any, retries: int) -> int:

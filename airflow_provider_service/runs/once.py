@@ -27,6 +27,8 @@ class Starter(Protocol):
 
     #: After an error: whether it provably started none.
     started_nothing: bool
+    #: Number of the newest execution before it starts one; 0 where nothing depends on that.
+    after: int
 
     def start(self) -> str:
         """Start it and return its id."""
@@ -48,23 +50,23 @@ class RunOnce:
         self.client, self.attempt, self.timeout, self.stopped = client, attempt, timeout, stopped
         self._starter: Starter | None = None
 
-    def kept(self) -> tuple[str, str] | None:
-        """The execution that Airflow keeps for the key, if this attempt resumes it: its id and its workflow's."""
-        kept = self.attempt.recalled()
-        if kept is None or kept.execution_id is None:
+    def noted(self) -> tuple[str, str] | None:
+        """The execution that an earlier attempt has noted, if this one resumes it: its id and its workflow's."""
+        note = self.attempt.note()
+        if note is None or note.execution_id is None:
             return None
         key = self.attempt.key
         try:
-            if not key.adopts(kept.attempt, self.client.executions.get(kept.execution_id).status):
+            if not key.adopts(note.attempt, self.client.executions.get(note.execution_id).status):
                 return None
         except ServiceNotFoundError:
-            if kept.attempt < key.first:
+            if note.attempt < key.first:
                 return None
             # It may have succeeded: the wait decides what that means.
-            log.warning("Execution %s, which an earlier attempt started, cannot be found", kept.execution_id)
+            log.warning("Execution %s, which an earlier attempt started, cannot be found", note.execution_id)
         else:
-            log.info("Resuming execution %s, which an earlier attempt started", kept.execution_id)
-        return kept.execution_id, kept.workflow_id
+            log.info("Resuming execution %s, which an earlier attempt started", note.execution_id)
+        return note.execution_id, note.workflow_id
 
     def earlier_retry(self, original: Execution) -> str | None:
         """The retry of an execution that an earlier attempt asked for, unless that has failed."""
@@ -86,7 +88,7 @@ class RunOnce:
 
     def start(self, starter: Starter) -> str:
         """Start an execution, and leave a note for the next attempt that it may have been started; its id."""
-        self.attempt.note_call()
+        self.attempt.note_call(starter.after)
         self._starter = starter
         try:
             return starter.start()

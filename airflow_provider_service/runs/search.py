@@ -15,11 +15,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from heapq import merge
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.execution_data import starting_items, with_data
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
+from airflow_provider_service.links import execution_url
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.queued import QueuedExecutions
 
@@ -36,8 +37,6 @@ MAX_SHOWN_IDS = 5
 DATA_READS = 3
 # What is left between the clocks of Airflow's machines and the service's once its offset is taken into account.
 CLOCK_SKEW = timedelta(minutes=10)
-# Modes of an execution that a webhook's call has made; a retry shows the call of the execution that it retries.
-_CALLED_MODES = frozenset({"webhook", "retry", None})
 _HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
 # Stands for an attempt from before the DAG run was cleared.
 _BEFORE_CLEARING = 0
@@ -129,11 +128,11 @@ class EarlierRuns(NamedTuple):
     """What a search for the executions of a task run has found.
 
     :param found: those that carry its key, newest first, back to the one of the attempt before.
-    :param unreadable: ids of others that may carry it: they have not failed, and their data is hidden.
+    :param unreadable: others that may be its own: they do not show what started them, and have not failed.
     """
 
     found: list[FoundRun]
-    unreadable: list[str]
+    unreadable: list[Execution]
 
     def has_attempt(self, attempt: int) -> bool:
         """Whether an execution of an attempt, or of a later one, was found."""
@@ -151,14 +150,17 @@ class EarlierRuns(NamedTuple):
         """The newest one, by id, since another run was asked for, when there is none to resume."""
         return next((run.execution.id for run in self.found if run.attempt >= key.first), None)
 
-    def doubt(self, *, all_are_kept: bool) -> str | None:
+    def doubt(self, base_url: str, *, all_are_kept: bool) -> str | None:
         """Why there may be one that was not found; None when there can be none.
 
+        :param base_url: address of the service.
         :param all_are_kept: whether the workflow keeps its executions.
         """
         if self.unreadable:
-            ids = ", ".join(self.unreadable[:MAX_SHOWN_IDS])
-            return f"executions {ids} do not show what started them, and one of them may be its own"
+            shown = self.unreadable[:MAX_SHOWN_IDS]
+            pages = " ".join(execution_url(base_url, one.workflow_id or "", one.id) for one in shown)
+            ids = ", ".join(one.id for one in shown)
+            return f"executions {ids} do not show what started them, and one of them may be its own: {pages}"
         return None if all_are_kept else "the workflow does not keep all its executions"
 
 
@@ -176,12 +178,46 @@ class Origin(NamedTuple):
 _NOT_CALLED = Origin(None, is_shown=True)
 
 
-def origin_of(execution: Execution) -> Origin:
+class Carrier(NamedTuple):
+    """Where calls leave their key in the executions that they start.
+
+    :param name: under which the key is found.
+    :param mode: of the executions; a retry shows the call of the execution that it retries.
+    :param within: what of an item that started the execution holds the key; None for an item of another kind.
+    """
+
+    name: str
+    mode: str
+    within: Callable[[dict[str, Any]], dict[str, Any] | None]
+
+
+def _headers(item: dict[str, Any]) -> dict[str, Any] | None:
+    headers = item.get("headers")
+    return headers if isinstance(headers, dict) else None
+
+
+IN_HEADERS = Carrier(RUN_KEY_HEADER.lower(), "webhook", _headers)
+
+
+def origin_of(execution: Execution, carrier: Carrier = IN_HEADERS) -> Origin:
     """Read what called an execution from its data."""
-    sent = [item["headers"] for item in starting_items(execution) if isinstance(item.get("headers"), dict)]
-    marks = (Mark.read(headers.get(RUN_KEY_HEADER.lower())) for headers in sent)
-    # One that no webhook started could not be ours, even if it hides its data.
-    return Origin(next(filter(None, marks), None), is_shown=execution.mode != "webhook" or bool(sent))
+    sent = [place for item in starting_items(execution) if (place := carrier.within(item)) is not None]
+    marks = (Mark.read(place.get(carrier.name)) for place in sent)
+    # One that was started otherwise could not be ours, even if it hides its data.
+    return Origin(next(filter(None, marks), None), is_shown=execution.mode != carrier.mode or bool(sent))
+
+
+class Runs(Protocol):
+    """Where the executions of a task run are looked for."""
+
+    def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
+        """Find the execution that a call with exactly this mark has made."""
+
+    def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
+        """Find the executions of this attempt and of earlier ones.
+
+        :param far: before it is concluded that there is none: look further for what waits for a worker.
+        """
 
 
 class RunSearch:
@@ -189,11 +225,13 @@ class RunSearch:
 
     :param workflow_id: the workflow.
     :param since: date and time by our clock before which no call was made; None when that is not known.
+    :param carrier: where calls leave the key.
     """
 
-    def __init__(self, workflow_id: str, since: datetime | None) -> None:
+    def __init__(self, workflow_id: str, since: datetime | None, carrier: Carrier = IN_HEADERS) -> None:
         self._workflow_id = workflow_id
         self._since = since
+        self._carrier = carrier
         self._origins: dict[str, Origin] = {}
         self._queued = QueuedExecutions(workflow_id)
 
@@ -211,7 +249,7 @@ class RunSearch:
         :param far: before it is concluded that there is none: look further for what waits for a worker.
         """
         found: list[FoundRun] = []
-        unreadable: list[str] = []
+        unreadable: list[Execution] = []
         lists = _lists(client, self._workflow_id, began_before(client, self._since), and_all_active=key.was_cleared)
         listed = _each_once(merge(*lists, key=lambda one: -one.number))
         for execution in chain(listed, self._queued.read(client, far=far)):
@@ -224,16 +262,16 @@ class RunSearch:
             elif origin.mark is not None and origin.mark.task == key.task:
                 _tell_of_namesake(execution)
             elif not origin.is_shown and execution.status not in FAILED_STATUSES:
-                unreadable.append(execution.id)
+                unreadable.append(execution)
         return EarlierRuns(sorted(found, key=lambda run: -run.execution.number), unreadable)
 
     def _origin(self, client: ServiceClient, execution: Execution) -> Origin:
-        if execution.mode not in _CALLED_MODES:
+        if execution.mode not in (self._carrier.mode, "retry", None):
             return _NOT_CALLED
         if execution.id in self._origins:
             return self._origins[execution.id]
         try:
-            origin = origin_of(_with_data(client, execution.id))
+            origin = origin_of(_with_data(client, execution.id), self._carrier)
         except errors.ServiceNotFoundError:  # deleted meanwhile
             origin = _NOT_CALLED
         except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError) as error:
@@ -251,18 +289,15 @@ def _with_data(client: ServiceClient, execution_id: str) -> Execution:
     return with_data(client, execution_id)
 
 
-def find_earlier_runs(
-    client: ServiceClient, workflow_id: str, key: RunKey, since: datetime | None, stopped: threading.Event
-) -> EarlierRuns:
+def find_earlier_runs(client: ServiceClient, search: Runs, key: RunKey, stopped: threading.Event) -> EarlierRuns:
     """Find the executions that the attempts of a task run have made.
 
     Looks again after a while unless the attempt before has one: it may have been killed with its call on the way.
 
-    :param since: date and time by our clock before which no attempt began.
+    :param search: begins no later than the first attempt.
     :param stopped: set from outside to give up.
     :raises ServiceTaskKilledError: given up.
     """
-    search = RunSearch(workflow_id, since)
     runs = search.earlier(client, key)
     if runs.has_attempt(key.attempt - 1):
         return runs

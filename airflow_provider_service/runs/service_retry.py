@@ -97,6 +97,7 @@ class RetryStarter:
         self._timeout = timeout
         self._stopped = stopped
         self.started_nothing = False
+        self.after = 0
         self._retries = RetrySearch(original)
         self._known = frozenset(one.id for one in self._retries.read(client))
 

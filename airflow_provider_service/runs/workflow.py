@@ -1,12 +1,10 @@
-"""Run a workflow on its webhook for a key: what an attempt resumes, what it starts, and what its call carries."""
+"""Run a workflow for a key: what an attempt resumes, what it starts, and what the run has put out."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import (
@@ -16,109 +14,66 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.execution_data import last_output, with_data
 from airflow_provider_service.client.http.redaction import redacted
-from airflow_provider_service.client.http.webhook_answers import checked_headers
 from airflow_provider_service.client.lookup import get_workflow
-from airflow_provider_service.client.resources.webhooks import checked_payload
-from airflow_provider_service.runs.search import RUN_KEY_HEADER, find_earlier_runs
-from airflow_provider_service.runs.start import RunCall, RunStarter
+from airflow_provider_service.runs.search import RUN_KEY_HEADER
+from airflow_provider_service.runs.ways.choice import choose
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources, ServiceClient
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.request import MakeHeaders, RunRequest
     from airflow_provider_service.runs.search import EarlierRuns
+    from airflow_provider_service.runs.ways.way import Way
 
 log = logging.getLogger(__name__)
 
 MAX_OUTPUT_BYTES = 48_000
 _SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
 
-OnRetry = Literal["new", "retry_execution"]
-#: Makes the headers of a call for the authentication that the webhook's node asks for.
-MakeHeaders = Callable[[str], Mapping[str, str]]
 
+def resume_or_start(request: RunRequest, once: RunOnce) -> str:
+    """Resume the execution of an earlier attempt, or start one; its id.
 
-@dataclass(frozen=True)
-class WorkflowRun:
-    """What is asked of a run.
-
-    :param workflow: the whole workflow.
-    :param payload: JSON body of the call; query parameters where the webhook has no body.
-    :param webhook_node: name of the webhook node; required if the workflow has several.
-    :param headers: makes further headers.
-    :param activate: activate the workflow when it is not active.
-    :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
+    :raises ServiceRunNotFoundError: an execution may have been started that cannot be found.
+    :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.
     """
+    way, obstacle = choose(request, once.client)
+    earlier = _earlier(request, way, once)
+    if earlier is not None:
+        return earlier
+    require(obstacle is None, f"{request.about} cannot be started. {obstacle}. Nothing was started")
+    return once.start(way.starter(once))
 
-    workflow: Workflow
-    payload: Any
-    webhook_node: str | None
-    headers: MakeHeaders
-    activate: bool
-    on_retry: OnRetry = "new"
 
-    def resume_or_start(self, once: RunOnce) -> str:
-        """Resume the execution of an earlier attempt, or start one; its id.
+def _earlier(request: RunRequest, way: Way, once: RunOnce) -> str | None:
+    """The execution that this attempt resumes instead of starting one."""
+    attempt = once.attempt
+    if attempt.is_first:
+        return None
+    runs = way.earlier(once)
+    attempt.follow(runs)
+    run = runs.adoptable(attempt.key)
+    if run is not None:
+        log.info("Resuming execution %s, which an earlier attempt started", run.execution.id)
+        return run.execution.id
+    if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
+        doubt = runs.doubt(once.client.base_url, all_are_kept=request.workflow.keeps_executions)
+        if doubt is not None:
+            raise ServiceRunNotFoundError(f"an earlier attempt may have run {request.about}: {doubt}")
+    return _retry_of_failed(once, runs) if request.on_retry == "retry_execution" else None
 
-        :raises ServiceRunNotFoundError: an execution may have been started that cannot be found.
-        :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.
-        """
-        return self._earlier(once) or self._start(once)
 
-    @property
-    def _about(self) -> str:
-        return f"workflow {self.workflow.id} ({self.workflow.name})"
-
-    def _earlier(self, once: RunOnce) -> str | None:
-        """The execution that this attempt resumes instead of starting one."""
-        attempt = once.attempt
-        if attempt.is_first:
-            return None
-        runs = find_earlier_runs(once.client, self.workflow.id, attempt.key, attempt.since, once.stopped)
-        attempt.follow(runs)
-        run = runs.adoptable(attempt.key)
-        if run is not None:
-            log.info("Resuming execution %s, which an earlier attempt started", run.execution.id)
-            return run.execution.id
-        if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
-            doubt = runs.doubt(all_are_kept=self.workflow.keeps_executions)
-            if doubt is not None:
-                raise ServiceRunNotFoundError(f"an earlier attempt may have run {self._about}: {doubt}")
-        return self._retry_of_failed(once, runs) if self.on_retry == "retry_execution" else None
-
-    def _retry_of_failed(self, once: RunOnce, runs: EarlierRuns) -> str | None:
-        key, kept = once.attempt.key, once.attempt.recalled()
-        is_of_this_order = kept is not None and kept.attempt >= key.first  # clearing the task orders a new execution
-        failed_id = runs.failed(key) or (kept.execution_id if kept and is_of_this_order else None)
-        if failed_id is None:
-            return None
-        failed = once.client.executions.get(failed_id)
-        if failed.status == "canceled":  # the service would cancel its retry as well
-            return None
-        return once.earlier_retry(failed) or once.retry(failed)
-
-    def _start(self, once: RunOnce) -> str:
-        workflow = self.workflow
-        trigger = once.client.webhooks.find(workflow, self.webhook_node)
-        call = RunCall(
-            workflow_id=workflow.id,
-            trigger=trigger,
-            key=once.attempt.key,
-            payload=checked_payload(trigger, self.payload),
-            headers=checked_headers(self.headers(trigger.authentication)),
-            timeout=once.timeout,
-            is_kept=workflow.keeps_executions,
-        )
-        self._make_active(once.client)
-        return once.start(RunStarter(once.client, call, once.stopped))
-
-    def _make_active(self, client: Resources) -> None:
-        require(not self.workflow.is_archived, f"{self._about} is archived; nothing was started")
-        if self.workflow.active:
-            return
-        require(self.activate, f"{self._about} is not active, and activate=False; nothing was started")
-        log.info("Activating %s", self._about)
-        client.workflows.activate(self.workflow.id)
+def _retry_of_failed(once: RunOnce, runs: EarlierRuns) -> str | None:
+    key, note = once.attempt.key, once.attempt.note()
+    is_of_this_order = note is not None and note.attempt >= key.first  # clearing the task orders a new execution
+    failed_id = runs.failed(key) or (note.execution_id if note and is_of_this_order else None)
+    if failed_id is None:
+        return None
+    failed = once.client.executions.get(failed_id)
+    if failed.status == "canceled":  # the service would cancel its retry as well
+        return None
+    return once.earlier_retry(failed) or once.retry(failed)
 
 
 def whole_workflow(client: Resources, workflow_id: str | None, workflow_name: str | None) -> Workflow:

@@ -85,6 +85,12 @@ def broken(execution_id: str, error: Exception) -> Outcome:
     return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} failed: {error}", final=final)
 
 
+def started(base_url: str, workflow_id: str, execution_id: str) -> dict[str, Any]:
+    """What a task returns that does not wait for the execution that it has started."""
+    url = execution_url(base_url, workflow_id, execution_id)
+    return Outcome(execution_id, "succeeded", "", workflow_id=workflow_id, url=url).to_xcom(only_ids=True)
+
+
 def unseen(error: ServiceRunNotSeenError) -> Outcome:
     """The outcome of a run whose execution was not kept, when that counts as success."""
     log.warning("%s (on_vanished='succeed')", error)

@@ -20,7 +20,7 @@ from airflow_provider_service.client.execution_data import starting_items
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.runs.search import RunKey
-from airflow_provider_service.runs.start import RunCall, RunStarter
+from airflow_provider_service.runs.ways.webhook import WebhookCall, WebhookStarter
 
 from .expecting import unique
 from .target import Target, until
@@ -288,10 +288,10 @@ def test_test_addresses_answer_only_while_an_editor_listens(bench: Workbench, se
 # ---------------------------------------------------------------- the client's way to start a run
 
 
-def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> RunStarter:
+def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> WebhookStarter:
     key = RunKey(unique("key"), attempt)
-    call = RunCall(flow.id, service.client.webhooks.find(flow), key, {"a": 1}, {}, timeout)
-    return RunStarter(service.client, call, threading.Event())
+    call = WebhookCall(flow.id, service.client.webhooks.find(flow), key, {"a": 1}, {}, timeout)
+    return WebhookStarter(service.client, call, threading.Event())
 
 
 def test_the_client_starts_a_run_and_learns_its_id(bench: Workbench, service: Target) -> None:

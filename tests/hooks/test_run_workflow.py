@@ -100,7 +100,7 @@ def test_the_webhooks_own_authentication(
 
 def test_one_of_several_webhooks(run_workflow: RunWorkflow, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook("a", name="A"), webhook("b", name="B"))
-    run_workflow(workflow_id=workflow_id, webhook_node="B")
+    run_workflow(workflow_id=workflow_id, trigger_node="B")
     assert started_with(held(simulator, workflow_id)[0])["webhookUrl"].endswith("/webhook/b")
 
 

@@ -429,5 +429,5 @@ def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: Servic
     path = tmp_path / "state.json"
     task_run(workflow_id=put(simulator, webhook(), DONE), store=StateStore(path)).attempt(1)
     [kept] = json.loads(path.read_text()).values()
-    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id"}
+    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id", "after"}
     assert (kept["attempt"], kept["execution_id"]) == (1, "1")

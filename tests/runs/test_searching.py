@@ -22,6 +22,7 @@ from airflow_provider_service.runs.search import (
     Mark,
     Origin,
     RunKey,
+    RunSearch,
     find_earlier_runs,
     origin_of,
 )
@@ -92,14 +93,14 @@ def read_with_data(server: requests_mock.Mocker) -> list[str]:
 
 
 def search(client: ServiceClient, since: datetime | None = NOW, stopped: threading.Event | None = None) -> EarlierRuns:
-    return find_earlier_runs(client, "w", KEY, since, stopped or threading.Event())
+    return find_earlier_runs(client, RunSearch("w", since), KEY, stopped or threading.Event())
 
 
 def test_runs_of_all_attempts_in_both_lists_newest_first(client: ServiceClient, server: requests_mock.Mocker) -> None:
     others = [execution(8, "other...2"), execution(7), execution(6, "k...x"), execution(5, "k")]
     key = RunKey("k", 4)
     answer(server, *others, rest=[execution(2, "k...1")], running=[execution(9, "k...2", status="running")])
-    runs = find_earlier_runs(client, "w", key, NOW, threading.Event())
+    runs = find_earlier_runs(client, RunSearch("w", NOW), key, threading.Event())
     assert [(run.execution.id, run.attempt) for run in runs.found] == [("9", 2), ("2", 1)]
     assert runs.unreadable == []
     assert (runs.has_attempt(2), runs.has_attempt(3)) == (True, False)
@@ -161,7 +162,7 @@ def test_a_cleared_dag_run_finds_what_is_active_since_before(
     mine = execution(3, OLD._replace(attempt=1).header, minutes=-9999, status=status)
     foreign = execution(4, OLD._replace(deployment="e").header, minutes=-9999, status=status)
     answer(server, execution(5, minutes=-1), **{status: [foreign, mine]})
-    runs = find_earlier_runs(client, "w", CLEARED, NOW, threading.Event())
+    runs = find_earlier_runs(client, RunSearch("w", NOW), CLEARED, threading.Event())
     assert [(run.execution.id, run.attempt) for run in runs.found] == [("3", 0)]
     assert runs.adoptable(CLEARED) == runs.found[0]
     assert "Execution 4 has not ended and belongs to a task of the same DAG, run and task ids" in caplog.text
@@ -174,7 +175,7 @@ def test_what_ended_before_the_dag_run_was_cleared_is_not_resumed(
     # A retry of the DAG's author lowered the retries since, so that the attempts before count too.
     key = CLEARED._replace(first=1)
     answer(server, execution(3, OLD.header, minutes=1))
-    runs = find_earlier_runs(client, "w", key, NOW, threading.Event())
+    runs = find_earlier_runs(client, RunSearch("w", NOW), key, threading.Event())
     assert (runs.adoptable(key), runs.failed(key), runs.has_attempt(1)) == (None, None, False)
 
 
@@ -183,14 +184,14 @@ def test_what_was_configured_meanwhile_does_not_matter_to_a_dag_run_that_was_not
 ) -> None:
     answer(server, execution(3, OLD._replace(attempt=1).header))
     for key in (OLD._replace(deployment="e"), CLEARED._replace(start="1", deployment="e")):
-        runs = find_earlier_runs(client, "w", key, NOW, threading.Event())
+        runs = find_earlier_runs(client, RunSearch("w", NOW), key, threading.Event())
         assert [(run.execution.id, run.attempt) for run in runs.found] == [("3", 1)]
 
 
 @pytest.mark.parametrize("key", [OLD._replace(start="2"), CLEARED._replace(deployment="e"), CLEARED._replace(task="l")])
 def test_runs_of_other_tasks_are_ignored(client: ServiceClient, server: requests_mock.Mocker, key: RunKey) -> None:
     answer(server, running=[execution(3, OLD.header, status="running")])
-    assert find_earlier_runs(client, "w", key, NOW, threading.Event()).found == []
+    assert find_earlier_runs(client, RunSearch("w", NOW), key, threading.Event()).found == []
 
 
 def test_a_run_that_moves_between_the_lists_is_found(client: ServiceClient, server: requests_mock.Mocker) -> None:
@@ -213,7 +214,8 @@ def test_what_hides_its_data_may_be_ours(client: ServiceClient, server: requests
     not_ours = [execution(2, mode="trigger", **hidden), execution(3, mode="retry", **hidden)]
     failed = [execution(4, status="error", **hidden), execution(5, status="crashed", data=None)]
     answer(server, *failed, *not_ours, execution(6, **hidden), running=[execution(7, data=None, status="running")])
-    assert search(client) == EarlierRuns([], ["7", "6"])
+    runs = search(client)
+    assert (runs.found, [one.id for one in runs.unreadable]) == ([], ["7", "6"])
     # What runs may show it later; what has ended does not change.
     assert Counter(read_with_data(server)) == {"7": 2, **dict.fromkeys("6345", 1)}
 
@@ -235,7 +237,7 @@ def test_data_that_cannot_be_read_does_not_stop_a_search(server: requests_mock.M
     with ServiceClient(ServiceConfig.parse("test", settings)) as client:
         runs = search(client)
     assert [run.execution.id for run in runs.found] == ["3", "2"]
-    assert runs.unreadable == ["4"]
+    assert [one.id for one in runs.unreadable] == ["4"]
 
 
 def test_a_search_that_was_cut_short_proves_nothing() -> None:
@@ -318,11 +320,14 @@ def test_what_failed_since_another_run_was_asked_for(client: ServiceClient, serv
 
 
 def test_when_one_that_was_not_found_is_possible() -> None:
-    unreadable = [str(number) for number in range(9, 3, -1)]
-    assert EarlierRuns([], []).doubt(all_are_kept=True) is None
-    assert EarlierRuns([], []).doubt(all_are_kept=False) == "the workflow does not keep all its executions"
-    doubt = "executions 9, 8, 7, 6, 5 do not show what started them, and one of them may be its own"
-    assert EarlierRuns([], unreadable).doubt(all_are_kept=True) == doubt
+    base_url = "https://service.example"
+    unreadable = [Execution.model_validate(execution(number)) for number in range(9, 3, -1)]
+    assert EarlierRuns([], []).doubt(base_url, all_are_kept=True) is None
+    assert EarlierRuns([], []).doubt(base_url, all_are_kept=False) == "the workflow does not keep all its executions"
+    doubt = EarlierRuns([], unreadable).doubt(base_url, all_are_kept=True)
+    assert doubt is not None
+    assert doubt.startswith("executions 9, 8, 7, 6, 5 do not show what started them, and one of them may be its own: ")
+    assert doubt.endswith(f" {base_url}/workflow/w/executions/5")
 
 
 def test_retries_are_younger_than_what_they_retry(client: ServiceClient, server: requests_mock.Mocker) -> None:

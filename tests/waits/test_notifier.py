@@ -244,7 +244,7 @@ def test_a_notice_that_cannot_be_sent_is_an_error(
     with pytest.raises(ServiceNotFoundError):
         notify({"ti": TASK}, workflow_id="none")
     with pytest.raises(ServiceInputError, match="no webhook node 'Other'"):
-        notify({"ti": TASK}, workflow_id=inactive, webhook_node="Other")
+        notify({"ti": TASK}, workflow_id=inactive, trigger_node="Other")
 
 
 def test_any_json_may_be_details(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:

@@ -1,8 +1,4 @@
-"""Start a workflow on its webhook exactly once, and learn which execution that made.
-
-A call carries a run key in a header, which the service keeps with the execution. An attempt that does not know
-whether a call arrived, or who called before, looks for executions that carry the key.
-"""
+"""Start a workflow on its production webhook. The call carries the run key in a header."""
 
 from __future__ import annotations
 
@@ -14,16 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.errors import (
-    ServiceRunNotFoundError,
-    ServiceRunNotSeenError,
-    ServiceRunNotStartedError,
-)
-from airflow_provider_service.client.http.webhook_answers import is_refusal
+from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
+from airflow_provider_service.client.http.webhook_answers import checked_headers, is_refusal
 from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
+from airflow_provider_service.client.resources.webhooks import checked_payload
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
@@ -32,21 +25,62 @@ from airflow_provider_service.runs.search import (
     EarlierRuns,
     RunKey,
     RunSearch,
+    find_earlier_runs,
     origin_of,
 )
+from airflow_provider_service.runs.starting import CallStarter
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client._client import ServiceClient
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.request import RunRequest
 
 log = logging.getLogger(__name__)
 
-MAX_CALLS = 3
-MAX_PAUSE_SECONDS = 60.0
 _ID = re.compile(r"[0-9]{1,18}")
 
 
+class WebhookWay:
+    """The production webhook of the workflow."""
+
+    name: ClassVar[str] = "webhook"
+
+    def __init__(self, request: RunRequest, client: ServiceClient) -> None:
+        self._request, self._client = request, client
+
+    def obstacle(self) -> str | None:
+        """Why this way cannot start the workflow; None if nothing speaks against it."""
+        if self._request.mode == "manual":
+            return "a webhook runs the published version, not the draft"
+        if not self._request.triggers({"webhook"}):
+            return self._request.lacking({"webhook"})
+        return None
+
+    def earlier(self, once: RunOnce) -> EarlierRuns:
+        """Find the executions that earlier attempts have started."""
+        search = RunSearch(self._request.workflow.id, once.attempt.since)
+        return find_earlier_runs(once.client, search, once.attempt.key, once.stopped)
+
+    def starter(self, once: RunOnce) -> WebhookStarter:
+        """Check the call, and activate the workflow if it has to be."""
+        request = self._request
+        trigger = once.client.webhooks.find(request.workflow, request.trigger_node)
+        call = WebhookCall(
+            workflow_id=request.workflow.id,
+            trigger=trigger,
+            key=once.attempt.key,
+            payload=checked_payload(trigger, request.payload),
+            headers=checked_headers(request.headers(trigger.authentication)),
+            timeout=once.timeout,
+            is_kept=request.workflow.keeps_executions,
+        )
+        request.make_active(once.client)
+        return WebhookStarter(once.client, call, once.stopped)
+
+
 @dataclass(frozen=True)
-class RunCall:
+class WebhookCall:
     """A call of a webhook.
 
     :param workflow_id: workflow of the webhook.
@@ -67,62 +101,22 @@ class RunCall:
     is_kept: bool = True
 
 
-class RunStarter:
+class WebhookStarter(CallStarter):
     """Calls a webhook until it is known which execution the call made.
-
-    ``started_nothing`` says, after an error, that there provably is none.
 
     :param client: the service.
     :param call: what to call.
     :param stopped: set from outside to give up early.
     """
 
-    def __init__(self, client: ServiceClient, call: RunCall, stopped: threading.Event) -> None:
-        self._client = client
+    def __init__(self, client: ServiceClient, call: WebhookCall, stopped: threading.Event) -> None:
+        runs = RunSearch(call.workflow_id, datetime.now(timezone.utc) - CLOCK_SKEW)
+        called = f"webhook {call.trigger.path!r}"
+        super().__init__(client, called, call.key, runs, is_kept=call.is_kept, stopped=stopped)
         self._call = call
-        self._stopped = stopped
-        self._runs = RunSearch(call.workflow_id, datetime.now(timezone.utc) - CLOCK_SKEW)
-        self.started_nothing = False
 
-    def start(self) -> str:
-        """Start the run and return its execution id. Repeats the call only when no execution of it exists.
-
-        :raises ServiceRunNotStartedError: nothing was started.
-        :raises ServiceRunNotSeenError: the webhook confirmed a start that left no execution.
-        :raises ServiceRunNotFoundError: something may have been started that cannot be found.
-        :raises ServiceInputError: the call cannot be made, nothing was started.
-        :raises ServiceApiError: the call was refused, nothing was started; or a search failed.
-        :raises ServiceTaskKilledError: given up early.
-        """
-        for number in range(1, MAX_CALLS + 1):
-            try:
-                answer, found = call_and_search.answer_or_found(self._send, self._search, self._stopped)
-            except errors.ServiceApiError as error:
-                found = self._found_in_spite_of(error)
-                if found is None:
-                    log.warning("Call %d of the webhook started nothing: %s", number, error)
-                    self._stopped.wait(min(error.retry_after or 0.0, MAX_PAUSE_SECONDS))
-            except errors.ServiceError as error:
-                self.started_nothing = error.not_processed
-                raise
-            else:
-                if answer is not None:
-                    return self._known_from(answer)
-            if found is not None:
-                return found
-        self.started_nothing = True
-        raise ServiceRunNotStartedError(
-            f"{MAX_CALLS} calls of webhook {self._call.trigger.path!r} made no execution; nothing was started"
-        )
-
-    def find(self, client: ServiceClient) -> str | None:
-        """The execution that this attempt has started, if it can be seen."""
-        return self._runs.made_by(client, self._call.key.mark)
-
-    def _search(self) -> str | None:
-        return self.find(self._client)
-
-    def _send(self) -> WebhookAnswer:
+    def send(self) -> WebhookAnswer:
+        """Call the webhook."""
         call = self._call
         return self._client.webhooks.call(
             call.trigger,
@@ -132,31 +126,12 @@ class RunStarter:
             stopped=self._stopped,
         )
 
-    def _found_in_spite_of(self, error: errors.ServiceApiError) -> str | None:
-        """Look for the execution of a call that failed; None when there is none, and the call may be repeated."""
-        if is_refusal(error):
-            self.started_nothing = True
-            raise error
-        found = call_and_search.search_for(self._search, call_and_search.SETTLING_SECONDS, self._stopped)
-        if found is not None:
-            return found
-        if error.not_processed:
-            self.started_nothing = True
-            raise error
-        runs = self._look_far()
-        found = runs.own(self._call.key)
-        if found is not None:
-            return found
-        doubt = runs.doubt(all_are_kept=self._call.is_kept)
-        if doubt is not None:
-            raise ServiceRunNotFoundError(f"{error}; it may have run the workflow: {doubt}") from error
-        if isinstance(error, errors.ServiceTimeoutError):
-            # All the time that the task has is over.
-            self.started_nothing = True
-            raise ServiceRunNotStartedError(f"{error}; nothing was started") from error
-        return None
+    def is_refusal(self, error: errors.ServiceApiError) -> bool:
+        """Whether a failed call certainly ran nothing, and will not if it is made again."""
+        return is_refusal(error)
 
-    def _known_from(self, answer: WebhookAnswer) -> str:
+    def started_by(self, answer: WebhookAnswer) -> str:
+        """The execution that a call has started: the one that its answer names, or that a search finds."""
         named = answer.body.get("executionId") if isinstance(answer.body, dict) else None
         claim = self._judge(str(named)) if _is_id(named) else _Claim.FALSE
         if claim is _Claim.PROVEN:
@@ -177,10 +152,6 @@ class RunStarter:
         if found is not None:
             return found
         raise self._unseen(answer, runs.unreadable)
-
-    def _look_far(self) -> EarlierRuns:
-        """Look once more before it counts that no execution was found."""
-        return self._runs.earlier(self._client, self._call.key, far=self._call.is_kept)
 
     def _judge(self, execution_id: str) -> _Claim:
         """Judge an answer that names an execution: a workflow may pass on an id that it was given."""
@@ -207,12 +178,12 @@ class RunStarter:
             return call_and_search.SETTLING_SECONDS
         return call_and_search.VISIBLE_WITHIN_SECONDS if self._call.is_kept else call_and_search.UNKEPT_SECONDS
 
-    def _unseen(self, answer: WebhookAnswer, hidden: list[str]) -> ServiceRunNotFoundError:
+    def _unseen(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunNotFoundError:
         call = self._call
         about = f"the webhook {call.trigger.path!r} answered {answer.status}, but no execution of workflow "
         about += f"{call.workflow_id} carries its run key"
         if hidden:
-            ids = ", ".join(hidden[:MAX_SHOWN_IDS])
+            ids = ", ".join(one.id for one in hidden[:MAX_SHOWN_IDS])
             return ServiceRunNotFoundError(
                 f"{about}, and executions {ids} hide their data, or it is redacted. Let the workflow answer with its "
                 "execution id"

@@ -1,0 +1,122 @@
+"""What is asked of a run, and the triggers of the workflow that can begin it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from airflow_provider_service.arguments import require
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.workflows import Workflow
+
+log = logging.getLogger(__name__)
+
+Start = Literal["auto", "webhook"]
+Mode = Literal["production", "manual"]
+OnRetry = Literal["new", "retry_execution"]
+Kind = Literal["webhook", "schedule", "form", "chat", "manual", "sub-workflow"]
+STARTS, MODES = get_args(Start), get_args(Mode)
+
+#: Makes the headers of a call for the authentication that the webhook's node asks for.
+MakeHeaders = Callable[[str], Mapping[str, str]]
+
+_KINDS: Mapping[str, Kind] = {
+    "n8n-nodes-base.webhook": "webhook",
+    "n8n-nodes-base.scheduleTrigger": "schedule",
+    "n8n-nodes-base.cron": "schedule",
+    "n8n-nodes-base.formTrigger": "form",
+    "@n8n/n8n-nodes-langchain.chatTrigger": "chat",
+    "n8n-nodes-base.manualTrigger": "manual",
+    "n8n-nodes-base.executeWorkflowTrigger": "sub-workflow",
+}
+
+
+class Trigger(NamedTuple):
+    """A node that can begin a run of its workflow."""
+
+    node: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What is asked of a run.
+
+    :param workflow: the whole workflow.
+    :param payload: what the trigger takes.
+    :param trigger_node: name of the node that begins the run; required if several could.
+    :param headers: makes further headers of a webhook's call.
+    :param activate: activate the workflow when it is not active.
+    :param start: the way to start it.
+    :param mode: what runs: the published version, or the draft.
+    :param enable_mcp: make the workflow available in MCP when it is not.
+    :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
+    """
+
+    workflow: Workflow
+    payload: Any
+    trigger_node: str | None
+    headers: MakeHeaders
+    activate: bool
+    start: Start = "auto"
+    mode: Mode = "production"
+    enable_mcp: bool = False
+    on_retry: OnRetry = "new"
+
+    @property
+    def about(self) -> str:
+        """The workflow, for messages."""
+        return f"workflow {self.workflow.id} ({self.workflow.name})"
+
+    def make_active(self, client: Resources) -> None:
+        """Activate the workflow if it is not active.
+
+        :raises ServiceInputError: it is archived, or must not be activated.
+        """
+        self.refuse_archived()
+        if self.workflow.active:
+            return
+        require(self.activate, f"{self.about} is not active, and activate=False; nothing was started")
+        log.info("Activating %s", self.about)
+        client.workflows.activate(self.workflow.id)
+
+    def refuse_archived(self) -> None:
+        """Refuse a workflow that is archived.
+
+        :raises ServiceInputError: it is.
+        """
+        require(not self.workflow.is_archived, f"{self.about} is archived; nothing was started")
+
+    def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
+        """The triggers of some kinds, only the named one if one is named."""
+        return [one for one in self._all_triggers() if one.kind in kinds and self.trigger_node in (None, one.node)]
+
+    def lacking(self, kinds: Collection[Kind]) -> str:
+        """That there is no trigger of some kinds, and which there are, for messages."""
+        named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
+        others = ", ".join(f"{one.node!r} ({one.kind})" for one in self._all_triggers()) or "none that is known"
+        return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {others}"
+
+    def the_trigger(self, kinds: Collection[Kind]) -> Trigger:
+        """The one trigger of some kinds that begins the run.
+
+        :raises ServiceInputError: there are several and none is named, or there is none.
+        """
+        found = self.triggers(kinds)
+        require(found, f"{self.about}: {self.lacking(kinds)}; nothing was started")
+        names = ", ".join(repr(one.node) for one in found)
+        several = f"{self.about} has several triggers; choose one by trigger_node: {names}; nothing was started"
+        require(len(found) == 1, several)
+        return found[0]
+
+    def _all_triggers(self) -> list[Trigger]:
+        """Those of what would run: the published version, or the draft if there is none or it is asked for."""
+        version = self.workflow.active_version if self.mode == "production" else None
+        nodes = (version.nodes if version else None) or self.workflow.nodes or []
+        enabled = (node for node in nodes if not node.get("disabled"))
+        known = ((str(node.get("name")), _KINDS.get(str(node.get("type")))) for node in enabled)
+        return [Trigger(name, kind) for name, kind in known if kind is not None]
