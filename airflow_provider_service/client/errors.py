@@ -240,6 +240,12 @@ class ServiceUnexpectedResponseError(ServiceApiError):
     not_processed = False
 
 
+class ServiceUnreadableResponseError(ServiceUnexpectedResponseError):
+    """An answer that is stated to be JSON but cannot be read: it was cut off, or something on its way changed it."""
+
+    repeat_may_help = True
+
+
 class ServiceAnswerTooLargeError(ServiceApiError):
     """An answer above the connection's extra ``max_answer_mib``: the server may have acted on the request."""
 

@@ -11,7 +11,6 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from heapq import merge
 from itertools import chain
@@ -33,8 +32,6 @@ log = logging.getLogger(__name__)
 
 RUN_KEY_HEADER = "X-Airflow-Run-Key"
 MAX_SHOWN_IDS = 5
-# A proxy may spoil one answer; what no read shows is hidden by the service.
-DATA_READS = 3
 # What is left between the clocks of Airflow's machines and the service's once its offset is taken into account.
 CLOCK_SKEW = timedelta(minutes=10)
 _HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
@@ -271,7 +268,7 @@ class RunSearch:
         if execution.id in self._origins:
             return self._origins[execution.id]
         try:
-            origin = origin_of(_with_data(client, execution.id), self._carrier)
+            origin = origin_of(with_data(client, execution.id), self._carrier)
         except errors.ServiceNotFoundError:  # deleted meanwhile
             origin = _NOT_CALLED
         except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError) as error:
@@ -280,13 +277,6 @@ class RunSearch:
         if origin.is_shown or execution.status in ENDED_STATUSES:
             self._origins[execution.id] = origin
         return origin
-
-
-def _with_data(client: ServiceClient, execution_id: str) -> Execution:
-    for _ in range(DATA_READS - 1):
-        with suppress(errors.ServiceUnexpectedResponseError):
-            return with_data(client, execution_id)
-    return with_data(client, execution_id)
 
 
 def find_earlier_runs(client: ServiceClient, search: Runs, key: RunKey, stopped: threading.Event) -> EarlierRuns:

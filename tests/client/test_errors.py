@@ -186,6 +186,12 @@ def test_an_answer_that_is_not_json_shows_what_it_is(server: requests_mock.Mocke
     assert "of no stated type, not JSON" in str(fail(server, 200, "hm", {}))
 
 
+def test_an_answer_that_was_spoilt_on_its_way_shows_how_it_begins(server: requests_mock.Mocker) -> None:
+    error = fail(server, 200, '{"id": "t", "na', JSON)
+    assert isinstance(error, errors.ServiceUnreadableResponseError)
+    assert 'cut off, or changed on its way (HTTP 200) - the service says: \'{"id": "t", "na\'' in str(error)
+
+
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
@@ -258,6 +264,7 @@ def test_an_error_that_a_person_must_fix_is_neither_repeated_nor_tolerated(kind:
         (errors.ServiceServerError, True),
         (errors.ServiceUnavailableError, True),
         (errors.ServiceUnexpectedResponseError, True),
+        (errors.ServiceUnreadableResponseError, True),
     ],
 )
 def test_errors_say_whether_the_server_may_have_acted(kind: type[errors.ServiceApiError], processed: bool) -> None:

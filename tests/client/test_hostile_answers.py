@@ -176,7 +176,7 @@ def test_any_answer_raises_only_exceptions_of_the_client(hostile: bytes) -> None
         ("an empty body", errors.ServiceUnexpectedResponseError, "not of the documented shape"),
         ("a status of 304", errors.ServiceUnexpectedResponseError, "neither a success nor an error (HTTP 304)"),
         ("a status of 103", errors.ServiceUnexpectedResponseError, "neither a success nor an error (HTTP 103)"),
-        ("gzip that is none", errors.ServiceUnexpectedResponseError, "the answer cannot be read: ContentDecodingError"),
+        ("gzip that is none", errors.ServiceUnreadableResponseError, "the answer cannot be read: ContentDecodingError"),
         ("several lengths", errors.ServiceUnexpectedResponseError, "the answer cannot be read: InvalidHeader"),
         ("no HTTP", errors.ServiceConnectionLostError, "the connection broke"),
         ("half a surrogate pair in an error", errors.ServiceInvalidRequestError, "\N{REPLACEMENT CHARACTER} bad"),

@@ -184,6 +184,10 @@ AMBIGUOUS: list[tuple[dict[str, Any], type[errors.ServiceApiError]]] = [
         {"exc": requests.exceptions.SSLError(MaxRetryError(None, "/", SSLError(ssl.SSLEOFError("EOF occurred"))))},  # type: ignore[arg-type]
         errors.ServiceConnectionLostError,
     ),
+    ({"text": '{"ok": tr', "headers": JSON}, errors.ServiceUnreadableResponseError),
+    ({"text": "<html>Welcome to the hotel's network</html>", "headers": JSON}, errors.ServiceUnreadableResponseError),
+    ({"content": b"\xff\xfe\x00", "headers": JSON}, errors.ServiceUnreadableResponseError),
+    ({"exc": requests.exceptions.ContentDecodingError("not gzip")}, errors.ServiceUnreadableResponseError),
 ]
 
 
@@ -212,6 +216,28 @@ def test_what_may_have_been_processed_is_not_repeated_otherwise(
 def test_a_failure_that_would_recur_is_not_repeated(server: requests_mock.Mocker, method: str, status: int) -> None:
     with pytest.raises(errors.ServiceApiError):
         attempts(server, method, status_code=status, json={"message": "no"}, headers=JSON)
+
+    assert server.call_count == 1
+
+
+@pytest.mark.parametrize("method", [*READS_AND_REPEATABLE, *OTHERS])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"text": "<html>Sign in</html>", "headers": HTML},
+        {"text": "hm"},
+        {"text": '{"n": NaN}', "headers": JSON},
+        {"text": '{"n": ' + "9" * 5000 + "}", "headers": JSON},
+        {"text": "[" * 5000 + "]" * 5000, "headers": JSON},
+        {"status_code": 304},
+    ],
+    ids=["a page", "no type", "NaN", "digits", "depth", "status"],
+)
+def test_an_answer_that_would_come_again_is_not_asked_for_again(
+    server: requests_mock.Mocker, method: str, answer: dict[str, Any]
+) -> None:
+    with pytest.raises(errors.ServiceUnexpectedResponseError):
+        attempts(server, method, **answer)
 
     assert server.call_count == 1
 

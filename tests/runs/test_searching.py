@@ -252,7 +252,8 @@ def test_an_answer_that_was_spoilt_on_its_way_is_read_again(
 ) -> None:
     own = execution(4, "k...2")
     answer(server, own)
-    server.get(f"{LIST}/4?includeData=true", [{"text": "<<"}, {"text": "<<"}, {"json": own}])
+    spoilt = {"text": '{"id": "4", "da', "headers": {"Content-Type": "application/json"}}
+    server.get(f"{LIST}/4?includeData=true", [spoilt, {"json": own}])
     runs = search(client)
     assert ([run.execution.id for run in runs.found], runs.unreadable) == (["4"], [])
 

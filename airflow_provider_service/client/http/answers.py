@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import html
+import json
 import re
 import time
 from http import HTTPStatus
@@ -53,15 +54,27 @@ def decode(response: Answer, method: str, path: str, *, scope: str | None, secre
         return None
     try:
         return response.json()
-    except ValueError:
-        raise _no_json(response, method, path, message_of(response, secret)) from None
+    except ValueError as error:
+        raise _no_json(response, method, path, message_of(response, secret), error) from None
 
 
-def _no_json(response: Answer, method: str, path: str, message: str | None) -> errors.ServiceApiError:
+def _no_json(
+    response: Answer, method: str, path: str, message: str | None, error: ValueError
+) -> errors.ServiceApiError:
     status = response.status_code
     if message and "is starting up" in message:  # an older server answers this with status 200
         return errors.ServiceStartingError(
             "the service is still starting", method=method, path=path, status=status, server_message=message
+        )
+    # What is JSON, but cannot be represented here, would come again.
+    if _is_json(response) and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
+        return errors.ServiceUnreadableResponseError(
+            "the answer is not the JSON that it is stated to be: it was cut off, or changed on its way",
+            method=method,
+            path=path,
+            status=status,
+            server_message=message,
+            hint="If this lasts, look for a proxy that changes answers",
         )
     return errors.ServiceUnexpectedResponseError(
         f"the answer is {response.content_type or 'of no stated type'}, not JSON",

@@ -61,9 +61,9 @@ def failure_to_answer(
         )
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         return errors.ServiceConfigError(f"the extras 'verify' and 'cert' cannot be used: {error}; nothing was sent")
-    return errors.ServiceUnexpectedResponseError(
-        f"the answer cannot be read: {type(error).__name__}", method=method, path=path
-    )
+    is_garbled = isinstance(error, requests.exceptions.ContentDecodingError)
+    kind = errors.ServiceUnreadableResponseError if is_garbled else errors.ServiceUnexpectedResponseError
+    return kind(f"the answer cannot be read: {type(error).__name__}", method=method, path=path)
 
 
 def _proxy_failure(error: Exception, method: str, path: str, proxy: str | None) -> Exception | None:
