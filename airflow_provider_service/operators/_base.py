@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.hooks.service import ServiceHook
     from airflow_provider_service.links import ServiceLink
+    from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -33,6 +34,8 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     template_fields: Sequence[str] = ("service_conn_id",)
     #: Template fields that may be empty text.
     blank_fields: Sequence[str] = ()
+    #: The objects that arguments name by id or by name.
+    references: ClassVar[Sequence[Alternatives]] = ()
     ui_color = "#ede9fe"
 
     def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
@@ -45,6 +48,12 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
             self._refuse_blank_fields()
             self.check_arguments(are_rendered=True)
             return self.perform(context)
+
+    def check_arguments(self, *, are_rendered: bool = False) -> None:
+        """Refuse arguments that cannot be right, such as those that name no object, or two."""
+        super().check_arguments(are_rendered=are_rendered)
+        for reference in self.references:
+            reference.check(self, are_rendered=are_rendered)
 
     @abstractmethod
     def perform(self, context: Context) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import (
@@ -18,6 +19,7 @@ from airflow_provider_service.arguments import (
 )
 from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.references import OPTIONAL_WORKFLOW, PROJECT
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -31,17 +33,22 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
 
     template_fields: Sequence[str] = (
         *ServiceBaseOperator.template_fields,
-        "workflow_id",
+        *OPTIONAL_WORKFLOW.fields,
+        *PROJECT.fields,
         "status",
         "started_before",
     )
     operator_extra_links = (ServicePageLink(),)
+    references = (OPTIONAL_WORKFLOW, PROJECT)
     checks = {"all_workflows": require_flag, "older_than": optional(SECONDS_OR_ZERO)}
 
     def __init__(
         self,
         *,
         workflow_id: Templated[str | None],
+        workflow_name: Templated[str | None],
+        project_id: Templated[str | None],
+        project_name: Templated[str | None],
         all_workflows: bool,
         status: Templated[str | Sequence[str] | None],
         started_before: Templated[datetime | str | None],
@@ -50,21 +57,30 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.all_workflows = all_workflows
         self.status = as_rendered(status)
         self.started_before = as_rendered(started_before)
         self.older_than = older_than
 
+    @cached_property
+    def selected_workflow_id(self) -> str | None:
+        """Id of the workflow, which is looked up if its name was given; None for every workflow."""
+        return OPTIONAL_WORKFLOW.id_in(self, self.hook)
+
     def link(self, context: Context) -> str:
-        if self.workflow_id:
-            return self.link_to(context, ServicePageLink(), WORKFLOW_EXECUTIONS_PAGE, self.workflow_id)
+        if self.selected_workflow_id is not None:
+            return self.link_to(context, ServicePageLink(), WORKFLOW_EXECUTIONS_PAGE, self.selected_workflow_id)
         return self.link_to(context, ServicePageLink(), EXECUTIONS_PAGE)
 
     def require_workflow(self) -> None:
         """Refuse to act on every workflow unless that is explicit."""
+        is_one = self.workflow_id is not None or self.workflow_name is not None
         require(
-            (self.workflow_id is not None) != self.all_workflows,
-            "give either workflow_id, or all_workflows=True for the executions of every workflow",
+            is_one != self.all_workflows,
+            "give either workflow_id or workflow_name, or all_workflows=True for the executions of every workflow",
         )
 
     def statuses(self, default: Sequence[str], allowed: Sequence[str]) -> list[Any]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_service.arguments import require_one_of, required
-from airflow_provider_service.client.lookup import get_data_table
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.references import DATA_TABLE, PROJECT
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -34,16 +33,17 @@ class ServiceTableOperator(TableLinkedOperator):
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: project in which to look up the name; None for any project.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (
         *ServiceBaseOperator.template_fields,
-        "data_table_id",
-        "data_table_name",
-        "project_id",
+        *DATA_TABLE.fields,
+        *PROJECT.fields,
     )
+    references = (DATA_TABLE, PROJECT)
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class ServiceTableOperator(TableLinkedOperator):
         data_table_id: Templated[str | None] = None,
         data_table_name: Templated[str | None] = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -58,6 +59,7 @@ class ServiceTableOperator(TableLinkedOperator):
         self.data_table_id = as_rendered(data_table_id)
         self.data_table_name = as_rendered(data_table_name)
         self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
 
     def open_table(self, context: Context) -> tuple[DataTable, str]:
         """Find the table, point the task's link at it, and return the table and its address."""
@@ -65,8 +67,7 @@ class ServiceTableOperator(TableLinkedOperator):
         return table, self.link_table(context, table)
 
     def _find(self) -> DataTable:
-        require_one_of(data_table_id=self.data_table_id, data_table_name=self.data_table_name)
-        if self.data_table_id:
+        if self.data_table_id is not None:
             return self.hook.data_tables.get(self.data_table_id)
-        name = required("data_table_name", self.data_table_name)
-        return get_data_table(self.hook, name, project_id=self.project_id)
+        found: DataTable = DATA_TABLE.named_in(self, self.hook)
+        return found

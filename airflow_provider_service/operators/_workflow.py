@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.references import PROJECT, WORKFLOW
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -15,32 +17,50 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.references import Alternatives, Reference
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceWorkflowOperator(ServiceBaseOperator):
-    """Base of the operators on one workflow, which is given by its id.
+    """Base of the operators on one workflow, which is given by its id or name.
 
-    :param workflow_id: id of the workflow.
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "workflow_id")
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *WORKFLOW.fields, *PROJECT.fields)
+    references: ClassVar[Sequence[Alternatives]] = (WORKFLOW, PROJECT)
+    #: How the workflow is found.
+    reference: ClassVar[Reference] = WORKFLOW
     operator_extra_links = (ServiceWorkflowLink(),)
 
     def __init__(
         self,
         *,
-        workflow_id: Templated[str],
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
         self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+
+    @cached_property
+    def target_id(self) -> str:
+        """Id of the workflow, which is looked up if its name was given."""
+        return self.reference.required_id_in(self, self.hook)
 
     def link(self, context: Context) -> str:
         """Point the task's link at the workflow and return the address."""
-        return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.workflow_id)
+        return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.target_id)
 
     def change(self, context: Context, call: Callable[[], Workflow], state: str) -> dict[str, Any]:
         """Make a call that changes the workflow, and return the state of the workflow."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -13,6 +14,7 @@ from airflow_provider_service.client.lookup import find_credential, get_credenti
 from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
+from airflow_provider_service.references import CREDENTIAL, PROJECT
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.credentials import Credential
+    from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 _CONNECTION_FIELDS = ("host", "port", "login", "password", "schema")
@@ -45,8 +48,9 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         "credential_type",
         "data",
         "data_conn_id",
-        "project_id",
+        *PROJECT.fields,
     )
+    references: ClassVar[Sequence[Alternatives]] = (PROJECT,)
     sealed_fields = ("data",)
     operator_extra_links = (ServicePageLink(),)
     checks = {"data_conn_fields": _check_fields}
@@ -60,6 +64,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         data_conn_id: Templated[str | None] = None,
         data_conn_fields: Mapping[str, str] | None = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -70,6 +75,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         self.data_conn_id = as_rendered(data_conn_id)
         self.data_conn_fields = data_conn_fields
         self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
 
     def secret_data(self) -> dict[str, Any] | None:
         """The given data, merged with the fields from the Airflow connection; None if neither is given."""
@@ -102,7 +108,12 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         return value
 
     def find(self, name: str) -> Credential | None:
-        return find_credential(self.hook, name, credential_type=self.credential_type, project_id=self.project_id)
+        return find_credential(self.hook, name, credential_type=self.credential_type, project_id=self.owner_id)
+
+    @cached_property
+    def owner_id(self) -> str | None:
+        """Id of the project, which is looked up if its name was given."""
+        return PROJECT.id_in(self, self.hook)
 
     def report(self, context: Context, credential: Credential, outcome: str) -> dict[str, Any]:
         url = self.link_to(context, ServicePageLink(), CREDENTIALS_PAGE)
@@ -130,8 +141,9 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :param data_conn_id: Airflow connection from which to take further fields; None (the default) for none.
     :param data_conn_fields: field of the connection for each field of the credential, e.g.
         ``{"user": "login", "password": "password", "ssl": "extra.ssl"}``.
-    :param project_id: project in which to look for the credential and to create it; if None, it is looked up in all
-        projects and created in the personal project of the key's user.
+    :param project_id: id of the project in which to look for the credential and to create it; if None, it is looked up
+        in all projects and created in the personal project of the key's user.
+    :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if a credential of that name and type exists: ``"skip"`` (the default), ``"update"``
         its data, or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
@@ -150,6 +162,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         data_conn_id: Templated[str | None] = None,
         data_conn_fields: Mapping[str, str] | None = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         if_exists: Literal["skip", "update", "fail"] = "skip",
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -161,6 +174,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
             data_conn_id=data_conn_id,
             data_conn_fields=data_conn_fields,
             project_id=project_id,
+            project_name=project_name,
             service_conn_id=service_conn_id,
             **kwargs,
         )
@@ -175,7 +189,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
             raise ServiceInputError("give data, or data_conn_id with data_conn_fields")
         found = self.find(name)
         if found is None:
-            created = self.hook.credentials.create(name, credential_type, data, project_id=self.project_id)
+            created = self.hook.credentials.create(name, credential_type, data, project_id=self.owner_id)
             return self.report(context, created, "created")
         if self.if_exists == "fail":
             raise AirflowFailException(f"credential {name!r} exists with id {found.id} (if_exists='fail')")
@@ -189,25 +203,29 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
 
     For how to pass secrets, see :class:`ServiceCreateCredentialOperator`.
 
-    :param credential_id: id of the credential; None to look it up by name.
-    :param name: exact name by which to look up the credential; with ``credential_id``, its new name.
+    :param credential_id: id of the credential; give either the id or the name.
+    :param credential_name: exact name of the credential.
+    :param name: new name of the credential; without ``credential_id`` and ``credential_name``, its exact name.
     :param credential_type: credential type, for the lookup by name.
     :param data: fields by name; they replace the stored ones.
     :param merge_data: merge the fields into the stored ones instead; False by default.
     :param data_conn_id: Airflow connection from which to take further fields; None (the default) for none.
     :param data_conn_fields: field of the connection for each field of the credential.
-    :param project_id: project, for the lookup by name; None for any project.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
     """
 
-    template_fields: Sequence[str] = (*_CredentialOperator.template_fields, "credential_id")
+    template_fields: Sequence[str] = (*_CredentialOperator.template_fields, *CREDENTIAL.fields)
+    references = (CREDENTIAL, PROJECT)
     checks = {**_CredentialOperator.checks, "merge_data": require_flag}
 
     def __init__(
         self,
         *,
         credential_id: Templated[str | None] = None,
+        credential_name: Templated[str | None] = None,
         name: Templated[str | None] = None,
         credential_type: Templated[str | None] = None,
         data: Templated[Mapping[str, Any] | None] = None,
@@ -215,6 +233,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         data_conn_id: Templated[str | None] = None,
         data_conn_fields: Mapping[str, str] | None = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -225,19 +244,22 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
             data_conn_id=data_conn_id,
             data_conn_fields=data_conn_fields,
             project_id=project_id,
+            project_name=project_name,
             service_conn_id=service_conn_id,
             **kwargs,
         )
         self.credential_id = as_rendered(credential_id)
+        self.credential_name = as_rendered(credential_name)
         self.merge_data = merge_data
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Find the credential and change it."""
         data = self.secret_data()
-        new_name = self.name if self.credential_id else None
+        new_name = self.name if self.credential_id or self.credential_name else None
         require(
-            data is not None or new_name, "there is nothing to change; give data, data_conn_id, or an id and a new name"
+            data is not None or new_name,
+            "there is nothing to change; give data, data_conn_id, or an id and a new name",
         )
         changed = self.hook.credentials.update(
             self.credential_id or self._id_by_name(),
@@ -248,6 +270,9 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         return self.report(context, changed, "updated")
 
     def _id_by_name(self) -> str:
-        name = required("credential_id or name", self.name)
-        found = get_credential(self.hook, name, credential_type=self.credential_type, project_id=self.project_id)
+        name = required("credential_id or credential_name", self.credential_name or self.name)
+        # A repeat finds a credential that was renamed by its new name.
+        found = self.find(name) or (self.find(self.name) if self.name else None)
+        if found is None:
+            found = get_credential(self.hook, name, credential_type=self.credential_type, project_id=self.owner_id)
         return found.id

@@ -12,6 +12,7 @@ from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.client.lookup import get_data_table
 from airflow_provider_service.client.models.column_names import require_new_name
 from airflow_provider_service.operators._table import TableLinkedOperator
+from airflow_provider_service.references import PROJECT
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -33,15 +34,17 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
     :param columns: types by column name, in order: ``{"sku": "string", "stock": "number"}``. The types are string,
         number, boolean and date. A list of ``{"name", "type"}`` is accepted too. The service itself adds ``id``,
         ``createdAt`` and ``updatedAt``.
-    :param project_id: project in which to create the table; None (the default) for the personal project of the key's
-        user.
+    :param project_id: id of the project in which to create the table; None (the default) for the personal project of
+        the key's user.
+    :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
         ``"created"``, ``"extended"`` or ``"unchanged"``.
     """
 
-    template_fields: Sequence[str] = (*TableLinkedOperator.template_fields, "name", "columns", "project_id")
+    template_fields: Sequence[str] = (*TableLinkedOperator.template_fields, "name", "columns", *PROJECT.fields)
+    references = (PROJECT,)
     template_fields_renderers = {"columns": "json"}
     checks = {"if_exists": one_of("skip", "fail")}
 
@@ -51,6 +54,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         name: Templated[str],
         columns: Templated[Mapping[str, str] | Sequence[Mapping[str, str]]],
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         if_exists: Literal["skip", "fail"] = "skip",
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
@@ -59,6 +63,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         self.name = as_rendered(name)
         self.columns = as_rendered(columns)
         self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.if_exists = if_exists
         self.check_arguments()
 
@@ -82,14 +87,15 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         }
 
     def _create_or_find(self, wanted: Mapping[str, str]) -> tuple[DataTable, bool]:
+        project_id = PROJECT.id_in(self, self.hook)
         columns = [{"name": name, "type": kind} for name, kind in wanted.items()]
         try:
-            return self.hook.data_tables.create(self.name, columns, project_id=self.project_id), True
+            return self.hook.data_tables.create(self.name, columns, project_id=project_id), True
         except ServiceConflictError:
             if self.if_exists == "fail":
                 raise
         # The service strips spaces from names.
-        return get_data_table(self.hook, self.name.strip(), project_id=self.project_id), False
+        return get_data_table(self.hook, self.name.strip(), project_id=project_id), False
 
     def _add_missing(self, table: DataTable, wanted: Mapping[str, str]) -> list[str]:
         held = {column.name: column.type for column in table.columns or ()}

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-from itertools import islice
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, as_list, one_of, read_count, require, require_flag
+from airflow_provider_service.arguments import OPTIONAL_FLAG, one_of
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
-from airflow_provider_service.operators._selection import SelectedExecutionsOperator
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
-from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS, as_rendered
+from airflow_provider_service.operators.execution_selections import (
+    ServiceDeleteExecutionsOperator as ServiceDeleteExecutionsOperator,
+)
+from airflow_provider_service.operators.execution_selections import (
+    ServiceStopExecutionsOperator as ServiceStopExecutionsOperator,
+)
+from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
 from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
@@ -26,10 +29,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
     from airflow_provider_service.waits.outcome import Outcome
-
-_DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
-_STOPPABLE = ("queued", "running", "waiting")
-_MAX_IDS_IN_XCOM = 100
 
 
 class ServiceRetryExecutionOperator(ServiceStartingOperator):
@@ -222,176 +221,3 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         what = "was stopped" if stopped else f"had ended as {status!r}"
         self.log.info("Execution %s %s: %s", execution_id, what, url)
         return {"execution_id": execution_id, "status": status, "stopped": stopped, "url": url}
-
-
-class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
-    """Stop all executions that match a selection. Safe to repeat, but a repeat also stops those that started since.
-
-    :param workflow_id: only executions of this workflow; give either this or ``all_workflows=True``.
-    :param all_workflows: True to stop executions of every workflow; False by default.
-    :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
-    :param started_before: only those that started before this: a datetime with a time zone, or text (without one: UTC).
-    :param older_than: only those that started longer ago: seconds, or a timedelta; not with ``started_before``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"stopped", "url"}``; ``stopped`` is the number of executions.
-    """
-
-    def __init__(
-        self,
-        *,
-        workflow_id: Templated[str | None] = None,
-        all_workflows: bool = False,
-        status: Templated[str | Sequence[str] | None] = None,
-        started_before: Templated[datetime | str | None] = None,
-        older_than: Duration | None = None,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            all_workflows=all_workflows,
-            status=status,
-            started_before=started_before,
-            older_than=older_than,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
-        self.check_arguments()
-
-    def perform(self, context: Context) -> dict[str, Any]:
-        """Stop the executions and return their number."""
-        self.require_workflow()
-        count = self.hook.executions.stop_many(
-            self.statuses(_STOPPABLE, _STOPPABLE),
-            workflow_id=self.workflow_id,
-            started_before=self.latest_start(),
-        ).stopped
-        url = self.link(context)
-        self.log.info("%d executions were stopped: %s", count, url)
-        return {"stopped": count, "url": url}
-
-
-class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
-    """Delete executions by id, or those that match a selection. Safe to repeat.
-
-    Without ``status``, only executions that have ended are selected. Running executions cannot be deleted. An execution
-    that never left the queue has no start time, so a selection by time does not include it.
-
-    :param execution_ids: ids of the executions; give either ids or a selection.
-    :param workflow_id: select executions of this workflow; give either this or ``all_workflows=True``.
-    :param all_workflows: True to select from the executions of every workflow; False by default.
-    :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown.
-    :param started_before: select those that started before this: a datetime with a time zone, or text (without one:
-        UTC).
-    :param older_than: select those that started longer ago: seconds, or a timedelta; not with ``started_before``.
-    :param max_deletions: most executions of a selection to delete, 1000 by default; the rest is left for another run.
-    :param preview: return what would be deleted, without deleting it; False by default.
-    :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: the numbers of deleted and missing
-        executions (both 0 with ``preview``), whether the selection has more than ``max_deletions``, and the first 100
-        ids that were given or selected.
-    """
-
-    template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")
-    checks = {
-        **SelectedExecutionsOperator.checks,
-        "max_deletions": read_count,
-        "preview": require_flag,
-        "if_missing": one_of("ignore", "fail"),
-    }
-
-    def __init__(
-        self,
-        *,
-        execution_ids: Templated[Sequence[str | int] | None] = None,
-        workflow_id: Templated[str | None] = None,
-        all_workflows: bool = False,
-        status: Templated[str | Sequence[str] | None] = None,
-        started_before: Templated[datetime | str | None] = None,
-        older_than: Duration | None = None,
-        max_deletions: int = 1000,
-        preview: bool = False,
-        if_missing: Literal["ignore", "fail"] = "ignore",
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            all_workflows=all_workflows,
-            status=status,
-            started_before=started_before,
-            older_than=older_than,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
-        self.execution_ids = as_rendered(execution_ids)
-        self.max_deletions = max_deletions
-        self.preview = preview
-        self.if_missing = if_missing
-        self.check_arguments()
-
-    def perform(self, context: Context) -> dict[str, Any]:
-        """Delete the executions, and return their number."""
-        most = read_count("max_deletions", self.max_deletions)
-        ids, more = self._chosen(most)
-        url = self.link(context)
-        missing = 0 if self.preview else sum(not self._delete(execution_id) for execution_id in ids)
-        deleted = 0 if self.preview else len(ids) - missing
-        self.log.info(
-            "%d executions %s%s: %s",
-            len(ids) if self.preview else deleted,
-            "would be deleted" if self.preview else "were deleted",
-            f", {missing} did not exist" if missing else "",
-            url,
-        )
-        if more:
-            self.log.warning("The selection has more than max_deletions=%d executions", most)
-        return {
-            "deleted": deleted,
-            "missing": missing,
-            "preview": self.preview,
-            "more": more,
-            "execution_ids": ids[:_MAX_IDS_IN_XCOM],
-            "url": url,
-        }
-
-    def _chosen(self, most: int) -> tuple[list[str], bool]:
-        if self.execution_ids is not None:
-            narrowing = (self.workflow_id, self.status, self.started_before, self.older_than)
-            require(
-                self.all_workflows is False and all(value is None for value in narrowing),
-                "give either execution_ids, or a selection by workflow_id or all_workflows=True",
-            )
-            ids = as_list("execution_ids", self.execution_ids)
-            return [str(read_count("each of execution_ids", one)) for one in ids], False
-        self.require_workflow()
-        # All ids are read before the first deletion, because deletions change what later pages contain.
-        selected = list(islice(self._selected(), most + 1))
-        return selected[:most], len(selected) > most
-
-    def _selected(self) -> Iterator[str]:
-        latest_start = self.latest_start()
-        for status in self.statuses(ENDED_STATUSES, _DELETABLE):
-            for execution in self.hook.executions.list(
-                status=status,
-                workflow_id=self.workflow_id,
-                started_before=latest_start,
-            ):
-                yield execution.id
-
-    def _delete(self, execution_id: str) -> bool:
-        from airflow.providers.common.compat.sdk import AirflowException
-
-        from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
-
-        try:
-            self.hook.executions.delete(execution_id)
-        except ServiceInvalidRequestError as error:
-            # The execution is running: the only refusal of a request that a retry may not meet again.
-            raise AirflowException(str(error)) from error
-        except ServiceNotFoundError:
-            if self.if_missing == "fail":
-                raise
-            return False
-        return True

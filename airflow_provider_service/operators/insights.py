@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import read_moment
 from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.references import PROJECT
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
 
     :param range_start: start of the range, as text or as a datetime with a time zone; None for seven days ago.
     :param range_end: end of the range, in the same form; None for now.
-    :param project_id: project whose executions to count; None for all projects. An unknown project yields zeros.
+    :param project_id: id of the project whose executions to count; None for all projects. An unknown id yields zeros.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}`` with
         ``{"value", "unit", "deviation"}`` for each figure. The deviation is the change from the previous period; it is
@@ -34,8 +36,9 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         *ServiceBaseOperator.template_fields,
         "range_start",
         "range_end",
-        "project_id",
+        *PROJECT.fields,
     )
+    references = (PROJECT,)
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
@@ -44,6 +47,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         range_start: Templated[datetime | str | None] = None,
         range_end: Templated[datetime | str | None] = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -51,6 +55,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         self.range_start = as_rendered(range_start)
         self.range_end = as_rendered(range_end)
         self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -59,7 +64,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         summary = self.hook.insights.get_summary(
             start_date=read_moment("range_start", self.range_start),
             end_date=read_moment("range_end", self.range_end),
-            project_id=self.project_id,
+            project_id=PROJECT.id_in(self, self.hook),
         )
         figures = {
             "total": summary.total,

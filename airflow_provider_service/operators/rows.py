@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
-
-from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import (
     as_list,
     as_texts,
     one_of,
     read_count,
-    require,
     require_flag,
-    require_mapping,
     require_one_of,
 )
 from airflow_provider_service.client.errors import ServiceError
-from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator as ServiceReadRowsOperator
 from airflow_provider_service.rows.options import CHANGE_STRATEGIES, ON_DUPLICATE, ON_STORED_DUPLICATES, chosen_strategy
 from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS, as_rendered
 
@@ -30,7 +24,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -43,7 +36,8 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: project in which to look up the name; None for any project.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param rows: mappings of column names to values; a column that is left out is null.
     :param batch_rows: maximum number of rows in a batch; 10,000 by default.
     :param batch_bytes: maximum size of a batch in bytes; 8 MiB by default, and the server accepts 16 MiB by default.
@@ -61,6 +55,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         data_table_id: Templated[str | None] = None,
         data_table_name: Templated[str | None] = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         rows: Templated[Sequence[Mapping[str, Any]]],
         batch_rows: int = BATCH_ROWS,
         batch_bytes: int = BATCH_BYTES,
@@ -71,6 +66,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
             data_table_id=data_table_id,
             data_table_name=data_table_name,
             project_id=project_id,
+            project_name=project_name,
             service_conn_id=service_conn_id,
             **kwargs,
         )
@@ -111,7 +107,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: project in which to look up the name; None for any project.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param rows: mappings of column names to values, with the key columns; a column that is left out is not changed.
     :param key_columns: columns that identify a row.
     :param on_duplicate: several input rows of the same key: use the ``"last"`` one (the default), or ``"fail"``.
@@ -143,6 +140,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         data_table_id: Templated[str | None] = None,
         data_table_name: Templated[str | None] = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         rows: Templated[Sequence[Mapping[str, Any]]],
         key_columns: Templated[str | Sequence[str]],
         on_duplicate: OnDuplicate = "last",
@@ -155,6 +153,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
             data_table_id=data_table_id,
             data_table_name=data_table_name,
             project_id=project_id,
+            project_name=project_name,
             service_conn_id=service_conn_id,
             **kwargs,
         )
@@ -191,7 +190,8 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: project in which to look up the name; None for any project.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``.
     :param data: new values by column.
     :param preview: count the rows that would be updated, without updating them; False by default.
@@ -209,6 +209,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         data_table_id: Templated[str | None] = None,
         data_table_name: Templated[str | None] = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         filter: Templated[Mapping[str, Any]],
         data: Templated[Mapping[str, Any]],
         preview: bool = False,
@@ -219,6 +220,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
             data_table_id=data_table_id,
             data_table_name=data_table_name,
             project_id=project_id,
+            project_name=project_name,
             service_conn_id=service_conn_id,
             **kwargs,
         )
@@ -246,7 +248,8 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: project in which to look up the name; None for any project.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param row_ids: ids of the rows, in any number; give either ids or a filter.
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it is sent in
         the URL, so its length is limited.
@@ -265,6 +268,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         data_table_id: Templated[str | None] = None,
         data_table_name: Templated[str | None] = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         row_ids: Templated[Sequence[int | str] | None] = None,
         filter: Templated[Mapping[str, Any] | None] = None,
         preview: bool = False,
@@ -275,6 +279,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
             data_table_id=data_table_id,
             data_table_name=data_table_name,
             project_id=project_id,
+            project_name=project_name,
             service_conn_id=service_conn_id,
             **kwargs,
         )
@@ -303,97 +308,6 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         if self.filter is not None:
             return [self.filter]
         return any_of_in_url("id", [read_count("each of row_ids", one) for one in as_list("row_ids", self.row_ids)])
-
-
-class ServiceReadRowsOperator(ServiceTableOperator):
-    """Read rows into XCom, or stream them to a file. Safe to repeat.
-
-    :param data_table_id: id of the table; give either the id or the name.
-    :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: project in which to look up the name; None for any project.
-    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-    :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None for the order of insertion.
-    :param search: text that a row must contain in any column, regardless of case; None for all rows.
-    :param path: ``.csv`` or ``.jsonl`` file to write, in an existing directory; None to return the rows. A ``.csv``
-        file has a header; text is quoted, and null is an empty cell without quotes. The file appears under its name
-        when it is complete, and takes over the permissions of a file that it replaces.
-    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
-        formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text unchanged.
-    :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
-        "url"}``.
-    """
-
-    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "sort_by", "search", "path")
-    template_fields_renderers = {"filter": "json"}
-    checks = {"neutralize_formulas": require_flag, "max_rows": partial(read_count, least=0)}
-
-    def __init__(
-        self,
-        *,
-        data_table_id: Templated[str | None] = None,
-        data_table_name: Templated[str | None] = None,
-        project_id: Templated[str | None] = None,
-        filter: Templated[Mapping[str, Any] | None] = None,
-        sort_by: Templated[str | None] = None,
-        search: Templated[str | None] = None,
-        path: Templated[str | None] = None,
-        neutralize_formulas: bool = True,
-        max_rows: int = 1000,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(
-            data_table_id=data_table_id,
-            data_table_name=data_table_name,
-            project_id=project_id,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
-        self.filter = as_rendered(filter)
-        self.sort_by = as_rendered(sort_by)
-        self.search = as_rendered(search)
-        self.path = as_rendered(path)
-        self.neutralize_formulas = neutralize_formulas
-        self.max_rows = max_rows
-        self.check_arguments()
-
-    def perform(self, context: Context) -> dict[str, Any]:
-        """Read the rows, and return them or write them to the file."""
-        from airflow_provider_service.rows.values import column_types
-
-        if self.filter is not None:
-            require_mapping("filter", self.filter)
-            # To the service, no conditions would mean all rows.
-            require(self.filter.get("filters"), "filter must hold at least one condition in 'filters'")
-        table, url = self.open_table(context)
-        if self.sort_by is not None:
-            require_sortable(self.sort_by, column_types(table))
-        result = self._return(table) if self.path is None else self._write(table, self.path)
-        self.log.info("Read %d rows from %s: %s", result["count"], table.name, url)
-        return {"data_table_id": table.id, **result, "url": url}
-
-    def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
-        return self.hook.data_table_rows.list(table.id, filter=self.filter, sort_by=self.sort_by, search=self.search)
-
-    def _return(self, table: DataTable) -> dict[str, Any]:
-        max_rows = read_count("max_rows", self.max_rows, least=0)
-        rows = list(islice(self._read(table), max_rows + 1))
-        if len(rows) > max_rows:
-            raise AirflowFailException(
-                f"there are more than max_rows={max_rows} rows in {table.name}; "
-                "narrow the filter, raise max_rows, or give a path to write them to a file"
-            )
-        return {"count": len(rows), "rows": rows}
-
-    def _write(self, table: DataTable, path: str) -> dict[str, Any]:
-        from airflow_provider_service.rows.files import write_rows
-        from airflow_provider_service.rows.values import column_types
-
-        columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]
-        count = write_rows(path, columns, self._read(table), neutralize_formulas=self.neutralize_formulas)
-        return {"count": count, "path": path}
 
 
 def _count(answer: bool | list[dict[str, Any]], preview: bool) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import one_of
-from airflow_provider_service.client.errors import ServiceNotFoundError
-from airflow_provider_service.client.lookup import find_variable, get_variable
+from airflow_provider_service.arguments import one_of, required
+from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
+from airflow_provider_service.client.lookup import find_variable, find_variable_by_id, get_variable
 from airflow_provider_service.links import VARIABLES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.references import PROJECT, VARIABLE
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -19,44 +21,82 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.variables import Variable
+    from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class _VariableOperator(ServiceBaseOperator):
-    """Base of the operators on a variable, which is given by its key."""
+    """Base of the operators on a variable, which belongs to a project or to the whole instance."""
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "key", "project_id")
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "key", *PROJECT.fields)
+    references: ClassVar[Sequence[Alternatives]] = (PROJECT,)
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
         *,
-        key: Templated[str],
+        key: Templated[str | None],
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
         self.key = as_rendered(key)
         self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
 
-    def find(self) -> Variable | None:
-        return find_variable(self.hook, self.key, project_id=self.project_id)
+    def find(self, key: str) -> Variable | None:
+        return find_variable(self.hook, key, project_id=self.owner_id)
 
-    def find_existing(self) -> Variable:
-        return get_variable(self.hook, self.key, project_id=self.project_id)
+    @cached_property
+    def owner_id(self) -> str | None:
+        """Id of the project that the variable belongs to, which is looked up if its name was given."""
+        return PROJECT.id_in(self, self.hook)
 
     def write(self, found: Variable, value: str) -> str:
         """Write the value if it differs, and return the outcome."""
         if found.value == value:
             return "unchanged"
-        self.hook.variables.update(found.id, self.key, value)
+        self.hook.variables.update(found.id, found.key, value)
         return "updated"
 
-    def report(self, context: Context, variable_id: str | None, outcome: str) -> dict[str, Any]:
+    def report(self, context: Context, variable_id: str | None, key: str | None, outcome: str) -> dict[str, Any]:
         url = self.link_to(context, ServicePageLink(), VARIABLES_PAGE)
-        self.log.info("Variable %s (%s) is %s: %s", self.key, variable_id, outcome, url)
-        return {"variable_id": variable_id, "key": self.key, "outcome": outcome, "url": url}
+        self.log.info("Variable %s (%s) is %s: %s", key, variable_id, outcome, url)
+        return {"variable_id": variable_id, "key": key, "outcome": outcome, "url": url}
+
+
+class _ExistingVariableOperator(_VariableOperator):
+    """Base of the operators on a variable that exists, which is given by its id or its key."""
+
+    template_fields: Sequence[str] = (*_VariableOperator.template_fields, "variable_id")
+    references = (VARIABLE, PROJECT)
+
+    def __init__(self, *, variable_id: Templated[str | None] = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.variable_id = as_rendered(variable_id)
+
+    def find_given(self) -> Variable | None:
+        """The variable with the id or the key, if there is one."""
+        if self.variable_id is not None:
+            return find_variable_by_id(self.hook, self.variable_id)
+        return self.find(required("key", self.key))
+
+    def find_existing(self) -> Variable:
+        """The variable with the id or the key.
+
+        :raises ServiceLookupError: there is none.
+        """
+        if self.variable_id is None:
+            found: Variable = VARIABLE.named_in(self, self.hook)
+            return found
+        by_id = self.find_given()
+        if by_id is None:
+            raise ServiceLookupError(
+                f"there is no variable with the id {self.variable_id!r}, or this key may not see it"
+            )
+        return by_id
 
 
 class ServiceCreateVariableOperator(_VariableOperator):
@@ -64,7 +104,8 @@ class ServiceCreateVariableOperator(_VariableOperator):
 
     :param key: key of the variable: a letter or underscore, followed by up to 49 letters, digits and underscores.
     :param value: value of up to 1000 characters. It is shown in rendered fields, so do not use it for a secret.
-    :param project_id: project that the variable belongs to; None (the default) for the whole instance.
+    :param project_id: id of the project that the variable belongs to; None (the default) for the whole instance.
+    :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if the key exists: ``"update"`` its value (the default), ``"skip"`` or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"``
@@ -81,65 +122,83 @@ class ServiceCreateVariableOperator(_VariableOperator):
         key: Templated[str],
         value: Templated[str],
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         if_exists: Literal["update", "skip", "fail"] = "update",
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            key=key, project_id=project_id, project_name=project_name, service_conn_id=service_conn_id, **kwargs
+        )
         self.value = as_rendered(value)
         self.if_exists = if_exists
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the variable, or handle the existing one according to ``if_exists``."""
-        found = self.find()
+        key = required("key", self.key)
+        found = self.find(key)
         if found is None:
-            self.hook.variables.create(self.key, self.value, project_id=self.project_id)
-            return self.report(context, self.find_existing().id, "created")
+            self.hook.variables.create(key, self.value, project_id=self.owner_id)
+            created = get_variable(self.hook, key, project_id=self.owner_id)
+            return self.report(context, created.id, key, "created")
         if self.if_exists == "fail":
-            raise AirflowFailException(f"variable {self.key!r} exists with id {found.id} (if_exists='fail')")
+            raise AirflowFailException(f"variable {key!r} exists with id {found.id} (if_exists='fail')")
         if self.if_exists == "skip":
-            return self.report(context, found.id, "skipped")
-        return self.report(context, found.id, self.write(found, self.value))
+            return self.report(context, found.id, key, "skipped")
+        return self.report(context, found.id, key, self.write(found, self.value))
 
 
-class ServiceUpdateVariableOperator(_VariableOperator):
+class ServiceUpdateVariableOperator(_ExistingVariableOperator):
     """Change the value of a variable, which must exist. Safe to repeat.
 
-    :param key: key of the variable.
+    :param variable_id: id of the variable; give either the id or the key.
+    :param key: exact key of the variable.
     :param value: value of up to 1000 characters. It is shown in rendered fields, so do not use it for a secret.
-    :param project_id: project that the variable belongs to; None (the default) for the whole instance.
+    :param project_id: id of the project that the variable belongs to; None (the default) for the whole instance.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
     """
 
-    template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
+    template_fields: Sequence[str] = (*_ExistingVariableOperator.template_fields, "value")
     blank_fields = ("value",)
 
     def __init__(
         self,
         *,
-        key: Templated[str],
+        variable_id: Templated[str | None] = None,
+        key: Templated[str | None] = None,
         value: Templated[str],
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            variable_id=variable_id,
+            key=key,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.value = as_rendered(value)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Find the variable and write its value."""
         found = self.find_existing()
-        return self.report(context, found.id, self.write(found, self.value))
+        return self.report(context, found.id, found.key, self.write(found, self.value))
 
 
-class ServiceDeleteVariableOperator(_VariableOperator):
+class ServiceDeleteVariableOperator(_ExistingVariableOperator):
     """Delete a variable. Safe to repeat with ``if_missing="ignore"``.
 
-    :param key: key of the variable.
-    :param project_id: project that the variable belongs to; None (the default) for the whole instance.
+    :param variable_id: id of the variable; give either the id or the key.
+    :param key: exact key of the variable.
+    :param project_id: id of the project that the variable belongs to; None (the default) for the whole instance.
+    :param project_name: exact name of that project, instead of its id.
     :param if_missing: what to do if the variable does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
@@ -150,24 +209,33 @@ class ServiceDeleteVariableOperator(_VariableOperator):
     def __init__(
         self,
         *,
-        key: Templated[str],
+        variable_id: Templated[str | None] = None,
+        key: Templated[str | None] = None,
         project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         if_missing: Literal["ignore", "fail"] = "ignore",
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(key=key, project_id=project_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            variable_id=variable_id,
+            key=key,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.if_missing = if_missing
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Find the variable and delete it."""
-        found = self.find_existing() if self.if_missing == "fail" else self.find()
+        found = self.find_existing() if self.if_missing == "fail" else self.find_given()
         if found is None:
-            return self.report(context, None, "missing")
+            return self.report(context, self.variable_id, self.key, "missing")
         try:
             self.hook.variables.delete(found.id)
         except ServiceNotFoundError:
             # It has just been read: someone else deleted it, or the answer to this call's first try was lost.
-            self.log.info("Variable %s has already been deleted", self.key)
-        return self.report(context, found.id, "deleted")
+            self.log.info("Variable %s has already been deleted", found.key)
+        return self.report(context, found.id, found.key, "deleted")

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence, Set
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, as_texts, require, require_flag, require_one_of, required
-from airflow_provider_service.client.errors import (
-    ServiceConflictError,
-    ServiceForbiddenError,
-    ServiceInvalidRequestError,
+from airflow_provider_service.arguments import as_texts, require, require_flag
+from airflow_provider_service.client.errors import ServiceInvalidRequestError
+from airflow_provider_service.client.lookup import find_workflow
+from airflow_provider_service.operators._workflow import ServiceWorkflowOperator
+
+# Users import it from here; it has a module of its own because of its size.
+from airflow_provider_service.operators.deployment import (
+    ServiceCreateOrUpdateWorkflowOperator as ServiceCreateOrUpdateWorkflowOperator,
 )
-from airflow_provider_service.client.lookup import find_workflow, get_project
-from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
-from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
-from airflow_provider_service.operators._workflow import ServiceWorkflowOperator, content, outcome_of, summary
 from airflow_provider_service.operators.tags import create_tag
+from airflow_provider_service.references import (
+    DESTINATION_PROJECT,
+    PROJECT,
+    TAGS,
+    WORKFLOW_TO_ARCHIVE,
+    WORKFLOW_TO_UNARCHIVE,
+)
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.client.models.tags import Tag
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -33,7 +39,10 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
 
     The server makes a webhook live shortly after it has answered, not before.
 
-    :param workflow_id: id of the workflow.
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param version_id: version to activate; None (the default) for the current draft.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
@@ -44,12 +53,22 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     def __init__(
         self,
         *,
-        workflow_id: Templated[str],
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         version_id: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            workflow_id=workflow_id,
+            workflow_name=workflow_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.version_id = as_rendered(version_id)
         self.check_arguments()
 
@@ -57,7 +76,7 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
         """Activate the workflow and return its state."""
 
         def activate() -> Workflow:
-            return self.hook.workflows.activate(self.workflow_id, version_id=self.version_id)
+            return self.hook.workflows.activate(self.target_id, version_id=self.version_id)
 
         return self.change(context, activate, "is active")
 
@@ -65,7 +84,10 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
 class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
     """Deactivate a workflow, so that its triggers no longer start it. Safe to repeat. Active executions keep running.
 
-    :param workflow_id: id of the workflow.
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
@@ -73,57 +95,98 @@ class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
     def __init__(
         self,
         *,
-        workflow_id: Templated[str],
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            workflow_id=workflow_id,
+            workflow_name=workflow_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Deactivate the workflow and return its state."""
-        return self.change(context, lambda: self.hook.workflows.deactivate(self.workflow_id), "is inactive")
+        return self.change(context, lambda: self.hook.workflows.deactivate(self.target_id), "is inactive")
 
 
 class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
     """Deactivate and archive a workflow. Safe to repeat.
 
-    :param workflow_id: id of the workflow.
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; if all workflows of the name are archived, the one that was
+        changed last counts, so that a repeat finds it again.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
+    reference = WORKFLOW_TO_ARCHIVE
+
     def __init__(
         self,
         *,
-        workflow_id: Templated[str],
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            workflow_id=workflow_id,
+            workflow_name=workflow_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Archive the workflow and return its state."""
-        return self.change(context, lambda: self.hook.workflows.archive(self.workflow_id), "is archived")
+        return self.change(context, lambda: self.hook.workflows.archive(self.target_id), "is archived")
 
 
 class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
     """Unarchive a workflow, which is then inactive. Safe to repeat: a workflow that is not archived is not changed.
 
-    :param workflow_id: id of the workflow.
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow, archived or not.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
+    reference = WORKFLOW_TO_UNARCHIVE
+
     def __init__(
         self,
         *,
-        workflow_id: Templated[str],
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            workflow_id=workflow_id,
+            workflow_name=workflow_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -132,9 +195,9 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
 
     def _unarchived(self) -> Workflow:
         try:
-            return self.hook.workflows.unarchive(self.workflow_id)
+            return self.hook.workflows.unarchive(self.target_id)
         except ServiceInvalidRequestError:
-            workflow = self.hook.workflows.get(self.workflow_id)
+            workflow = self.hook.workflows.get(self.target_id)
             if workflow.is_archived:
                 raise
             return workflow
@@ -143,7 +206,10 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
 class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     """Move a workflow to another project. Safe to repeat: a workflow that is already there is not moved.
 
-    :param workflow_id: id of the workflow.
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param destination_project_id: id of the project; give either the id or the name.
     :param destination_project_name: exact name of the project.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
@@ -152,242 +218,138 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
 
     template_fields: Sequence[str] = (
         *ServiceWorkflowOperator.template_fields,
-        "destination_project_id",
-        "destination_project_name",
+        *DESTINATION_PROJECT.fields,
     )
+    references = (*ServiceWorkflowOperator.references, DESTINATION_PROJECT)
 
     def __init__(
         self,
         *,
-        workflow_id: Templated[str],
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         destination_project_id: Templated[str | None] = None,
         destination_project_name: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            workflow_id=workflow_id,
+            workflow_name=workflow_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.destination_project_id = as_rendered(destination_project_id)
         self.destination_project_name = as_rendered(destination_project_name)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Move the workflow, unless it is already in the project."""
-        project_id = self._destination()
+        project_id = self._destination
         moved = not self._is_in(project_id)
         url = self.link(context)
         if moved:
             try:
-                self.hook.workflows.transfer(self.workflow_id, project_id)
+                self.hook.workflows.transfer(self.target_id, project_id)
             except ServiceInvalidRequestError:
                 # If the first answer was lost, the call was repeated, and the workflow is already there.
                 if not self._is_in(project_id):
                     raise
         self.log.info(
-            "Workflow %s %s project %s: %s", self.workflow_id, "was moved to" if moved else "is in", project_id, url
+            "Workflow %s %s project %s: %s", self.target_id, "was moved to" if moved else "is in", project_id, url
         )
-        return {"workflow_id": self.workflow_id, "project_id": project_id, "moved": moved, "url": url}
+        return {"workflow_id": self.target_id, "project_id": project_id, "moved": moved, "url": url}
 
+    @cached_property
+    def target_id(self) -> str:
+        """Id of the workflow; a repeat finds by name what was moved out of its project before."""
+        source = PROJECT.id_in(self, self.hook)
+        if self.workflow_name is not None and source is not None:
+            for project_id in (source, self._destination):
+                found = find_workflow(self.hook, self.workflow_name, project_id=project_id)
+                if found is not None:
+                    return found.id
+        return super().target_id
+
+    @cached_property
     def _destination(self) -> str:
-        require_one_of(
-            destination_project_id=self.destination_project_id, destination_project_name=self.destination_project_name
-        )
-        if self.destination_project_id:
-            return self.destination_project_id
-        return get_project(self.hook, required("destination_project_name", self.destination_project_name)).id
+        return DESTINATION_PROJECT.required_id_in(self, self.hook)
 
     def _is_in(self, project_id: str) -> bool:
-        workflow = self.hook.workflows.get(self.workflow_id)
+        workflow = self.hook.workflows.get(self.target_id)
         return any(
             place.get("projectId") == project_id and place.get("role", "workflow:owner") == "workflow:owner"
             for place in workflow.shared or ()
         )
 
 
-class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOperator):
-    """Deploy a workflow: create it from a definition, or update it if it differs. Safe to repeat.
-
-    An active workflow is compared by the version that runs, any other by its draft; if that already matches the
-    definition, nothing is written. Nodes and connections are replaced; the service merges the settings. Read-only keys
-    of the definition are left out, and so are its tags and its static data, which is state of the running workflow.
-
-    An active workflow runs the new version at once, for which the key also needs ``workflow:activate``. If the service
-    refuses that, it may keep the definition as the draft while the old version runs; every attempt of the task fails.
-
-    :param definition: the workflow as the service exports it (``name``, ``nodes``, ``connections``, ``settings``, ...),
-        its JSON text, or the path of a ``.json`` file, absolute or relative to the DAG file. A file that another task
-        names must be in the DAG's folder or its ``template_searchpath``. Its expressions ``{{ ... }}`` belong to the
-        service and are not rendered; the output of other tasks is resolved.
-    :param workflow_id: id of the workflow to update; None (the default) looks up its name among those not archived.
-    :param activate: True to activate the workflow, False to deactivate it, None (the default) to leave it as it is.
-    :param project_id: project in which to look for the workflow and to create it; if None, it is looked up in all
-        projects and created in the personal project of the key's user.
-    :param parent_folder_id: folder in which to create the workflow; None (the default) for no folder.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the
-        active version. The outcome is ``"created"``; ``"updated"`` if the definition was written, or a draft that
-        matches it was published; ``"activated"`` or ``"deactivated"`` if only that changed; or ``"unchanged"``.
-    """
-
-    template_fields: Sequence[str] = (
-        *ServiceBaseOperator.template_fields,
-        "definition",
-        "workflow_id",
-        "project_id",
-        "parent_folder_id",
-    )
-    template_fields_renderers = {"definition": "json"}
-    template_ext = (".json",)
-    verbatim_fields = ("definition",)
-    checks = {"activate": OPTIONAL_FLAG}
-    operator_extra_links = (ServiceWorkflowLink(),)
-
-    def __init__(
-        self,
-        *,
-        definition: Templated[Mapping[str, Any] | str],
-        workflow_id: Templated[str | None] = None,
-        activate: bool | None = None,
-        project_id: Templated[str | None] = None,
-        parent_folder_id: Templated[str | None] = None,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.definition = as_rendered(definition)
-        self.workflow_id = as_rendered(workflow_id)
-        self.activate = activate
-        self.project_id = as_rendered(project_id)
-        self.parent_folder_id = as_rendered(parent_folder_id)
-        self.check_arguments()
-
-    def perform(self, context: Context) -> dict[str, Any]:
-        """Create or update the workflow if necessary, and make sure that the right version runs."""
-        from airflow_provider_service.client.definitions import parse_definition, read_definition
-
-        require(
-            not is_path(self.definition, self.template_ext),
-            f"definition: there is no file {self.definition!r}; a relative path starts at the folder of the DAG file",
-        )
-        definition = parse_definition(self.definition)
-        wanted = read_definition(definition)
-        before = self._find(wanted["name"])
-        workflow = before or self._create(wanted)
-        url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
-        self._warn_of_tags(definition, workflow)
-        workflow, is_updated = self._deploy(workflow, wanted)
-        outcome = outcome_of(before, workflow, is_updated)
-        self.log.info(
-            "Workflow %s (%s) was %s and is %s: %s",
-            workflow.id,
-            workflow.name,
-            "left unchanged" if outcome == "unchanged" else outcome,
-            f"active with version {workflow.active_version_id}" if workflow.active else "inactive",
-            url,
-        )
-        return {**summary(workflow, url), "outcome": outcome}
-
-    def _deploy(self, workflow: Workflow, wanted: Mapping[str, Any]) -> tuple[Workflow, bool]:
-        """Write what differs and publish it; also return whether the definition was written or published."""
-        from airflow_provider_service.client.definitions import is_as_defined, runs_as_defined
-
-        is_held, runs = is_as_defined(workflow, wanted), runs_as_defined(workflow, wanted)
-        if self.activate is False and workflow.active:
-            workflow = self.hook.workflows.deactivate(workflow.id)  # first: the new version must not run
-        goes_live = workflow.active or bool(self.activate)
-        if goes_live and runs:
-            if not is_held:
-                self.log.info("The draft of workflow %s differs from what runs, and was not changed", workflow.id)
-            return workflow, False
-        live_version = workflow.active_version_id
-        with self._saying_what_runs(workflow):
-            if not is_held:
-                text = wanted.get("description")
-                workflow = self.hook.workflows.update(workflow.id, **content(wanted), description=text)
-            # A server without versions names none: the definition that it holds is the one that runs.
-            if goes_live and not (workflow.active and workflow.active_version_id in (None, workflow.version_id)):
-                workflow = self.hook.workflows.activate(workflow.id)
-        is_published = live_version is not None and workflow.active_version_id != live_version
-        return workflow, is_published or not is_held
-
-    def _warn_of_tags(self, definition: Mapping[str, Any], workflow: Workflow) -> None:
-        from airflow_provider_service.client.definitions import tag_names
-
-        missing = tag_names(definition) - {tag.name for tag in workflow.tags or ()}
-        if missing:
-            self.log.warning(
-                "The definition's tags %s were not set, because the service accepts no tags with a definition; "
-                "set them with ServiceSetWorkflowTagsOperator",
-                ", ".join(map(repr, sorted(missing))),
-            )
-
-    @contextmanager
-    def _saying_what_runs(self, workflow: Workflow) -> Iterator[None]:
-        try:
-            yield
-        except (ServiceInvalidRequestError, ServiceForbiddenError, ServiceConflictError):
-            if workflow.active:
-                self.log.error(
-                    "Workflow %s still runs version %s; the service may have kept the definition as its draft",
-                    workflow.id,
-                    workflow.active_version_id,
-                )
-            raise
-
-    def _find(self, name: str) -> Workflow | None:
-        found = None if self.workflow_id else find_workflow(self.hook, name, project_id=self.project_id)
-        known_id = self.workflow_id or (found.id if found else None)
-        # An item of a list lacks the description, so it cannot be compared.
-        return self.hook.workflows.get(known_id) if known_id else None
-
-    def _create(self, wanted: Mapping[str, Any]) -> Workflow:
-        return self.hook.workflows.create(
-            **content(wanted), project_id=self.project_id, parent_folder_id=self.parent_folder_id
-        )
-
-
 class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
     """Give a workflow exactly these tags. Safe to repeat; order and duplicates do not matter.
 
-    :param workflow_id: id of the workflow.
-    :param tags: names of the tags; an empty list removes all tags.
-    :param create_missing: create tags that do not exist yet (the default); if False, they fail the task.
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
+    :param tags: names of the tags; an empty list removes all tags. Give either names or ids.
+    :param tag_ids: ids of the tags.
+    :param create_missing: create tags of names that do not exist yet (the default); if False, they fail the task.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "tags", "changed", "url"}``; ``tags`` are the names.
     """
 
-    template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "tags")
+    template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "tags", "tag_ids")
+    references = (*ServiceWorkflowOperator.references, TAGS)
     checks = {"create_missing": require_flag}
 
     def __init__(
         self,
         *,
-        workflow_id: Templated[str],
-        tags: Templated[Sequence[str]],
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        tags: Templated[Sequence[str] | None] = None,
+        tag_ids: Templated[Sequence[str] | None] = None,
         create_missing: bool = True,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(workflow_id=workflow_id, service_conn_id=service_conn_id, **kwargs)
+        super().__init__(
+            workflow_id=workflow_id,
+            workflow_name=workflow_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.tags = as_rendered(tags)
+        self.tag_ids = as_rendered(tag_ids)
         self.create_missing = create_missing
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Set the tags, unless the workflow already has exactly these."""
-        names = sorted(set(as_texts("tags", self.tags)))
-        carried = {tag.name: tag.id for tag in self.hook.workflows.list_tags(self.workflow_id)}
+        is_by_name = self.tags is not None
+        wanted = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
+        held = self.hook.workflows.list_tags(self.target_id)
         url = self.link(context)
-        changed = carried.keys() != set(names)
+        changed = {tag.name if is_by_name else tag.id for tag in held} != wanted
         if changed:
-            self.hook.workflows.update_tags(self.workflow_id, self._tag_ids(names, carried))
+            tag_ids = self._ids_of(wanted, held) if is_by_name else sorted(wanted)
+            held = self.hook.workflows.update_tags(self.target_id, tag_ids)
+        names = sorted(tag.name for tag in held)
         self.log.info(
-            "Workflow %s %s the tags %s: %s", self.workflow_id, "now has" if changed else "has", names or "(none)", url
+            "Workflow %s %s the tags %s: %s", self.target_id, "now has" if changed else "has", names or "(none)", url
         )
-        return {"workflow_id": self.workflow_id, "tags": names, "changed": changed, "url": url}
+        return {"workflow_id": self.target_id, "tags": names, "changed": changed, "url": url}
 
-    def _tag_ids(self, names: Sequence[str], carried: Mapping[str, str]) -> list[str]:
-        known = dict(carried)
-        if not known.keys() >= set(names):
+    def _ids_of(self, wanted: Set[str], held: Sequence[Tag]) -> list[str]:
+        names = sorted(wanted)
+        known = {tag.name: tag.id for tag in held}
+        if not known.keys() >= wanted:
             known.update((tag.name, tag.id) for tag in self.hook.tags.list())
         missing = [name for name in names if name not in known]
         require(

@@ -98,7 +98,7 @@ def test_updating_replaces_or_merges(execute, client, data_of):
     [
         (ServiceCreateCredentialOperator, {**HEADER}, "give data, or data_conn_id with data_conn_fields"),
         (ServiceCreateCredentialOperator, {**HEADER, "data": "secret"}, "data must be a mapping, not str"),
-        (ServiceUpdateCredentialOperator, {"data": DATA}, "credential_id or name is required"),
+        (ServiceUpdateCredentialOperator, {"data": DATA}, "credential_id or credential_name is required"),
         (ServiceUpdateCredentialOperator, {"name": "x"}, "nothing to change"),
     ],
 )

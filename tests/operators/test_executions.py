@@ -87,7 +87,7 @@ def test_stopping_many_by_status_and_age(execute, client, simulator, link, workf
     [
         ({}, "all_workflows=True for the executions of every workflow"),
         ({"workflow_id": ""}, "workflow_id is empty"),
-        ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id, or all_workflows"),
+        ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id or workflow_name, or all_workflows"),
         ({"workflow_id": "w", "status": "new"}, "status must be one of queued, running, waiting, not 'new'"),
         ({"workflow_id": "w", "status": []}, "status must not be empty"),
         ({"workflow_id": "w", "started_before": "soon"}, "started_before must be a date and time such as"),
@@ -165,9 +165,15 @@ def test_a_selection_of_several_pages_is_deleted_in_whole(execute, client, simul
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give either workflow_id, or all_workflows=True for the executions of every workflow"),
-        ({"status": "error", "older_than": timedelta(days=30)}, "give either workflow_id, or all_workflows=True"),
-        ({"workflow_id": "w", "all_workflows": True}, "give either workflow_id, or all_workflows=True"),
+        ({}, "give either workflow_id or workflow_name, or all_workflows=True for the executions of every workflow"),
+        (
+            {"status": "error", "older_than": timedelta(days=30)},
+            "give either workflow_id or workflow_name, or all_workflows=True",
+        ),
+        (
+            {"workflow_id": "w", "all_workflows": True},
+            "give either workflow_id or workflow_name, or all_workflows=True",
+        ),
         ({"execution_ids": [1], "all_workflows": True}, "give either execution_ids, or a selection"),
         (
             {"execution_ids": [1, None]},

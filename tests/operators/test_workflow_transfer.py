@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.operators.workflows import (
-    ServiceTransferWorkflowOperator,
-)
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.operators.workflows import ServiceTransferWorkflowOperator
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def test_a_transfer_that_is_refused_fails(execute, client, simulator, workflow_i
 
 
 def test_transfer_says_what_is_wrong(execute, client, workflow_id):
-    with pytest.raises(AirflowFailException, match="either destination_project_id or destination_project_name"):
+    with pytest.raises(ServiceInputError, match="either destination_project_id or destination_project_name"):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id)
     with pytest.raises(AirflowFailException, match="there is no project named 'Nope'"):
         execute(ServiceTransferWorkflowOperator, workflow_id=workflow_id, destination_project_name="Nope")

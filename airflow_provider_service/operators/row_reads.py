@@ -1,0 +1,116 @@
+"""Operator that reads the rows of a data table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.arguments import read_count, require, require_flag, require_mapping
+from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
+from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class ServiceReadRowsOperator(ServiceTableOperator):
+    """Read rows into XCom, or stream them to a file. Safe to repeat.
+
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
+    :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None for the order of insertion.
+    :param search: text that a row must contain in any column, regardless of case; None for all rows.
+    :param path: ``.csv`` or ``.jsonl`` file to write, in an existing directory; None to return the rows. A ``.csv``
+        file has a header; text is quoted, and null is an empty cell without quotes. The file appears under its name
+        when it is complete, and takes over the permissions of a file that it replaces.
+    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
+        formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text unchanged.
+    :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
+        "url"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "sort_by", "search", "path")
+    template_fields_renderers = {"filter": "json"}
+    checks = {"neutralize_formulas": require_flag, "max_rows": partial(read_count, least=0)}
+
+    def __init__(
+        self,
+        *,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        filter: Templated[Mapping[str, Any] | None] = None,
+        sort_by: Templated[str | None] = None,
+        search: Templated[str | None] = None,
+        path: Templated[str | None] = None,
+        neutralize_formulas: bool = True,
+        max_rows: int = 1000,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.filter = as_rendered(filter)
+        self.sort_by = as_rendered(sort_by)
+        self.search = as_rendered(search)
+        self.path = as_rendered(path)
+        self.neutralize_formulas = neutralize_formulas
+        self.max_rows = max_rows
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Read the rows, and return them or write them to the file."""
+        from airflow_provider_service.rows.values import column_types
+
+        if self.filter is not None:
+            require_mapping("filter", self.filter)
+            # To the service, no conditions would mean all rows.
+            require(self.filter.get("filters"), "filter must hold at least one condition in 'filters'")
+        table, url = self.open_table(context)
+        if self.sort_by is not None:
+            require_sortable(self.sort_by, column_types(table))
+        result = self._return(table) if self.path is None else self._write(table, self.path)
+        self.log.info("Read %d rows from %s: %s", result["count"], table.name, url)
+        return {"data_table_id": table.id, **result, "url": url}
+
+    def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
+        return self.hook.data_table_rows.list(table.id, filter=self.filter, sort_by=self.sort_by, search=self.search)
+
+    def _return(self, table: DataTable) -> dict[str, Any]:
+        max_rows = read_count("max_rows", self.max_rows, least=0)
+        rows = list(islice(self._read(table), max_rows + 1))
+        if len(rows) > max_rows:
+            raise AirflowFailException(
+                f"there are more than max_rows={max_rows} rows in {table.name}; "
+                "narrow the filter, raise max_rows, or give a path to write them to a file"
+            )
+        return {"count": len(rows), "rows": rows}
+
+    def _write(self, table: DataTable, path: str) -> dict[str, Any]:
+        from airflow_provider_service.rows.files import write_rows
+        from airflow_provider_service.rows.values import column_types
+
+        columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]
+        count = write_rows(path, columns, self._read(table), neutralize_formulas=self.neutralize_formulas)
+        return {"count": count, "path": path}
