@@ -63,6 +63,12 @@ def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
                 yield value
 
 
+def pinned_nodes(execution: Execution) -> frozenset[str]:
+    """The names of the nodes whose output was given to the execution, rather than made by it."""
+    pinned = _at(execution.data, "resultData", "pinData")
+    return frozenset(pinned) if isinstance(pinned, dict) else frozenset()
+
+
 def _last_node(execution: Execution) -> str | None:
     return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
 

@@ -111,7 +111,9 @@ class ServiceHook(Resources, BaseHook):
         webhook_conn_id: str | None = None,
         webhook_headers: Mapping[str, str] | None = None,
         activate: bool = True,
-        start: Literal["auto", "webhook"] = "auto",
+        start: Literal["auto", "webhook", "mcp"] = "auto",
+        mode: Literal["production", "manual"] = "production",
+        enable_mcp: bool = False,
         wait_for_completion: bool = True,
         timeout: timedelta | float = DAY_SECONDS,
         poll_interval: timedelta | float = POLL_SECONDS,
@@ -143,7 +145,13 @@ class ServiceHook(Resources, BaseHook):
             header authentication, the name of the header as login and its value as password.
         :param webhook_headers: further headers of the call.
         :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
-        :param start: the way to start the workflow: ``"webhook"``, or ``"auto"`` (the default) for the first that can.
+        :param start: the way to start the workflow: through its production webhook (``"webhook"``), or through the
+            server's MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual
+            trigger; ``"auto"`` (the default) takes the first of them that can.
+        :param mode: with ``"mcp"``, what to run: the published version (``"production"``, the default) or the draft
+            (``"manual"``).
+        :param enable_mcp: make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False by
+            default.
         :param wait_for_completion: wait until the execution has ended; True by default.
         :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
             default.
@@ -166,7 +174,7 @@ class ServiceHook(Resources, BaseHook):
         """
         from airflow_provider_service.connection import webhook_headers_as
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as
-        from airflow_provider_service.runs.request import STARTS, RunRequest
+        from airflow_provider_service.runs.request import MODES, STARTS, RunRequest
         from airflow_provider_service.runs.workflow import whole_workflow
 
         with failing_at_once():
@@ -174,6 +182,8 @@ class ServiceHook(Resources, BaseHook):
             require_key(run_key, context)
             require_flag("activate", activate)
             require_choice("start", start, STARTS)
+            require_choice("mode", mode, MODES)
+            require_flag("enable_mcp", enable_mcp)
             require_flag("wait_for_completion", wait_for_completion)
             require_choice("return_output", return_output, ("none", "last_node"))
             wait = wait_as(self.service_conn_id, timeout, poll_interval, on_vanished)
@@ -182,7 +192,7 @@ class ServiceHook(Resources, BaseHook):
             workflow = whole_workflow(self, workflow_id, workflow_name)
             return run_once(
                 self.client,
-                RunRequest(workflow, payload, trigger_node, headers, activate, start),
+                RunRequest(workflow, payload, trigger_node, headers, activate, start, mode, enable_mcp),
                 wait,
                 run_key=run_key,
                 context=context,

@@ -40,7 +40,13 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG,
         except for literals that are passed to ``expand``; prefer ``webhook_conn_id`` for secrets.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
-    :param start: the way to start the workflow: ``"webhook"``, or ``"auto"`` (the default) for the first that can.
+    :param start: the way to start the workflow: through its production webhook (``"webhook"``), or through the server's
+        MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual trigger; ``"auto"``
+        (the default) takes the first of them that can.
+    :param mode: with ``"mcp"``, what to run: the published version (``"production"``, the default) or the draft
+        (``"manual"``).
+    :param enable_mcp: make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False by
+        default.
     :param on_retry: what a retry of the task does if the execution of the previous attempt failed: run the workflow
         again (``"new"``, the default), or have the service retry that execution (``"retry_execution"``), unless it was
         canceled.
@@ -78,7 +84,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     checks = {
         **ServiceStartingOperator.checks,
         "activate": require_flag,
-        "start": one_of("auto", "webhook"),
+        "start": one_of("auto", "webhook", "mcp"),
+        "mode": one_of("production", "manual"),
+        "enable_mcp": require_flag,
         "on_retry": one_of("new", "retry_execution"),
         "return_output": one_of("none", "last_node"),
     }
@@ -93,7 +101,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         webhook_conn_id: Templated[str | None] = None,
         webhook_headers: Templated[Mapping[str, str] | None] = None,
         activate: bool = True,
-        start: Literal["auto", "webhook"] = "auto",
+        start: Literal["auto", "webhook", "mcp"] = "auto",
+        mode: Literal["production", "manual"] = "production",
+        enable_mcp: bool = False,
         on_retry: Literal["new", "retry_execution"] = "new",
         return_output: Literal["none", "last_node"] = "none",
         wait_for_completion: bool = True,
@@ -125,6 +135,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.webhook_headers = as_rendered(webhook_headers)
         self.activate = activate
         self.start = start
+        self.mode = mode
+        self.enable_mcp = enable_mcp
         self.on_retry = on_retry
         self.return_output = return_output
         self.check_arguments()
@@ -144,6 +156,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             headers=self._headers,
             activate=self.activate,
             start=self.start,
+            mode=self.mode,
+            enable_mcp=self.enable_mcp,
             on_retry=self.on_retry,
         )
         return resume_or_start(request, once), workflow.id

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Start = Literal["auto", "webhook"]
+Start = Literal["auto", "webhook", "mcp"]
 Mode = Literal["production", "manual"]
 OnRetry = Literal["new", "retry_execution"]
 Kind = Literal["webhook", "schedule", "form", "chat", "manual", "sub-workflow"]
@@ -36,10 +36,16 @@ _KINDS: Mapping[str, Kind] = {
 
 
 class Trigger(NamedTuple):
-    """A node that can begin a run of its workflow."""
+    """A node that can begin a run of its workflow.
+
+    :param node: its name.
+    :param kind: what it is.
+    :param method: the HTTP method that a webhook takes.
+    """
 
     node: str
     kind: Kind
+    method: str
 
 
 @dataclass(frozen=True)
@@ -118,5 +124,10 @@ class RunRequest:
         version = self.workflow.active_version if self.mode == "production" else None
         nodes = (version.nodes if version else None) or self.workflow.nodes or []
         enabled = (node for node in nodes if not node.get("disabled"))
-        known = ((str(node.get("name")), _KINDS.get(str(node.get("type")))) for node in enabled)
-        return [Trigger(name, kind) for name, kind in known if kind is not None]
+        known = ((node, _KINDS.get(str(node.get("type")))) for node in enabled)
+        return [Trigger(str(node.get("name")), kind, _method(node)) for node, kind in known if kind is not None]
+
+
+def _method(node: Mapping[str, Any]) -> str:
+    parameters = node.get("parameters")
+    return str(parameters.get("httpMethod", "GET")) if isinstance(parameters, Mapping) else ""

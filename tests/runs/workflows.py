@@ -31,6 +31,14 @@ def puts_out(expression: str) -> dict[str, Any]:
     return node("Output", "set", 3.4, {"mode": "raw", "jsonOutput": expression}, 3)
 
 
+SCHEDULE = node("Clock", "scheduleTrigger", 1.2, {"rule": {"interval": [{}]}}, 0)
+FORM = {
+    **node("Form", "formTrigger", 2.2, {"formTitle": "Approval"}, 0),
+    "webhookId": "f",
+}
+CHAT = {**node("Chat", "chatTrigger", 1.1, {}, 0), "type": "@n8n/n8n-nodes-langchain.chatTrigger", "webhookId": "c"}
+MANUAL = node("Button", "manualTrigger", 1, {}, 0)
+
 FAIL = node("Fail", "stopAndError", 1, {"errorMessage": "It failed"}, 3)
 DONE = node("Done", "noOp", 1, {}, 4)
 

@@ -1,0 +1,233 @@
+"""Start a workflow through the service's MCP endpoint, which names the execution that it starts.
+
+The run key travels where the trigger takes data of any shape. A schedule, a chat or a manual trigger does not: whether
+a call whose answer was lost has started something is told by what was started since.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from airflow_provider_service.arguments import require
+from airflow_provider_service.client.errors import shown
+from airflow_provider_service.client.http.transport import to_json
+from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY
+from airflow_provider_service.client.models.workflows import writable
+from airflow_provider_service.runs.attempt import UNCOUNTED
+from airflow_provider_service.runs.search import (
+    CLOCK_SKEW,
+    IN_HEADERS,
+    RUN_KEY_HEADER,
+    Carrier,
+    EarlierRuns,
+    RunSearch,
+    began_before,
+    find_earlier_runs,
+)
+from airflow_provider_service.runs.starting import CallStarter
+from airflow_provider_service.runs.unmarked import UnmarkedRuns, made_until, newest_number
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient, errors
+    from airflow_provider_service.client.models.mcp import StartedExecution
+    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.request import Kind, Mode, RunRequest, Trigger
+    from airflow_provider_service.runs.search import IsOlder, RunKey, Runs
+
+log = logging.getLogger(__name__)
+
+AVAILABLE_SETTING = "availableInMCP"
+# A name that a form's own fields are unlikely to have.
+FORM_FIELD = "airflow_run_key"
+
+
+def _fields(item: dict[str, Any]) -> dict[str, Any] | None:
+    return item or None
+
+
+IN_FORM = Carrier(FORM_FIELD, "trigger", _fields)
+
+
+class _Call(NamedTuple):
+    """How triggers of a kind are called.
+
+    :param carrier: where the call leaves the run key; None where it cannot.
+    :param mode: of the executions that such calls make of the published version.
+    """
+
+    carrier: Carrier | None
+    mode: str
+
+
+_CALLS: Mapping[Kind, _Call] = {
+    "webhook": _Call(IN_HEADERS, "webhook"),
+    "form": _Call(IN_FORM, "trigger"),
+    "schedule": _Call(None, "trigger"),
+    "chat": _Call(None, "chat"),
+    "manual": _Call(None, "manual"),
+}
+_KINDS: Mapping[Mode, frozenset[Kind]] = {
+    "production": frozenset({"schedule", "form", "chat", "webhook"}),
+    "manual": frozenset({"schedule", "form", "chat", "webhook", "manual"}),
+}
+
+
+class McpWay:
+    """The service's MCP endpoint."""
+
+    name: ClassVar[str] = "mcp"
+
+    def __init__(self, request: RunRequest, client: ServiceClient) -> None:
+        self._request, self._client = request, client
+
+    def obstacle(self) -> str | None:
+        """Why this way cannot start the workflow and what would change that; None if nothing speaks against it."""
+        request, kinds = self._request, _KINDS[self._request.mode]
+        if not request.triggers(kinds):
+            return request.lacking(kinds)
+        if self._client.transport.config.mcp_api_key is None:
+            return (
+                "the connection has no mcp_api_key; switch on MCP in the service's settings, make a key there, and "
+                "add it to the connection"
+            )
+        if not request.enable_mcp and not _is_available(request):
+            return "the workflow is not available in MCP; switch that on in its settings, or set enable_mcp=True"
+        return None
+
+    def earlier(self, once: RunOnce) -> EarlierRuns:
+        """Find the executions that earlier attempts have started."""
+        attempt, trigger = once.attempt, self._trigger()
+        search = self._marked(trigger, attempt.since)
+        if search is not None:
+            return find_earlier_runs(once.client, search, attempt.key, once.stopped)
+        require(
+            attempt.key.attempt != UNCOUNTED,
+            f"a run_key cannot tell apart the runs of {self._request.about}, whose {trigger.kind} trigger takes no "
+            "data; call without a run_key, or from a task; nothing was started",
+        )
+        if not attempt.may_have_started_unseen:
+            return EarlierRuns([], [])
+        note = attempt.note()
+        is_older = began_before(once.client, attempt.since) if note is None else made_until(note.after)
+        return find_earlier_runs(once.client, self._unmarked(trigger, is_older), attempt.key, once.stopped)
+
+    def starter(self, once: RunOnce) -> McpStarter:
+        """Check the call, make the workflow available in MCP, and activate it if it has to be."""
+        request, trigger = self._request, self._trigger()
+        inputs = _inputs(trigger, request.payload, once.attempt.key)
+        request.refuse_archived()
+        _make_available(request, once.client)
+        if request.mode == "production":
+            request.make_active(once.client)
+        search, after = self._marked(trigger, datetime.now(timezone.utc) - CLOCK_SKEW), 0
+        if search is None:
+            after = newest_number(once.client, request.workflow.id)
+            search = self._unmarked(trigger, made_until(after), and_failed=True)
+        return McpStarter(request, McpCall(trigger.node, inputs, after), once, search)
+
+    def _trigger(self) -> Trigger:
+        return self._request.the_trigger(_KINDS[self._request.mode])
+
+    def _marked(self, trigger: Trigger, since: datetime | None) -> Runs | None:
+        """Where the executions of calls that carry a key are looked for; None where they cannot."""
+        carrier = _CALLS[trigger.kind].carrier
+        if carrier is None:
+            return None
+        return RunSearch(self._request.workflow.id, since, carrier._replace(mode=self._mode_of(trigger)))
+
+    def _unmarked(self, trigger: Trigger, is_older: IsOlder, *, and_failed: bool = False) -> Runs:
+        mode = self._mode_of(trigger)
+        return UnmarkedRuns(self._request.workflow.id, trigger.node, mode, is_older, and_failed=and_failed)
+
+    def _mode_of(self, trigger: Trigger) -> str:
+        return "manual" if self._request.mode == "manual" else _CALLS[trigger.kind].mode
+
+
+class McpCall(NamedTuple):
+    """A call of the endpoint.
+
+    :param trigger_node: name of the node that begins the run.
+    :param inputs: what it takes.
+    :param after: number of the newest execution before the call; 0 if it does not matter.
+    """
+
+    trigger_node: str
+    inputs: dict[str, Any] | None
+    after: int
+
+
+class McpStarter(CallStarter):
+    """Calls the endpoint until it is known which execution the call started.
+
+    :param search: where the execution is looked for when the answer is lost.
+    """
+
+    def __init__(self, request: RunRequest, call: McpCall, once: RunOnce, search: Runs) -> None:
+        called, is_kept = f"{request.about} through MCP", request.workflow.keeps_executions
+        super().__init__(once.client, called, once.attempt.key, search, is_kept=is_kept, stopped=once.stopped)
+        self._request, self._call, self._timeout = request, call, once.timeout
+        self.after = call.after
+
+    def send(self) -> StartedExecution:
+        """Call the endpoint."""
+        return self._client.mcp.execute_workflow(
+            self._request.workflow.id,
+            trigger_node=self._call.trigger_node,
+            inputs=self._call.inputs,
+            mode=self._request.mode,
+            timeout=self._timeout,
+            stopped=self._stopped,
+        )
+
+    def started_by(self, answer: StartedExecution) -> str:
+        """The execution that the endpoint names."""
+        return answer.execution_id
+
+    def is_refusal(self, error: errors.ServiceApiError) -> bool:
+        """Whether a failed call certainly ran nothing."""
+        return error.not_processed
+
+
+def _inputs(trigger: Trigger, payload: Any, key: RunKey) -> dict[str, Any] | None:
+    """What the call passes to a trigger.
+
+    :raises ServiceInputError: the trigger does not take such a payload.
+    """
+    if trigger.kind == "chat":
+        require(isinstance(payload, str), f"a chat takes text as payload, not {shown(payload)}; nothing was started")
+        return {"chatInput": payload}
+    if trigger.kind not in ("form", "webhook"):
+        require(payload is None, f"a {trigger.kind} trigger takes no payload, but one was given; nothing was started")
+        return None
+    data = {} if payload is None else payload
+    takes = f"through MCP, a {trigger.kind} takes a mapping as its payload"
+    require(isinstance(data, Mapping), f"{takes}, not {shown(data)}; nothing was started")
+    if trigger.kind == "form":
+        return {"formData": {**data, FORM_FIELD: key.header}}
+    headers = {RUN_KEY_HEADER.lower(): key.header}
+    if trigger.method in METHODS_WITHOUT_BODY:
+        query = {name: value if isinstance(value, str) else to_json(value) for name, value in data.items()}
+        return {"webhookData": {"headers": headers, "query": query}}
+    return {"webhookData": {"headers": headers, "body": dict(data)}}
+
+
+def _is_available(request: RunRequest) -> bool:
+    return (request.workflow.settings or {}).get(AVAILABLE_SETTING) is True
+
+
+def _make_available(request: RunRequest, client: ServiceClient) -> None:
+    if _is_available(request):
+        return
+    log.info("Making %s available in MCP: its setting %s was not true", request.about, AVAILABLE_SETTING)
+    content = writable(request.workflow)
+    client.workflows.update(
+        request.workflow.id,
+        content["name"],
+        content["nodes"],
+        content["connections"],
+        {AVAILABLE_SETTING: True},
+        publish_if_active=False,
+    )
