@@ -24,46 +24,9 @@ from airflow_provider_service.runs.search import RUN_KEY_HEADER
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
-from .task_run import StateStore, TaskRun
+from .cutting import cut_off, end_each
+from .task_run import StateStore
 from .workflows import DONE, FAIL, WITH_ID, calls, held, put, set_live, statuses, wait, webhook
-
-
-class CutOffError(Exception):
-    """The process has ended here."""
-
-
-class CutOffStore(StateStore):
-    """Stores the record that a call is made; nothing after the call is written."""
-
-    def set(self, key: str, value: Any) -> None:
-        if value["execution_id"] is not None:
-            raise CutOffError
-        super().set(key, value)
-
-
-def cut_off(run: TaskRun, number: int = 1) -> None:
-    """Execute an attempt up to the moment after its call, where it dies without a trace in Airflow."""
-
-    def die(key: str, value: Any) -> None:
-        # What is pushed before, such as the address of the workflow, comes before the call.
-        if key == "execution_id":
-            raise CutOffError
-
-    store, run.on_push = run.store, die
-    run.store = CutOffStore(store.path) if store is not None else None
-    with pytest.raises(CutOffError):
-        run.attempt(number)
-    run.store, run.on_push = store, None
-
-
-def end_each(run: TaskRun, simulator: ServiceSimulator, status: str = "error") -> None:
-    """Let each execution of a task run end as soon as it is known."""
-
-    def finish(key: str, value: Any) -> None:
-        if key == "execution_id":
-            simulator.finish_execution(value, status)
-
-    run.on_push = finish
 
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
@@ -180,6 +143,14 @@ def test_a_vanished_run_is_not_repeated(task_run: MakeRun, simulator: ServiceSim
     with pytest.raises(AirflowFailException, match="execution 1 cannot be found"):
         run.attempt(2)
     assert calls(simulator) == 1
+
+
+def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    task_run(workflow_id=put(simulator, webhook(), DONE), store=StateStore(path)).attempt(1)
+    [kept] = json.loads(path.read_text()).values()
+    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id", "after"}
+    assert (kept["attempt"], kept["execution_id"]) == (1, "1")
 
 
 # ---------------------------------------------------------------- task runs are distinguished
@@ -350,84 +321,3 @@ def test_with_hidden_data_the_store_knows(
     [first, second] = held(simulator, workflow_id)
     assert (first.status, second.status) == ("error", "success")
     assert second.retry_of == (1 if on_retry == "retry_execution" else None)
-
-
-# ---------------------------------------------------------------- the service's own retry
-
-
-def test_the_service_retries_what_failed(
-    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
-) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
-    run = make_run(workflow_id=workflow_id, store=store, on_retry="retry_execution")
-    end_each(run, simulator)
-    for number in (1, 2):
-        with pytest.raises(ServiceExecutionFailedError):
-            run.whole_attempt(number)
-    end_each(run, simulator, "success")
-    assert run.whole_attempt(3)["execution_id"] == "3"
-    # The latest retry is resumed, not the first.
-    assert [one.retry_of for one in held(simulator, workflow_id)] == [None, 1, 2]
-    assert calls(simulator) == 1
-
-
-@pytest.mark.parametrize("status", ["success", "error"])
-def test_a_cleared_task_retries_nothing_from_before(
-    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path, status: str
-) -> None:
-    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
-    before = simulator.start_execution(workflow_id, status=status)
-    run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"), on_retry="retry_execution")
-    Attempt.of_task(run.prepare(1)).remember(before, workflow_id)
-    run.clear(tried=1)
-    assert run.attempt(2)["status"] == "success"
-    assert held(simulator, workflow_id)[-1].retry_of is None
-
-
-def test_a_canceled_execution_is_run_again(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
-    run = task_run(workflow_id=workflow_id, on_retry="retry_execution")
-    end_each(run, simulator, "canceled")
-    with pytest.raises(ServiceExecutionFailedError):
-        run.attempt(1)
-    end_each(run, simulator, "success")
-    assert run.attempt(2)["execution_id"] == "2"
-    assert held(simulator, workflow_id)[1].retry_of is None
-
-
-def test_an_attempt_resumes_the_retry_of_a_dead_one(
-    make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
-) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
-    run = make_run(workflow_id=workflow_id, store=store, on_retry="retry_execution", timeout=20)
-    end_each(run, simulator)
-    with pytest.raises(ServiceExecutionFailedError):
-        run.whole_attempt(1)
-    cut_off(run, 2)
-    end_each(run, simulator, "success")
-    assert run.whole_attempt(3)["execution_id"] == "2"
-    assert statuses(simulator, workflow_id) == ["error", "success"]
-
-
-def test_a_running_retry_that_does_not_show_its_key_is_known_by_what_it_retries(
-    task_run: MakeRun, simulator: ServiceSimulator
-) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
-    run = task_run(workflow_id=workflow_id, on_retry="retry_execution")
-    end_each(run, simulator)
-    with pytest.raises(ServiceExecutionFailedError):
-        run.attempt(1)
-    run.on_push = None
-    simulator.start_execution(workflow_id, seconds=0.5)
-    held(simulator, workflow_id)[-1].retry_of = 1
-    held(simulator, workflow_id)[-1].mode = "retry"
-    assert run.attempt(3)["execution_id"] == "2"
-    assert statuses(simulator, workflow_id) == ["error", "success"]
-
-
-def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    task_run(workflow_id=put(simulator, webhook(), DONE), store=StateStore(path)).attempt(1)
-    [kept] = json.loads(path.read_text()).values()
-    assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id", "after"}
-    assert (kept["attempt"], kept["execution_id"]) == (1, "1")

@@ -13,8 +13,8 @@ from airflow_provider_service.operators.executions import ServiceRetryExecutionO
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun
+from .cutting import cut_off, end_each
 from .task_run import StateStore
-from .test_attempts import cut_off, end_each
 from .workflows import DONE, calls, held, put, statuses, wait, webhook
 
 BASE_URL = "AIRFLOW__API__BASE_URL" if AIRFLOW_V_3_0_PLUS else "AIRFLOW__WEBSERVER__BASE_URL"

@@ -19,9 +19,9 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun
+from .cutting import CutOffError, CutOffStore
 from .hook_task import HookTask
 from .task_run import StateStore
-from .test_attempts import CutOffError, CutOffStore
 from .workflows import DONE, FAIL, calls, held, put, respond, statuses, wait, webhook
 
 RunWorkflow = Callable[..., dict[str, Any]]

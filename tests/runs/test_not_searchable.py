@@ -13,7 +13,7 @@ from airflow_provider_service.runs.queued import MAX_MISSING
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun
-from .test_attempts import end_each
+from .cutting import end_each
 from .workflows import DONE, FAIL, WITH_ID, calls, put, puts_out, respond, statuses, wait, webhook
 
 

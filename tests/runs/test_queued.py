@@ -12,7 +12,7 @@ from airflow_provider_service.runs.queued import MAX_MISSING, QueuedExecutions
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
-from .test_attempts import cut_off
+from .cutting import cut_off
 from .workflows import DONE, held, put, statuses, wait, webhook
 
 

@@ -17,8 +17,8 @@ from airflow_provider_service.simulator import ServiceSimulator
 from tests.stored_triggers import as_stored, first_event, revived
 
 from .conftest import MakeRun, connect
+from .cutting import cut_off
 from .task_run import StateStore
-from .test_attempts import cut_off
 from .workflows import DONE, FAIL, WITH_ID, held, put, statuses, wait, webhook
 
 
