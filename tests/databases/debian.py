@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.live.servers import LiveServerError
-
-Progress = Callable[[str], None]
+from tests.live.servers.install import Progress
 
 INSTALL_SECONDS = 10 * 60
 

@@ -34,7 +34,7 @@ class Postgres(DatabaseService):
     - ``user``, ``password``: of the superuser.
     """
 
-    name: ClassVar[str] = "postgresql"
+    kind: ClassVar[str] = "postgresql"
     user: ClassVar[str] = "tester"
 
     def create_database(self, name: str) -> str:
@@ -56,20 +56,34 @@ class Postgres(DatabaseService):
             raise LiveServerError(f"psql: {done.stderr.strip()}")
         return done.stdout
 
-    def _prepare(self) -> Sequence[str]:
+    def _fill(self) -> None:
         self.password = secrets.token_urlsafe(24)
-        binaries = program("postgres", "postgresql", folders=_FOLDERS, progress=self._progress).parent
-        self._client = binaries / "psql"
-        data, password_file = self.folder / "data", self.folder / "password"
+        self._binaries = program("postgres", "postgresql", folders=_FOLDERS, progress=self._progress).parent
+        password_file = self.folder / "password"
         password_file.write_text(self.password)
-        owner = self._give_away(self.folder, password_file)
-        create = [str(binaries / "initdb"), "--pgdata", str(data), "--username", self.user, "--auth", "scram-sha-256"]
+        self._as_owner = self._give_away(self.folder, password_file)
+        create = [
+            str(self._binaries / "initdb"),
+            "--pgdata",
+            self._data,
+            "--username",
+            self.user,
+            "--auth",
+            "scram-sha-256",
+        ]
         create += ["--pwfile", str(password_file), "--encoding", "UTF8", "--no-sync"]
-        done = subprocess.run([*owner, *create], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*self._as_owner, *create], cwd=self.folder, capture_output=True, text=True, timeout=120)
         if done.returncode:
             raise LiveServerError(f"initdb failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+
+    def _command(self) -> Sequence[str]:
         settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
-        return [*owner, str(binaries / "postgres"), "-D", str(data), "-p", str(self.port), *settings]
+        server = [str(self._binaries / "postgres"), "-D", self._data, "-p", str(self.port)]
+        return [*self._as_owner, *server, *settings]
+
+    @property
+    def _data(self) -> str:
+        return str(self.folder / "data")
 
     def _give_away(self, *paths: Path) -> list[str]:
         """Let the user ``postgres`` own what root has made; what to put before its commands."""
@@ -82,13 +96,14 @@ class Postgres(DatabaseService):
         # Not runuser, which would stay between the guard and the server.
         return [setpriv, "--reuid=postgres", "--regid=postgres", "--init-groups"]
 
-    def _answers(self) -> bool:
+    def _serves(self) -> bool:
         return self._psql("postgres", "SELECT 1").returncode == 0
 
     def _psql(self, database: str, statement: str) -> subprocess.CompletedProcess[str]:
         address = {"PGHOST": self.host, "PGPORT": str(self.port), "PGUSER": self.user, "PGPASSWORD": self.password}
+        options = ["--no-psqlrc", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]
         return subprocess.run(
-            [self._client, "--no-psqlrc", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "-c", statement],
+            [self._binaries / "psql", *options, "-c", statement],
             env={"PATH": "/usr/bin:/bin", "PGDATABASE": database, "PGCONNECT_TIMEOUT": "5", **address},
             capture_output=True,
             text=True,

@@ -95,7 +95,7 @@ class QueueServer(LiveServer):
 
     @property
     def _worker_log(self) -> Any:
-        return self.data_folder / "worker.log"
+        return self.folder / "worker.log"
 
     def _spawn(self) -> None:
         super()._spawn()
@@ -103,7 +103,7 @@ class QueueServer(LiveServer):
             self._spawn_worker()
 
     def _spawn_worker(self) -> None:
-        folder = self.data_folder / "worker"
+        folder = self.folder / "worker"
         folder.mkdir(exist_ok=True)
         self._worker = GuardedProcess(
             node_command(str(server_script(self._tree)), "worker", "--concurrency=10"),

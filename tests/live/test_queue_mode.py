@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from tests.runs.test_attempts import cut_off
+from tests.runs.cutting import cut_off
 from tests.runs.workflows import DONE, FAIL, WITH_ID, wait, webhook
 
 from .conftest import MakeRun

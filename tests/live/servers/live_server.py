@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from types import TracebackType
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import requests
 import yaml
 
-from .errors import LiveServerError, tail
+from .errors import LiveServerError
 from .generation import GENERATIONS, NEWEST, Generation
-from .guarded import GuardedProcess
+from .guarded_service import GuardedService
 from .install import Progress, install, published_document, server_script
 from .node import node_command, node_environment
 from .owner import Owner, local_request
-from .polling import wait_until
 from .ports import free_ports
 
 
-class LiveServer:
+class LiveServer(GuardedService):
     """Install (when needed), start, set up, restart and stop one real server.
 
-    Use it as a context manager; between ``start`` and ``stop`` the attributes below are valid. When the test run dies
-    without ``stop``, the process group still ends and the data folder goes.
+    Between ``start`` and ``stop`` the attributes below are valid, and those of the base.
 
     - ``base_url``, ``api_url``: without a trailing slash.
     - ``api_key``: holds every scope; ``key_header``: the header that carries it.
     - ``scopes``: every scope that this server knows, sorted.
     - ``generation``, ``version``, ``deployment``: what is running, and how.
-    - ``data_folder``, ``log``: gone after ``stop``.
     """
 
     key_header: ClassVar[str] = "X-N8N-API-KEY"
@@ -55,37 +48,8 @@ class LiveServer:
         """
         self.generation = generation if isinstance(generation, Generation) else GENERATIONS[generation]
         self.version = self.generation.version
+        super().__init__(f"server {self.version}", ready_seconds=ready_seconds, progress=progress)
         self._extra_environment = dict(environment or {})
-        self._ready_seconds = ready_seconds
-        self._progress = progress
-        self._process: GuardedProcess | None = None
-
-    def start(self) -> None:
-        """Start on free ports with a fresh data folder, wait until ready, set up the owner and a key with all scopes.
-
-        :raises LiveServerError: it cannot be had; holds the end of the log.
-        """
-        self._tree = install(self.generation, self._progress)
-        self.data_folder = Path(tempfile.mkdtemp(prefix="live-server-"))
-        self.log = self.data_folder / "server.log"
-        self._port, self._broker_port = free_ports(2)
-        self.base_url = f"http://127.0.0.1:{self._port}"
-        self.api_url = f"{self.base_url}/api/v1"
-        try:
-            self._launch()
-            self.owner = Owner(self.base_url)
-            self.scopes = self.owner.scopes()
-            self.api_key = self.create_key()
-        except BaseException:
-            self.stop()
-            raise
-
-    def stop(self) -> None:
-        """End the whole process group (TERM, then KILL) and remove the data folder. Safe to repeat."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
-        shutil.rmtree(self.data_folder, ignore_errors=True)
 
     def restart(self, *, kill: bool = True, environment: Mapping[str, str] | None = None) -> None:
         """Stop and start again with the same ports, data folder, owner and keys; return when it is ready.
@@ -126,48 +90,29 @@ class LiveServer:
         # From the file that it serves as it is: from below a hidden folder, as caches are, it answers 500 instead.
         return dict(yaml.safe_load(published_document(self._tree).read_text()))
 
-    def log_tail(self, lines: int = 40) -> str:
-        """The end of the server's log."""
-        return tail(self.log, lines)
+    def _prepare(self) -> None:
+        self._tree = install(self.generation, self._progress)
+        self._port, self._broker_port = free_ports(2)
+        self.base_url = f"http://127.0.0.1:{self._port}"
+        self.api_url = f"{self.base_url}/api/v1"
 
-    def __enter__(self) -> LiveServer:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _launch(self) -> None:
-        self._spawn()
-        self.wait_until_ready()
+    def _set_up(self) -> None:
+        self.owner = Owner(self.base_url)
+        self.scopes = self.owner.scopes()
+        self.api_key = self.create_key()
 
     def _spawn(self) -> None:
         self._progress(f"starting server {self.version} at {self.base_url}")
-        self._process = GuardedProcess(
-            node_command(str(server_script(self._tree)), "start"),
-            folder=self.data_folder,
-            environment=self._environment(),
-            log=self.log,
-            scratch=self.data_folder,
-        )
+        super()._spawn()
 
-    def wait_until_ready(self) -> None:
-        """Return when the server answers as it should.
-
-        :raises LiveServerError: it ended, or took too long; holds the end of the log.
-        """
-        try:
-            wait_until(self._ready, seconds=self._ready_seconds, what=f"server {self.version}", interval=0.2)
-        except TimeoutError as error:
-            raise LiveServerError(f"{error} End of its log:\n{self.log_tail()}") from None
+    def _command(self) -> Sequence[str]:
+        return node_command(str(server_script(self._tree)), "start")
 
     def _environment(self) -> dict[str, str]:
         return node_environment() | {
-            "HOME": str(self.data_folder),  # some of its caches ignore N8N_USER_FOLDER
-            "TMPDIR": str(self.data_folder),
-            "N8N_USER_FOLDER": str(self.data_folder),
+            "HOME": str(self.folder),  # some of its caches ignore N8N_USER_FOLDER
+            "TMPDIR": str(self.folder),
+            "N8N_USER_FOLDER": str(self.folder),
             "N8N_PORT": str(self._port),
             # Moments without an offset mean this zone, but only once a workflow has run; by default it is not UTC.
             "GENERIC_TIMEZONE": "UTC",
@@ -181,11 +126,7 @@ class LiveServer:
             **self._extra_environment,
         }
 
-    def _ready(self) -> bool:
-        assert self._process is not None
-        if self._process.exit_code is not None:
-            code = self._process.exit_code
-            raise LiveServerError(f"Server {self.version} ended with code {code}. End of its log:\n{self.log_tail()}")
+    def _serves(self) -> bool:
         return (
             self._answers("/healthz/readiness", 200)
             and self._answers("/rest/settings", 200)  # the older generation calls itself ready before this works
