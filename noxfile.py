@@ -18,7 +18,15 @@ CONSTRAINTS = {
     "3.3": "constraints.txt",
 }
 # Client, hook, operators, runs and waits, deferred ones included. Tests of what an older Airflow lacks are marked so.
-TESTS = ("tests/client", "tests/hooks", "tests/operators", "tests/package", "tests/runs", "tests/waits")
+TESTS = (
+    "tests/client",
+    "tests/health",
+    "tests/hooks",
+    "tests/operators",
+    "tests/package",
+    "tests/runs",
+    "tests/waits",
+)
 
 
 @nox.session

@@ -109,6 +109,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.execution_selections",
             "operators.executions",
             "operators.generic",
+            "operators.health",
             "operators.insights",
             "operators.row_reads",
             "operators.rows",
@@ -119,8 +120,8 @@ def get_provider_info() -> dict[str, Any]:
             "operators.variables",
             "operators.workflows",
         ),
-        "sensors": _modules("sensors.execution"),
-        "triggers": _modules("triggers.events", "triggers.execution"),
+        "sensors": _modules("sensors.execution", "sensors.health"),
+        "triggers": _modules("triggers.events", "triggers.execution", "triggers.health"),
         "notifications": [f"{_PACKAGE}.notifications.workflow.ServiceNotifier"],
         "extra-links": [
             f"{_PACKAGE}.links.ServiceDataTableLink",

@@ -127,6 +127,7 @@ PARENT_FOLDER = Reference(
 )
 DATA_TABLE = Reference("data_table_id", "data_table_name", lookup.get_data_table, project=PROJECT)
 TAG = Reference("tag_id", "tag_name", lookup.get_tag)
+OPTIONAL_TAG = replace(TAG, is_optional=True)
 TAGS = Alternatives("tag_ids", "tags")
 #: The name is looked up together with the type.
 CREDENTIAL = Alternatives("credential_id", "credential_name", is_optional=True)

@@ -319,3 +319,7 @@ class ServiceExecutionFailedError(ServiceError):
     """The execution that a task started has failed or did not end in time. Trying the task again starts a new one."""
 
     not_processed = False
+
+
+class ServiceUnhealthyError(ServiceError):
+    """Workflows breach a threshold of a health check. Trying the task again reads their executions anew."""

@@ -22,6 +22,15 @@ MIN_FAILURES = 3
 MAX_MESSAGE_CHARS = 1000
 
 
+def is_too_much(failures: int, lasted: float, fault_tolerance: float) -> bool:
+    """Whether failed looks in a row are no longer tolerated.
+
+    :param failures: number of them.
+    :param lasted: seconds since the first of them.
+    """
+    return failures >= MIN_FAILURES and lasted >= fault_tolerance
+
+
 class Watch(Wait):
     """A wait in progress: reads and judges the execution, tolerates faults for a while, and observes the deadline.
 
@@ -88,7 +97,7 @@ class Watch(Wait):
         reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)
         if isinstance(error, errors.ServiceError) and error.ends_wait:
             return self._unobservable(reason, final=error.final)
-        if self._failures >= MIN_FAILURES and lasted >= self.fault_tolerance:
+        if is_too_much(self._failures, lasted, self.fault_tolerance):
             return self._unobservable(f"reading it failed for more than {self.fault_tolerance:g} s, last: {reason}")
         return None
 

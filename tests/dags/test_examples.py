@@ -101,6 +101,30 @@ def test_nightly_audit_fails_on_risks(run: Run, simulator: ServiceSimulator) -> 
     assert states(runs) == {"pull": {"success"}, "audit": {"failed"}}
 
 
+def test_health_check_passes(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
+    workflow = simulator.create_webhook_workflow("Sync", path="sync")
+    client.workflows.update_tags(workflow["id"], [client.tags.create("critical").id])
+    simulator.start_execution(workflow["id"], status="success")
+
+    state, runs = run("example_service_health_check")
+
+    assert state == "success", runs
+
+
+def test_health_check_alerts(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
+    workflow = simulator.create_webhook_workflow("Sync", path="sync")
+    client.workflows.update_tags(workflow["id"], [client.tags.create("critical").id])
+    simulator.start_execution(workflow["id"], status="error")
+
+    state, runs = run("example_service_health_check")
+
+    assert state == "failed"
+    assert states(runs)["check"] == {"failed"}
+    [alert] = [one for one in simulator.requests if one.path == "/webhook/airflow-example-health-alert"]
+    assert alert.body["message"] == "Workflows are unhealthy"
+    assert "'Sync' (failure rate 1, above max_failure_rate 0.1; no success" in alert.body["exception"]
+
+
 def test_export_table(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     assert run("example_service_upsert_rows")[0] == "success"
 

@@ -78,6 +78,7 @@ def test_only_a_call_needs_all_columns() -> None:
         "ServiceRunNotSeenError",
         "ServiceRunNotStartedError",
         "ServiceTaskKilledError",
+        "ServiceUnhealthyError",
         "ServiceWaitError",
     }
 

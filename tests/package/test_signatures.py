@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import pytest
 
 from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+from airflow_provider_service.sensors.health import ServiceWorkflowHealthSensor
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
 
-KINDS = (ServiceExecutionSensor, ServiceNotifier, ServiceExecutionTrigger, ServiceExecutionEventTrigger)
+SENSORS = (ServiceExecutionSensor, ServiceWorkflowHealthSensor)
+TRIGGERS = (ServiceExecutionTrigger, ServiceExecutionEventTrigger, ServiceWorkflowHealthTrigger)
+KINDS = (*SENSORS, *TRIGGERS, ServiceNotifier)
 #: Arguments of Airflow's own sensor that are checked beside its own checks.
 OF_AIRFLOW = {"timeout"}
 
@@ -29,12 +34,13 @@ def test_its_documentation_names_every_argument(kind: type) -> None:
     assert "service_conn_id" in described
 
 
-def test_other_fields_of_the_sensor_are_checked_when_the_dag_file_is_read() -> None:
-    checked = own_arguments(ServiceExecutionSensor) - set(ServiceExecutionSensor.template_fields)
-    assert ServiceExecutionSensor.checks.keys() == checked | OF_AIRFLOW
+@pytest.mark.parametrize("kind", SENSORS)
+def test_other_fields_of_a_sensor_are_checked_when_the_dag_file_is_read(kind: Any) -> None:
+    checked = own_arguments(kind) - set(kind.template_fields)
+    assert kind.checks.keys() == checked | OF_AIRFLOW
 
 
-@pytest.mark.parametrize("kind", [ServiceExecutionTrigger, ServiceExecutionEventTrigger])
+@pytest.mark.parametrize("kind", TRIGGERS)
 def test_a_trigger_stores_every_argument(kind: type) -> None:
     required = {"execution_id": "1", "service_conn_id": "c", "deadline": 1.0, "timeout": 60.0, "workflow_id": "w"}
     arguments = {name: value for name, value in required.items() if name in own_arguments(kind)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 
@@ -14,8 +14,12 @@ def wire_time(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-#: A date and time; written as the service writes it, in UTC with milliseconds.
-Timestamp = Annotated[datetime, PlainSerializer(wire_time, return_type=str, when_used="json")]
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+#: A date and time, always with a time zone; written as the service writes it, in UTC with milliseconds.
+Timestamp = Annotated[datetime, AfterValidator(_in_utc), PlainSerializer(wire_time, return_type=str, when_used="json")]
 
 #: A number; whole numbers stay whole.
 Number = int | float

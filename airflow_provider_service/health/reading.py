@@ -1,0 +1,108 @@
+"""Perform a check of the health of workflows.
+
+The figures come from the executions themselves: the service's insights lag behind them, and know no single workflow.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_service.client.errors import ServiceLookupError
+from airflow_provider_service.health.figures import Tally, span
+from airflow_provider_service.health.report import Health, Member
+from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
+from airflow_provider_service.references import OPTIONAL_TAG, OPTIONAL_WORKFLOW, PROJECT
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.health.check import HealthCheck
+
+log = logging.getLogger(__name__)
+
+# A line is logged each time that so many executions have been read.
+PROGRESS_EVERY = 10_000
+
+
+class _Known(NamedTuple):
+    """What is kept of a workflow while executions are read."""
+
+    name: str
+    active: bool
+    keeps_executions: bool
+
+
+def perform(check: HealthCheck, client: ServiceClient) -> Health:
+    """Read the executions of the window and judge each workflow. Safe to repeat.
+
+    One page is in memory at a time, and of each workflow its counts and a limited number of durations.
+
+    :raises ServiceLookupError: a name matches nothing, or several objects; or there is no workflow to check.
+    """
+    project_id = PROJECT.id_in(check, client)
+    workflows = _workflows(check, client, project_id)
+    # The offset of the service's clock is known once it has answered.
+    now = datetime.now(timezone.utc) + (client.transport.clock_offset or timedelta())
+    since = now - timedelta(seconds=check.window)
+    random = Random(0)
+    tallies = {id_: Tally(random) for id_ in workflows}
+    has_run = set()
+    for execution in _executions(check, client, list(workflows), project_id, since):
+        # What a person runs in the editor says nothing about the workflow in production.
+        if execution.workflow_id in tallies and execution.mode != "manual":
+            has_run.add(execution.workflow_id)
+            tallies[execution.workflow_id].count(execution.status, execution.started_at, execution.stopped_at)
+    members = []
+    for id_, known in workflows.items():
+        if check.names_workflows or known.active or id_ in has_run:
+            figures = tallies[id_].figures(now)
+            url = page_url(client.base_url, WORKFLOW_EXECUTIONS_PAGE, id_)
+            breaches = check.thresholds.breached_by(figures)
+            members.append(Member(id_, known.name, known.keeps_executions, figures, breaches, url))
+    url = members[0].url if len(members) == 1 else page_url(client.base_url, EXECUTIONS_PAGE)
+    return Health(since, now, check.window, members, url)
+
+
+def _workflows(check: HealthCheck, client: ServiceClient, project_id: str | None) -> dict[str, _Known]:
+    found = {
+        one.id: _Known(one.name, one.active, one.keeps_executions)
+        for one in _listed(check, client, project_id)
+        if check.workflow_id or not one.is_archived
+    }
+    if not found:
+        # A check of nothing must not pass.
+        raise ServiceLookupError("there is no workflow to check, or this key may not see it")
+    return found
+
+
+def _listed(check: HealthCheck, client: ServiceClient, project_id: str | None) -> Iterator[Workflow]:
+    if check.workflow_id is not None:
+        yield client.workflows.get(check.workflow_id, exclude_pinned_data=True)
+    elif check.workflow_name is not None:
+        yield OPTIONAL_WORKFLOW.named_in(check, client)
+    else:
+        tag = check.tag_name
+        if tag is not None:
+            OPTIONAL_TAG.named_in(check, client)
+        elif check.tag_id is not None:
+            tag = client.tags.get(check.tag_id).name
+        yield from client.workflows.list(tags=tag, project_id=project_id, exclude_pinned_data=True)
+
+
+def _executions(
+    check: HealthCheck, client: ServiceClient, ids: list[str], project_id: str | None, since: datetime
+) -> Iterator[Execution]:
+    # Running executions are in none of these lists, and would count as nothing.
+    wanted = [(id_, None) for id_ in ids] if check.names_workflows else [(None, project_id)]
+    read = 0
+    for workflow_id, in_project in wanted:
+        for execution in client.executions.list(workflow_id=workflow_id, project_id=in_project, started_after=since):
+            yield execution
+            read += 1
+            if read % PROGRESS_EVERY == 0:
+                log.info("%d executions of the last %s were read", read, span(check.window))

@@ -1,0 +1,142 @@
+"""What a check of the health of workflows has found, as a message, a result and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_provider_service.client.errors import one_line
+from airflow_provider_service.client.models._base import wire_time
+from airflow_provider_service.health.figures import Breach, Figures, span
+from airflow_provider_service.text_table import text_table
+
+#: Workflows in a result or a table, and in a message; the unhealthy ones come first.
+MAX_WORKFLOWS = 50
+MAX_NAMED = 10
+
+_INCOMPLETE = "the workflow does not keep all its executions, so the figures are incomplete"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One workflow of a check."""
+
+    workflow_id: str
+    name: str
+    keeps_executions: bool
+    figures: Figures
+    breaches: list[Breach]
+    url: str
+
+    def to_xcom(self, now: datetime) -> dict[str, Any]:
+        """The workflow as a task returns it."""
+        age = self.figures.success_age
+        figures = {name: _rounded(value) for name, value in asdict(self.figures).items()}
+        return {
+            "workflow_id": self.workflow_id,
+            "name": self.name,
+            **figures,
+            "last_success_at": None if age is None else wire_time(now - timedelta(seconds=age)),
+            "breaches": [breach.to_xcom() for breach in self.breaches],
+            "url": self.url,
+        }
+
+    def words(self) -> str:
+        """The breaches in words."""
+        reasons = [breach.text for breach in self.breaches]
+        if not self.keeps_executions:
+            reasons.append(_INCOMPLETE)
+        return f"'{one_line(self.name)}' ({'; '.join(reasons)}) {self.url}"
+
+    def cells(self) -> tuple[str, ...]:
+        """The workflow as a row of a table."""
+        figures = self.figures
+        return (
+            one_line(self.name),
+            str(figures.runs),
+            str(figures.failed),
+            str(figures.canceled),
+            _shown(figures.success_age),
+            _shown(figures.duration_median),
+            _shown(figures.duration_p95),
+            ", ".join(breach.threshold for breach in self.breaches) or "-",
+        )
+
+
+_COLUMNS = ("workflow", "runs", "failed", "canceled", "last success", "median", "95th", "breached")
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a check has found.
+
+    :param window: length of the window, in seconds.
+    :param members: the workflows.
+    :param url: page with their executions.
+    """
+
+    window_start: datetime
+    window_end: datetime
+    window: float
+    members: list[Member]
+    url: str
+
+    @property
+    def unhealthy(self) -> list[Member]:
+        """The workflows that breach a threshold, those with most breaches first."""
+        return sorted((one for one in self.members if one.breaches), key=lambda one: -len(one.breaches))
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether every workflow keeps to every threshold."""
+        return not self.unhealthy
+
+    @property
+    def message(self) -> str:
+        """One line for the task's log."""
+        unhealthy, checked = self.unhealthy, len(self.members)
+        over = f"over the last {span(self.window)}"
+        if not unhealthy:
+            return f"no threshold is breached {over}; workflows: {checked}"
+        are = "is" if len(unhealthy) == 1 else "are"
+        named = ", ".join(one.words() for one in unhealthy[:MAX_NAMED])
+        rest = len(unhealthy) - MAX_NAMED
+        more = f", and {rest} more" if rest > 0 else ""
+        return f"{len(unhealthy)} of {checked} workflows {are} unhealthy {over}: {named}{more}"
+
+    def _shown(self) -> list[Member]:
+        return [*self.unhealthy, *(one for one in self.members if not one.breaches)][:MAX_WORKFLOWS]
+
+    def table(self) -> Iterator[str]:
+        """The figures as lines of a table."""
+        yield from text_table(_COLUMNS, [one.cells() for one in self._shown()])
+        if len(self.members) > MAX_WORKFLOWS:
+            yield f"and {len(self.members) - MAX_WORKFLOWS} more workflows"
+
+    def to_xcom(self) -> dict[str, Any]:
+        """What a task returns."""
+        runs, failed = (sum(getattr(one.figures, name) for one in self.members) for name in ("runs", "failed"))
+        return {
+            "healthy": self.is_healthy,
+            "message": self.message,
+            "checked": len(self.members),
+            "unhealthy": len(self.unhealthy),
+            "runs": runs,
+            "failed": failed,
+            "failure_rate": _rounded(failed / runs) if runs else None,
+            "window_start": wire_time(self.window_start),
+            "window_end": wire_time(self.window_end),
+            "workflows": [one.to_xcom(self.window_end) for one in self._shown()],
+            "more": len(self.members) > MAX_WORKFLOWS,
+            "url": self.url,
+        }
+
+
+def _rounded(value: float | None) -> float | None:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _shown(seconds: float | None) -> str:
+    return "-" if seconds is None else span(seconds)

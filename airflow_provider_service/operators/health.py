@@ -1,0 +1,125 @@
+"""Operator on the health of workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import AirflowSkipException
+
+from airflow_provider_service.arguments import one_of, require
+from airflow_provider_service.client.errors import ServiceUnhealthyError
+from airflow_provider_service.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
+from airflow_provider_service.links import ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
+
+#: XCom key under which a task that fails or is skipped leaves what it would have returned.
+HEALTH_KEY = "health"
+
+
+class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
+    """Check how the executions of workflows have gone over a window of time. It only reads, and is safe to repeat.
+
+    The figures are computed from the executions that started within the window. Each workflow is judged by itself:
+    every threshold must hold for each of them. ``success`` is a success; ``error`` and ``crashed`` are failures.
+    Executions that are active or were canceled are neither, and those that a person ran in the editor do not count.
+
+    Choose either a workflow, a tag, a project, or ``all_workflows=True``. Archived workflows are left out.
+
+    :param workflow_id: id of the workflow.
+    :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
+    :param tag_id: id of a tag; all workflows that have it are checked, even if they are inactive and did not run.
+    :param tag_name: exact name of the tag, instead of its id.
+    :param project_id: id of a project; its active workflows are checked, and those that ran within the window. With
+        ``workflow_name`` or a tag, the project in which to look.
+    :param project_name: exact name of the project, instead of its id.
+    :param all_workflows: True to check the active workflows of every project, and those that ran within the window;
+        False by default.
+    :param window: seconds, or a timedelta, before now; 24 hours by default.
+    :param max_failure_rate: highest part of the runs that may have failed, from 0 to 1.
+    :param max_age_of_success: seconds, or a timedelta, since the end of the last success, at most ``window``; a
+        workflow without a success in the window breaches it.
+    :param min_runs: lowest number of runs that succeeded or failed.
+    :param max_duration_median: highest median of the duration from start to end of a run, in seconds, or a timedelta.
+    :param max_duration_p95: highest 95th percentile of that duration, in seconds, or a timedelta.
+    :param on_breach: what to do if a threshold is breached: ``"fail"`` (the default), ``"skip"`` or ``"report"``. A
+        task that fails is retried as its ``retries`` say, and each attempt reads the figures anew.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"healthy", "message", "checked", "unhealthy", "runs", "failed", "failure_rate", "window_start",
+        "window_end", "workflows", "more", "url"}``. ``workflows`` holds the figures of at most 50 workflows, unhealthy
+        ones first: ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled", "failure_rate",
+        "success_age", "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with ``{"threshold",
+        "value", "limit"}`` for each breach and all times in seconds. A task that fails or is skipped leaves the same
+        under the XCom key ``health``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES)
+    references = REFERENCES
+    operator_extra_links = (ServicePageLink(),)
+    checks = {**CHECKS, "on_breach": one_of("fail", "skip", "report")}
+
+    def __init__(
+        self,
+        *,
+        workflow_id: Templated[str | None] = None,
+        workflow_name: Templated[str | None] = None,
+        tag_id: Templated[str | None] = None,
+        tag_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        all_workflows: bool = False,
+        window: Duration = DAY,
+        max_failure_rate: float | None = None,
+        max_age_of_success: Duration | None = None,
+        min_runs: int | None = None,
+        max_duration_median: Duration | None = None,
+        max_duration_p95: Duration | None = None,
+        on_breach: Literal["fail", "skip", "report"] = "fail",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.workflow_id = as_rendered(workflow_id)
+        self.workflow_name = as_rendered(workflow_name)
+        self.tag_id = as_rendered(tag_id)
+        self.tag_name = as_rendered(tag_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.all_workflows = all_workflows
+        self.window = window
+        self.max_failure_rate = max_failure_rate
+        self.max_age_of_success = max_age_of_success
+        self.min_runs = min_runs
+        self.max_duration_median = max_duration_median
+        self.max_duration_p95 = max_duration_p95
+        self.on_breach = on_breach
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Read the figures and compare them with the thresholds."""
+        from airflow_provider_service.health.reading import perform
+
+        check = HealthCheck.of(self)
+        require(check.thresholds or self.on_breach == "report", "give at least one threshold, or on_breach='report'")
+        health = perform(check, self.hook.client)
+        ServicePageLink().push(context, health.url)
+        for line in health.table():
+            self.log.info("%s", line)
+        result = health.to_xcom()
+        if health.is_healthy:
+            self.log.info("Workflow health: %s", health.message)
+            return result
+        if self.on_breach == "report":
+            self.log.warning("Workflow health: %s", health.message)
+            return result
+        context["ti"].xcom_push(key=HEALTH_KEY, value=result)
+        if self.on_breach == "skip":
+            raise AirflowSkipException(health.message)
+        raise ServiceUnhealthyError(health.message)

@@ -1,0 +1,28 @@
+"""Small tables in the log of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+MAX_CELL_CHARS = 60
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lay out rows under their columns, a line each; numbers are aligned to the right, and long cells are cut."""
+    lines = [list(columns), *([_cut(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    to_right = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, to_right, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= MAX_CELL_CHARS else f"{cell[: MAX_CELL_CHARS - 3]}..."
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "-" or cell[:1].isdigit()

@@ -1,0 +1,246 @@
+"""What the operator reads, how it judges, and what a breach does to the task."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
+
+from airflow_provider_service.client.errors import ServiceNotFoundError, ServiceUnhealthyError
+from airflow_provider_service.client.models.moments import parse_moment
+from airflow_provider_service.health import reading
+from airflow_provider_service.operators.health import ServiceWorkflowHealthCheckOperator
+from tests.operators.conftest import FakeTaskInstance
+
+from .conftest import HOUR
+
+
+def check(ti: Any = None, **arguments: Any) -> dict[str, Any]:
+    task = ServiceWorkflowHealthCheckOperator(task_id="check", **arguments)
+    context: Any = {"ti": ti or FakeTaskInstance(), "task": task}
+    task.render_template_fields(context)
+    try:
+        return task.execute(context)
+    finally:
+        task.hook.close()
+
+
+def figures(**arguments: Any) -> dict[str, dict[str, Any]]:
+    """The figures of each workflow by its name."""
+    return {one["name"]: one for one in check(on_breach="report", **arguments)["workflows"]}
+
+
+def lists(simulator):
+    """The queries of the lists of executions that were read."""
+    return [one.query for one in simulator.requests if one.path.endswith("/executions")]
+
+
+def test_the_figures_of_one_workflow(simulator, workflow):
+    one = workflow("Sync", "success", "error", "success", "crashed", "canceled", "running", "waiting", "new")
+    done = check(workflow_id=one, on_breach="report")
+
+    url = f"{simulator.base_url}/workflow/{one}/executions"
+    [figure] = done.pop("workflows")
+    assert abs(figure.pop("success_age") - HOUR) < 60
+    start, end = (parse_moment(done.pop(name)) for name in ("window_start", "window_end"))
+    assert end - start == timedelta(hours=24)
+    assert abs(end - parse_moment(figure.pop("last_success_at")) - timedelta(hours=1)) < timedelta(minutes=1)
+    assert figure == {
+        "workflow_id": one,
+        "name": "Sync",
+        "runs": 4,
+        "succeeded": 2,
+        "failed": 2,
+        "canceled": 1,
+        "failure_rate": 0.5,
+        "duration_median": pytest.approx(60, abs=1),
+        "duration_p95": pytest.approx(60, abs=1),
+        "breaches": [],
+        "url": url,
+    }
+    assert done == {
+        "healthy": True,
+        "message": "no threshold is breached over the last 24 h; workflows: 1",
+        "checked": 1,
+        "unhealthy": 0,
+        "runs": 4,
+        "failed": 2,
+        "failure_rate": 0.5,
+        "more": False,
+        "url": url,
+    }
+
+
+def test_only_the_window_counts_by_the_clock_of_the_service(simulator, workflow):
+    workflow("Sync", "error", ended=2 * HOUR)
+    simulator.clock.shift(-5 * HOUR)
+    workflow("Late", "success", ended=HOUR / 2)
+    simulator.clock.shift(5 * HOUR)
+    simulator.clock.shift(-5 * HOUR)  # from here on the service is five hours behind
+    found = figures(all_workflows=True, window=timedelta(hours=1))
+
+    assert found["Late"]["runs"] == 1
+    assert abs(found["Late"]["success_age"] - HOUR / 2) < 60
+
+
+def test_runs_from_the_editor_do_not_count(workflow):
+    workflow("Sync", "error", mode="manual")
+    assert figures(workflow_name="Sync")["Sync"]["runs"] == 0
+
+
+def test_by_tag_also_what_is_inactive_and_did_not_run(client, workflow):
+    tag = client.tags.create("critical")
+    for name, active in (("Runs", True), ("Off", False), ("Retired", True)):
+        client.workflows.update_tags(one := workflow(name, active=active), [tag.id])
+    client.workflows.archive(one)
+    workflow("Other", "error")
+
+    for by in ({"tag_name": "critical"}, {"tag_id": tag.id}):
+        found = figures(**by, min_runs=1)
+        assert {name: len(one["breaches"]) for name, one in found.items()} == {"Runs": 1, "Off": 1}
+
+
+@pytest.mark.parametrize("by", ["all", "project", "name"])
+def test_otherwise_what_is_active_or_ran(simulator, client, workflow, by):
+    project = client.projects.create("Team")
+    for name, statuses, active in (("Idle", [], True), ("Off", [], False), ("Ran", ["error"], False)):
+        one = workflow(name, *statuses, active=active)
+        if by != "all":
+            client.workflows.transfer(one, project.id)
+            for execution in simulator.state.executions:
+                execution.project_id = project.id
+    if by != "all":
+        workflow("Elsewhere", "error")
+
+    chosen = {"all": {"all_workflows": True}, "project": {"project_id": project.id}, "name": {"project_name": "Team"}}
+    found = figures(**chosen[by])
+
+    assert {name: one["runs"] for name, one in found.items()} == {"Idle": 0, "Ran": 1}
+
+
+def test_a_breach_fails_the_attempt_and_names_all(simulator, workflow):
+    workflow("Good", "success")
+    bad = workflow("Bad", "error", "success", "error", took=90)
+    none = workflow("Silent")
+    ti = FakeTaskInstance()
+
+    with pytest.raises(ServiceUnhealthyError) as raised:
+        check(ti, all_workflows=True, max_failure_rate=0.5, max_age_of_success=timedelta(hours=12), min_runs=1)
+
+    # It is not final, so Airflow retries it.
+    assert not raised.value.final
+    page = f"{simulator.base_url}/workflow"
+    assert str(raised.value) == (
+        "2 of 3 workflows are unhealthy over the last 24 h: "
+        f"'Silent' (no success, max_age_of_success is 12 h; 0 runs, below min_runs 1) {page}/{none}/executions, "
+        f"'Bad' (failure rate 0.6667, above max_failure_rate 0.5) {page}/{bad}/executions"
+    )
+    left = ti.pushed["health"]
+    assert (left["healthy"], left["unhealthy"], left["message"]) == (False, 2, str(raised.value))
+    assert [one["name"] for one in left["workflows"]] == ["Silent", "Bad", "Good"]
+    assert left["workflows"][1]["breaches"] == [
+        {"threshold": "max_failure_rate", "value": pytest.approx(2 / 3), "limit": 0.5}
+    ]
+    assert ti.pushed["_link_ServicePageLink"] == f"{simulator.base_url}/home/executions"
+
+
+def test_a_breach_may_skip_or_only_be_reported(workflow, caplog):
+    one = workflow("Bad", "error")
+    ti = FakeTaskInstance()
+    with pytest.raises(AirflowSkipException, match=r"'Bad' .failure rate 1, above max_failure_rate 0"):
+        check(ti, workflow_id=one, max_failure_rate=0, on_breach="skip")
+    assert ti.pushed["health"]["unhealthy"] == 1
+
+    assert check(workflow_id=one, max_failure_rate=0, on_breach="report")["healthy"] is False
+    assert "Workflow health: 1 of 1 workflows is unhealthy over the last 24 h: 'Bad'" in caplog.text
+
+
+def test_durations_are_judged(workflow):
+    one = workflow("Slow", "success", "success", took=600)
+    limits = {"max_duration_median": timedelta(minutes=5), "max_duration_p95": 599}
+    done = check(workflow_id=one, on_breach="report", **limits)
+
+    [slow] = done["workflows"]
+    assert [breach["threshold"] for breach in slow["breaches"]] == ["max_duration_median", "max_duration_p95"]
+    assert "median duration 10 min, above max_duration_median 5 min" in done["message"]
+
+
+def test_a_workflow_that_hides_executions_is_named_as_such(client, workflow):
+    one = workflow("Sync", "error")
+    read = client.workflows.get(one)
+    settings = {"saveDataSuccessExecution": "none"}
+    client.workflows.update(one, read.name, read.nodes or [], read.connections or {}, settings)
+
+    assert (
+        "does not keep all its executions" in check(workflow_id=one, max_failure_rate=0, on_breach="report")["message"]
+    )
+
+
+def test_the_result_is_bounded(workflow):
+    for number in range(60):
+        workflow(f"Workflow {number}", *(["error"] if number > 40 else []))
+    done = check(all_workflows=True, max_failure_rate=0, on_breach="report")
+
+    assert (done["checked"], done["unhealthy"], done["more"]) == (60, 19, True)
+    assert [len(one["breaches"]) for one in done["workflows"]] == [1] * 19 + [0] * 31
+    assert done["message"].endswith(", and 9 more")
+
+
+def test_all_pages_are_read_and_long_work_is_logged(simulator, workflow, monkeypatch, caplog):
+    monkeypatch.setattr(reading, "PROGRESS_EVERY", 300)
+    workflow("Busy", *["success"] * 700)
+    caplog.set_level("INFO")
+
+    assert figures(all_workflows=True)["Busy"]["runs"] == 700
+    assert len(lists(simulator)) == 3
+    progress = [line for line in caplog.messages if "were read" in line]
+    assert progress == [f"{count} executions of the last 24 h were read" for count in (300, 600)]
+
+
+def test_the_log_shows_a_table(workflow, caplog):
+    workflow("Sync", "success", "error", took=90)
+    workflow("Silent")
+    caplog.set_level("INFO")
+    check(all_workflows=True, max_failure_rate=0.2, on_breach="report")
+
+    head, first, second = (line for line in caplog.messages if line.startswith(("workflow ", "Sync", "Silent")))
+    assert head.split() == ["workflow", "runs", "failed", "canceled", "last", "success", "median", "95th", "breached"]
+    assert first.split()[:4] == ["Sync", "2", "1", "0"]
+    assert first.index("max_failure_rate") == head.index("breached")
+    assert second.split() == ["Silent", "0", "0", "0", *"----"]
+
+
+NOT_ONE = "give either a workflow, a tag, a project, or all_workflows=True"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"min_runs": 1}, NOT_ONE),
+        ({"tag_name": "a", "all_workflows": True, "min_runs": 1}, NOT_ONE),
+        ({"tag_name": "a", "workflow_id": "b", "min_runs": 1}, NOT_ONE),
+        ({"all_workflows": True}, "give at least one threshold, or on_breach='report'"),
+        (
+            {"all_workflows": True, "window": 60, "max_age_of_success": 61},
+            "max_age_of_success must not be longer than window",
+        ),
+        ({"tag_name": "none", "min_runs": 1}, "there is no tag named 'none'"),
+        ({"workflow_name": "none", "min_runs": 1}, "there is no workflow named 'none'"),
+        ({"all_workflows": True, "min_runs": 1}, "there is no workflow to check"),
+    ],
+)
+def test_what_cannot_be_checked_fails_for_good(simulator, arguments, message):
+    with pytest.raises(AirflowFailException, match=message):
+        check(**arguments)
+
+
+def test_a_workflow_that_is_not_there(simulator):
+    with pytest.raises(ServiceNotFoundError):
+        check(workflow_id="none", min_runs=1)
+
+
+def test_a_rate_is_a_part():
+    with pytest.raises(ValueError, match="max_failure_rate must be a number from 0 to 1, not 5"):
+        ServiceWorkflowHealthCheckOperator(task_id="check", max_failure_rate=5)
