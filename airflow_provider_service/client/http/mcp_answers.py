@@ -1,8 +1,9 @@
-"""Interpret the answers of the MCP endpoint: JSON-RPC inside of an event stream."""
+"""Interpret the answers of the MCP endpoint: JSON-RPC, usually inside of an event stream."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -15,79 +16,86 @@ if TYPE_CHECKING:
 
 # The id of the only request that a call sends.
 REQUEST_ID = 1
-MAKE_KEY = "an owner or admin makes it in the service under Settings, Instance-level MCP"
+MAKE_KEY = "a user of the service makes it there under Settings, Instance-level MCP"
 
-_END_OF_EVENT = re.compile(r"(?:\r\n|\r|\n){2,}")
-_DATA_LINE = re.compile(r"^data:[ ]?(.*)$", re.MULTILINE)
-_INVALID_REQUEST, _UNKNOWN_METHOD, _INVALID_ARGUMENTS, _NOT_JSON = -32600, -32601, -32602, -32700
+_SWITCHED_OFF = "MCP access is disabled"
+_END_OF_LINE = re.compile(r"\r\n|\r|\n")
+_UNKNOWN_METHOD = -32601
+_REFUSED_REQUESTS = frozenset({-32600, -32602, -32700})
 
 _Failure = tuple[type[errors.ServiceApiError], str, str | None]
-# The service's own words. All of these precede the start; any other text may come from a start that failed halfway.
-_REFUSALS: tuple[tuple[re.Pattern[str], _Failure], ...] = (
+_OLDER: _Failure = (
+    errors.ServiceNotOfferedError,
+    "the server's MCP endpoint is an older one, which takes other inputs",
+    "n8n 2 has the endpoint that is needed",
+)
+_UNAVAILABLE: _Failure = (
+    errors.ServiceMcpRefusedError,
+    "the workflow may not be started through MCP",
+    "Set the workflow's setting 'availableInMCP' to true",
+)
+_NOT_PUBLISHED: _Failure = (
+    errors.ServiceNotPublishedError,
+    "the workflow has no published version yet",
+    "Is it active? Only its draft can run otherwise (mode 'manual')",
+)
+# The service's own words for what it refuses before it starts anything. Other words may come from a start that failed
+# halfway.
+_REFUSALS: tuple[tuple[str, _Failure], ...] = (
     (
-        re.compile(r"Workflow not found or you don't have permission"),
+        r"Workflow not found",
         (errors.ServiceNotFoundError, "the workflow does not exist, or the user of the MCP key may not run it", None),
     ),
+    (r"Workflow is not available ", _UNAVAILABLE),
+    (r"Workflow '.*' is archived", (errors.ServiceMcpRefusedError, "the workflow is archived", None)),
+    (r"Workflow '.*' has no published \(active\) version", _NOT_PUBLISHED),
+    (r"(MCP error -32602: )?Input validation error.*Invalid discriminator value", _OLDER),
     (
-        re.compile(r"Workflow is not available in MCP"),
-        (
-            errors.ServiceMcpRefusedError,
-            "the workflow may not be started through MCP",
-            "Set the workflow's setting 'availableInMCP' to true",
-        ),
-    ),
-    (
-        re.compile(r"Workflow '.*' is archived"),
-        (errors.ServiceMcpRefusedError, "the workflow is archived", None),
-    ),
-    (
-        re.compile(r"Workflow '.*' has no published \(active\) version"),
-        (
-            errors.ServiceNotPublishedError,
-            "the workflow has no published version yet",
-            "Is it active? Only its draft can run otherwise (mode 'manual')",
-        ),
-    ),
-    (
-        re.compile(r"Trigger node \".*\" (requires inputs|does not accept inputs)|Input validation error", re.DOTALL),
+        r"(MCP error -32602: )?Input validation error|Trigger node \".*\" (requires inputs|does not accept inputs)",
         (errors.ServiceInvalidRequestError, "the inputs are not what the trigger takes", None),
     ),
     (
-        re.compile(
-            r"Trigger node \".*\" (was not found|is disabled|cannot be used|is not supported)"
-            r"|This workflow has (multiple triggers|no trigger)|Provide triggerNodeName",
-            re.DOTALL,
-        ),
+        r"Trigger node \".*\" (was not found|is disabled|cannot be used|is not supported)"
+        r"|This workflow has (multiple triggers|no trigger)|Provide triggerNodeName",
         (errors.ServiceMcpRefusedError, "the trigger cannot be started through MCP", None),
     ),
 )
 
 
 def read_result(response: Answer, path: str, secret: str) -> dict[str, Any]:
-    """Return what a tool answered.
+    """Return what the tool that starts workflows answered: an object with an ``executionId``.
 
     :raises ServiceApiError: it is a refusal or a failure; ``not_processed`` is True if nothing can have run.
     """
     _check_status(response, path, secret)
     message = _message(response)
-    result = message.get("result")
-    content = result.get("structuredContent") if isinstance(result, dict) else None
-    if isinstance(result, dict) and isinstance(content, dict) and content.get("status") == "started":
-        return content
-    text = _words(message)
+    output = _output(message)
+    if isinstance(output.get("executionId"), str) and output["executionId"]:
+        return output
+    text = _words(message, output)
     kind, reason, hint = _failure(message, text)
-    shown = errors.one_line(masked(text, secret)) or None
-    raise kind(reason, method="POST", path=path, status=response.status_code, server_message=shown, hint=hint)
+    raise kind(
+        reason,
+        method="POST",
+        path=path,
+        status=response.status_code,
+        server_message=errors.one_line(masked(text, secret)) or None,
+        hint=hint,
+    )
 
 
 def _check_status(response: Answer, path: str, secret: str) -> None:
     status, message = response.status_code, answers.message_of(response, secret)
+    kind: type[errors.ServiceApiError]
     if status == HTTPStatus.UNAUTHORIZED:
-        kind: type[errors.ServiceApiError] = errors.ServiceUnauthorizedError
-        reason, hint = "the MCP key was refused", f"Check the connection's extra 'mcp_api_key': {MAKE_KEY}"
-    elif status == HTTPStatus.NOT_FOUND and "MCP access is disabled" in (message or ""):
+        kind, reason = errors.ServiceUnauthorizedError, "the MCP key was refused"
+        hint = f"Check the connection's extra 'mcp_api_key', which is not the API key: {MAKE_KEY}"
+    elif status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) and message == _SWITCHED_OFF:
         kind, reason = errors.ServiceNotOfferedError, "MCP access is switched off on this server"
         hint = "An owner or admin switches it on in the service under Settings, Instance-level MCP"
+    elif status == HTTPStatus.NOT_FOUND and "html" in response.content_type:
+        kind, reason = errors.ServiceStartingError, "answered by a page: the service is still starting, or has no MCP"
+        hint = "If this lasts longer than a minute, check host and path prefix of the connection, and the server's age"
     else:
         answers.decode(response, "POST", path, scope=None, secret=secret, binary=True)
         return
@@ -95,12 +103,9 @@ def _check_status(response: Answer, path: str, secret: str) -> None:
 
 
 def _message(response: Answer) -> dict[str, Any]:
-    """The answer to our request: the body itself, or an event of the stream."""
-    texts = [response.content]
-    if response.content_type == "text/event-stream":
-        events = _END_OF_EVENT.split(response.text)
-        texts = ["\n".join(_DATA_LINE.findall(event)).encode() for event in events]
-    for text in texts:
+    """The answer to our request: the body itself, or an event of the stream; empty if there is none."""
+    is_stream = response.content_type == "text/event-stream"
+    for text in _events(response.text) if is_stream else [response.content]:
         try:
             message = response.with_content(text).json()
         except ValueError:
@@ -110,16 +115,31 @@ def _message(response: Answer) -> dict[str, Any]:
     return {}
 
 
-def _words(message: dict[str, Any]) -> str:
-    """The service's own words for a failure."""
+def _events(text: str) -> Iterator[bytes]:
+    """The data of each event of a stream."""
+    data: list[str] = []
+    for line in (*_END_OF_LINE.split(text), ""):
+        if line.startswith("data:"):
+            data.append(line.removeprefix("data:"))
+        elif not line and data:
+            yield "\n".join(data).encode()
+            data = []
+
+
+def _output(message: dict[str, Any]) -> dict[str, Any]:
+    """What the tool itself answered, in a form for programs; empty if there is none."""
+    result = message.get("result")
+    output = result.get("structuredContent") if isinstance(result, dict) else None
+    return output if isinstance(output, dict) else {}
+
+
+def _words(message: dict[str, Any], output: dict[str, Any]) -> str:
+    """The service's own words for a failure, by the tool or by the protocol."""
     error, result = message.get("error"), message.get("result")
     if isinstance(error, dict):
         return str(error.get("message", ""))
-    if not isinstance(result, dict):
-        return ""
-    content = result.get("structuredContent")
-    if isinstance(content, dict):
-        return str(content.get("error", ""))
+    if output or not isinstance(result, dict):
+        return str(output.get("error", ""))
     parts = result.get("content")
     texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     return " ".join(text for text in texts if isinstance(text, str))
@@ -128,13 +148,13 @@ def _words(message: dict[str, Any]) -> str:
 def _failure(message: dict[str, Any], text: str) -> _Failure:
     error = message.get("error")
     code = error.get("code") if isinstance(error, dict) else None
-    if code == _UNKNOWN_METHOD or "Tool execute_workflow not found" in text or "Tool execute_workflow disabled" in text:
-        return errors.ServiceNotOfferedError, "the MCP endpoint does not offer to run workflows", None
-    if code in (_INVALID_REQUEST, _INVALID_ARGUMENTS, _NOT_JSON):
-        return errors.ServiceInvalidRequestError, "the MCP endpoint refused the request", None
+    if code == _UNKNOWN_METHOD or text.startswith("Tool execute_workflow "):
+        return errors.ServiceNotOfferedError, "the server's MCP endpoint does not run workflows", None
     for words, failure in _REFUSALS:
-        if words.match(text.removeprefix("MCP error -32602: ")):
+        if re.match(words, text, re.DOTALL):
             return failure
+    if code in _REFUSED_REQUESTS:
+        return errors.ServiceInvalidRequestError, "the MCP endpoint refused the request", None
     if not message:
         return errors.ServiceUnexpectedResponseError, "the answer of the MCP endpoint cannot be read", None
-    return errors.ServiceServerError, "the service failed to start the workflow; it may be running", None
+    return errors.ServiceServerError, "the service failed to start the workflow, or only failed to say so", None

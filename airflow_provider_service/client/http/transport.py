@@ -72,7 +72,7 @@ class Transport:
         self._key = HiddenText(config.api_key.get_secret_value())
         self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
         self._start_seconds = min(config.retry_deadline, LIVE_SECONDS)
-        self._retrying_starts = _retrying(False, self._start_seconds, sleep)
+        self._retrying_starts = {flag: _retrying(flag, self._start_seconds, sleep) for flag in (True, False)}
         self._server_clock = ServerClock()
         self._session = Session(config)
 
@@ -170,20 +170,22 @@ class Transport:
         def send() -> WebhookAnswer:
             return webhook_answers.read_answer(self._exchange(request, target, timeout, follow=False), method, target)
 
-        return _until(stopped, self._retrying_starts, self._start_seconds)(send)
+        return _until(stopped, self._retrying_starts[False], self._start_seconds)(send)
 
     def call_mcp(
         self,
         tool: str,
         arguments: Mapping[str, Any],
         *,
+        repeatable: bool = False,
         timeout: float | None = None,
         stopped: threading.Event | None = None,
     ) -> dict[str, Any]:
-        """Call a tool of the server's MCP endpoint with the endpoint's own key; repeat it only while nothing has run.
+        """Call a tool of the server's MCP endpoint with the endpoint's own key; repeat it while that is safe.
 
         :param tool: name of the tool.
         :param arguments: arguments of the tool.
+        :param repeatable: whether a second call does no harm; otherwise it is repeated only if nothing has run.
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
         :returns: what the tool answered.
@@ -209,7 +211,7 @@ class Transport:
         def send() -> dict[str, Any]:
             return mcp_answers.read_result(self._exchange(request, MCP_PATH, timeout, follow=False), MCP_PATH, secret)
 
-        return _until(stopped, self._retrying_starts, self._start_seconds)(send)
+        return _until(stopped, self._retrying_starts[repeatable], self._start_seconds)(send)
 
     def _limited_body(self, payload: Any) -> bytes:
         body = to_json(payload).encode()

@@ -6,16 +6,31 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_service.client.errors import ServiceUnexpectedResponseError, shown
-from airflow_provider_service.client.http.transport import MCP_PATH
+from airflow_provider_service.client.errors import (
+    ServiceApiError,
+    ServiceInvalidRequestError,
+    ServiceNotFoundError,
+    ServiceNotOfferedError,
+    ServiceRunNotStartedError,
+    shown,
+)
+from airflow_provider_service.client.http.transport import MCP_PATH, Transport
 from airflow_provider_service.client.models.mcp import Mode, StartedExecution
 from airflow_provider_service.client.resources._base import Resource, given, require
 
 MODES = ("production", "manual")
+_TOOL = "execute_workflow"
 
 
 class Mcp(Resource):
-    """The MCP endpoint. It is not part of the API: it has a key of its own, the connection's ``mcp_api_key``."""
+    """The MCP endpoint. It is not part of the API: it has a key of its own, the connection's ``mcp_api_key``.
+
+    :param transport: sends the requests.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        self._has_modes = False
 
     def execute_workflow(
         self,
@@ -29,8 +44,9 @@ class Mcp(Resource):
     ) -> StartedExecution:
         """Start a workflow by ``POST /mcp-server/http``. Not safe to repeat: each call runs the workflow.
 
-        The service answers as soon as it has created the execution. A try that provably started nothing is repeated
-        automatically, if a repeat may help.
+        The service answers when the execution begins: at once, unless a limit of concurrent executions makes it wait
+        for its turn. A try that provably started nothing is repeated automatically, if a repeat may help. The first
+        call without inputs is preceded by one that starts nothing and recognises an older server.
 
         :param workflow_id: id of the workflow; its setting ``availableInMCP`` must be true.
         :param trigger_node: name of the trigger node to begin at; required with ``inputs``, and if there are several.
@@ -46,21 +62,50 @@ class Mcp(Resource):
         :raises ServiceNotPublishedError: the workflow is not active, or was activated only just now; nothing ran.
         :raises ServiceNotFoundError: the workflow does not exist, or the user of the key may not run it; nothing ran.
         :raises ServiceInvalidRequestError: the inputs are not what the trigger takes; nothing ran.
-        :raises ServiceNotOfferedError: MCP access is switched off, or the server has no such endpoint; nothing ran.
+        :raises ServiceNotOfferedError: MCP access is switched off, or the server's endpoint is an older one; nothing
+            ran.
         :raises ServiceUnauthorizedError: the key was refused; nothing ran.
         :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
         """
         require(isinstance(workflow_id, str) and bool(workflow_id.strip()), "workflow_id must not be empty")
         require(mode in MODES, f"mode must be one of {', '.join(MODES)}, not {shown(mode)}")
+        if inputs is None:
+            self._require_modes(timeout, stopped)
         arguments = given(
-            workflowId=workflow_id, executionMode=mode, triggerNodeName=trigger_node, inputs=inputs and dict(inputs)
+            workflowId=workflow_id,
+            executionMode=mode,
+            triggerNodeName=trigger_node,
+            inputs=None if inputs is None else dict(inputs),
         )
-        answer = self._transport.call_mcp("execute_workflow", arguments, timeout=timeout, stopped=stopped)
-        execution_id = answer.get("executionId")
-        if not isinstance(execution_id, str) or not execution_id:
-            raise ServiceUnexpectedResponseError(
-                "the answer names no execution, though the service says that it has started one",
-                method="POST",
-                path=MCP_PATH,
-            )
-        return StartedExecution(execution_id, str(answer.get("status")))
+        answer = self._transport.call_mcp(_TOOL, arguments, timeout=timeout, stopped=stopped)
+        return StartedExecution(answer["executionId"], str(answer.get("status")))
+
+    def _require_modes(self, timeout: float | None, stopped: threading.Event | None) -> None:
+        """Refuse an endpoint of n8n 1: it ignores the mode, waits for the end, and stops what takes five minutes.
+
+        Only a call with inputs is refused by it, so ask for something that both refuse, each in its own words.
+
+        :raises ServiceNotOfferedError: the endpoint is such a one.
+        :raises ServiceRunNotStartedError: it cannot be said at present.
+        """
+        if self._has_modes:
+            return
+        try:
+            self._transport.call_mcp(_TOOL, {"workflowId": ""}, repeatable=True, timeout=timeout, stopped=stopped)
+        except ServiceInvalidRequestError as refused:
+            if "executionMode" not in (refused.server_message or ""):
+                raise
+            self._has_modes = True
+            return
+        except ServiceNotFoundError:
+            pass
+        except ServiceApiError as error:
+            if error.not_processed:
+                raise
+            raise ServiceRunNotStartedError(f"{error}; nothing was started") from None
+        raise ServiceNotOfferedError(
+            "the server's MCP endpoint is an older one, which cannot start a workflow without waiting for it",
+            method="POST",
+            path=MCP_PATH,
+            hint="n8n 2 has the endpoint that is needed",
+        )

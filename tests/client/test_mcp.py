@@ -1,0 +1,406 @@
+"""The MCP endpoint: what a start sends, and what each answer means."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+import requests_mock
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.models.mcp import StartedExecution
+
+from .clients import BASE, KEY, Client, make_config
+from .tiny_server import TinyServer, answer
+
+MCP_KEY = "mcp-key-of-a-test"
+URL = f"{BASE}/mcp-server/http"
+FORM = {"formData": {"name": "Ann"}}
+MISSES_THE_MODE = "Input validation error: Invalid arguments for tool execute_workflow: executionMode: Required"
+
+
+def event(message: Any) -> dict[str, Any]:
+    """An answer in the form of the service: one event of a stream."""
+    return {
+        "text": f"event: message\ndata: {json.dumps(message)}\n\n",
+        "headers": {"Content-Type": "text/event-stream"},
+    }
+
+
+def output(**fields: Any) -> dict[str, Any]:
+    """The answer of the tool."""
+    result = {"content": [{"type": "text", "text": json.dumps(fields)}], "structuredContent": fields}
+    return event({"result": result, "jsonrpc": "2.0", "id": 1})
+
+
+def refused_arguments(text: str) -> dict[str, Any]:
+    return event({"result": {"content": [{"type": "text", "text": text}], "isError": True}, "jsonrpc": "2.0", "id": 1})
+
+
+def protocol_error(code: int, text: str) -> dict[str, Any]:
+    return event({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": text}})
+
+
+STARTED = output(executionId="7", status="started")
+
+
+@pytest.fixture
+def mcp() -> Client:
+    return Client(retry_deadline=0, mcp_api_key=MCP_KEY)
+
+
+def start(client: Client, **options: Any) -> StartedExecution:
+    return client.mcp.execute_workflow("w", **{"trigger_node": "Form", "inputs": FORM, **options})
+
+
+# what is sent
+
+
+def test_a_start_sends_the_endpoints_own_key(mcp: Client, server: requests_mock.Mocker) -> None:
+    server.post(URL, **STARTED)
+
+    assert start(mcp) == StartedExecution("7", "started")
+
+    (request,) = server.request_history
+    assert request.headers["Authorization"] == f"Bearer {MCP_KEY}"
+    assert request.headers["Accept"] == "application/json, text/event-stream"
+    assert request.headers["Content-Type"] == "application/json"
+    assert KEY not in str(request.headers)
+    arguments = {"workflowId": "w", "executionMode": "production", "triggerNodeName": "Form", "inputs": FORM}
+    assert request.json() == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "execute_workflow", "arguments": arguments},
+    }
+
+
+def test_a_start_without_inputs_first_asks_for_the_kind_of_the_endpoint(
+    mcp: Client, server: requests_mock.Mocker
+) -> None:
+    server.post(URL, [refused_arguments(MISSES_THE_MODE), STARTED])
+
+    mcp.mcp.execute_workflow("w", mode="manual")
+    mcp.mcp.execute_workflow("w", trigger_node="Schedule")
+
+    sent = [request.json()["params"]["arguments"] for request in server.request_history]
+    assert sent == [
+        {"workflowId": ""},
+        {"workflowId": "w", "executionMode": "manual"},
+        {"workflowId": "w", "executionMode": "production", "triggerNodeName": "Schedule"},
+    ]
+
+
+def test_an_older_endpoint_is_recognised_before_anything_runs(mcp: Client, server: requests_mock.Mocker) -> None:
+    server.post(URL, **output(success=False, executionId=None, error="Workflow not found"))
+
+    with pytest.raises(errors.ServiceNotOfferedError, match="is an older one") as caught:
+        mcp.mcp.execute_workflow("w", mode="manual")
+
+    assert caught.value.final
+    assert [request.json()["params"]["arguments"] for request in server.request_history] == [{"workflowId": ""}]
+
+
+def test_a_lost_answer_about_the_kind_started_nothing(mcp: Client, server: requests_mock.Mocker) -> None:
+    server.post(URL, exc=requests.ReadTimeout)
+
+    with pytest.raises(errors.ServiceRunNotStartedError, match=r"no answer within .*; nothing was started") as caught:
+        mcp.mcp.execute_workflow("w")
+
+    assert (caught.value.not_processed, caught.value.final) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"workflow_id": " "}, "workflow_id must not be empty; nothing was sent"),
+        ({"workflow_id": 7}, "workflow_id must not be empty; nothing was sent"),
+        ({"mode": "draft"}, "mode must be one of production, manual, not 'draft'; nothing was sent"),
+        ({"inputs": {"formData": {"a": float("nan")}}}, "cannot be written as JSON: .*; nothing was sent"),
+        ({"timeout": 0}, "timeout must be a number of seconds above 0, not 0; nothing was sent"),
+    ],
+)
+def test_wrong_arguments_are_refused(
+    mcp: Client, server: requests_mock.Mocker, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(errors.ServiceInputError, match=message):
+        mcp.mcp.execute_workflow(**{"workflow_id": "w", "inputs": FORM, **arguments})
+    assert server.request_history == []
+
+
+def test_inputs_above_the_servers_limit_are_refused(server: requests_mock.Mocker) -> None:
+    client = Client(mcp_api_key=MCP_KEY, max_payload_mib=0.001)
+
+    with pytest.raises(errors.ServiceInputError, match=r"accepts 0.001 MiB .*; nothing was sent"):
+        start(client, inputs={"formData": {"a": "x" * 2000}})
+    assert server.request_history == []
+
+
+def test_a_missing_key_says_how_to_make_one(client: Client, server: requests_mock.Mocker) -> None:
+    with pytest.raises(errors.ServiceConfigError, match=r"'mcp_api_key' is missing: .* Instance-level MCP; nothing"):
+        start(client)
+    assert server.request_history == []
+
+
+# what an answer means
+
+
+def raised(client: Client, **options: Any) -> errors.ServiceError:
+    with pytest.raises(errors.ServiceError) as caught:
+        start(client, **options)
+    return caught.value
+
+
+NOT_PUBLISHED = "Workflow 'w' has no published (active) version to execute"
+UNAVAILABLE = "Workflow is not available in MCP. Enable MCP access from the workflow card."
+TRIGGERS = (
+    'Trigger node "Form" was not found. Available triggers: none.',
+    'Trigger node "A\nB" was not found. Available triggers: none.',
+    'Trigger node "Form" is disabled. Enable it or choose another trigger: none.',
+    'Trigger node "Form" cannot be used in production mode. Use a webhook, form, chat, or schedule trigger.',
+    'Trigger node "Form" is not supported for MCP execution. Available triggers: Schedule.',
+    "This workflow has multiple triggers. Provide triggerNodeName to specify which one to execute.",
+    "This workflow has no trigger that can be executed in production mode. Supported triggers: Schedule Trigger.",
+    "Provide triggerNodeName when passing inputs. Available triggers: Form.",
+    "Provide triggerNodeName and inputs to execute this workflow. Available triggers: Form.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Workflow not found or you don't have permission to access it.", errors.ServiceNotFoundError),
+        (UNAVAILABLE, errors.ServiceMcpRefusedError),
+        ("Workflow 'w' is archived and cannot be accessed.", errors.ServiceMcpRefusedError),
+        (NOT_PUBLISHED, errors.ServiceNotPublishedError),
+        ('Trigger node "Form" does not accept inputs. Omit inputs.', errors.ServiceInvalidRequestError),
+        ('Trigger node "Form" requires inputs matching { formData }.', errors.ServiceInvalidRequestError),
+        *((text, errors.ServiceMcpRefusedError) for text in TRIGGERS),
+    ],
+)
+def test_a_refusal_started_nothing(
+    mcp: Client, server: requests_mock.Mocker, text: str, kind: type[errors.ServiceApiError]
+) -> None:
+    server.post(URL, **output(executionId=None, status="error", error=text))
+
+    error = raised(mcp)
+
+    assert type(error) is kind
+    assert error.not_processed
+    assert errors.one_line(text) in str(error)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "getaddrinfo ENOTFOUND redis",  # the queue could not be reached once the execution had been stored
+        "",
+        "The workflow said: Workflow not found",
+    ],
+)
+def test_a_failure_in_other_words_may_have_started_an_execution(
+    mcp: Client, server: requests_mock.Mocker, words: str
+) -> None:
+    server.post(URL, **output(executionId=None, status="error", error=words))
+
+    error = raised(mcp)
+
+    assert type(error) is errors.ServiceServerError
+    assert not error.not_processed
+
+
+def test_an_answer_that_names_an_execution_is_a_start_whatever_its_status(
+    mcp: Client, server: requests_mock.Mocker
+) -> None:
+    server.post(URL, **output(executionId="7", status="error", error=NOT_PUBLISHED))
+
+    assert start(mcp) == StartedExecution("7", "error")
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "not_processed"),
+    [
+        (refused_arguments(f"{MISSES_THE_MODE}"), errors.ServiceInvalidRequestError, True),
+        (
+            refused_arguments("MCP error -32602: Input validation error: Invalid discriminator value. Expected 'chat'"),
+            errors.ServiceNotOfferedError,
+            True,
+        ),
+        (refused_arguments("Tool execute_workflow not found"), errors.ServiceNotOfferedError, True),
+        (protocol_error(-32602, "Tool execute_workflow not found"), errors.ServiceNotOfferedError, True),
+        (protocol_error(-32601, "Method not found"), errors.ServiceNotOfferedError, True),
+        (protocol_error(-32602, "Invalid tools/call request"), errors.ServiceInvalidRequestError, True),
+        (protocol_error(-32603, "Internal server error"), errors.ServiceServerError, False),
+        ({"text": ""}, errors.ServiceUnexpectedResponseError, False),
+        ({"text": "event: message\ndata: {"}, errors.ServiceUnexpectedResponseError, False),
+        (event({"jsonrpc": "2.0", "id": 2, "result": {}}), errors.ServiceUnexpectedResponseError, False),
+        (event({"jsonrpc": "2.0", "id": 1, "result": []}), errors.ServiceServerError, False),
+        (output(executionId=7, status="started"), errors.ServiceServerError, False),
+    ],
+)
+def test_the_answers_of_the_protocol(
+    mcp: Client,
+    server: requests_mock.Mocker,
+    shape: dict[str, Any],
+    kind: type[errors.ServiceApiError],
+    not_processed: bool,
+) -> None:
+    server.post(URL, **shape)
+
+    error = raised(mcp)
+
+    assert (type(error), error.not_processed) == (kind, not_processed)
+
+
+def refusal(status: int, body: Any, **headers: str) -> dict[str, Any]:
+    """An answer in JSON, as from the service's own checks before it looks at the call."""
+    return {"status_code": status, "json": body, "headers": {"Content-Type": "application/json", **headers}}
+
+
+PAGE = {"text": "<html><body><pre>Cannot POST /mcp-server/http</pre>", "headers": {"Content-Type": "text/html"}}
+
+
+@pytest.mark.parametrize(
+    ("answered", "kind", "not_processed"),
+    [
+        (refusal(401, {"message": "Unauthorized"}), errors.ServiceUnauthorizedError, True),
+        (refusal(404, {"message": "MCP access is disabled"}), errors.ServiceNotOfferedError, True),
+        (refusal(403, {"message": "MCP access is disabled"}), errors.ServiceNotOfferedError, True),
+        (refusal(403, {"message": "Forbidden"}), errors.ServiceForbiddenError, True),
+        ({"status_code": 404, **PAGE}, errors.ServiceStartingError, True),
+        (refusal(406, {"error": {"code": -32000}}), errors.ServiceInvalidRequestError, True),
+        ({"status_code": 413, **PAGE}, errors.ServicePayloadTooLargeError, True),
+        (refusal(429, {"message": "Too many requests"}), errors.ServiceRateLimitedError, True),
+        (refusal(500, {"error": {"code": -32603}}), errors.ServiceServerError, False),
+        ({"status_code": 502, **PAGE}, errors.ServiceUnavailableError, False),
+        ({"status_code": 503, **PAGE}, errors.ServiceUnavailableError, False),
+        ({"status_code": 503, "headers": {"Retry-After": "3"}}, errors.ServiceUnavailableError, True),
+        ({"status_code": 504, **PAGE}, errors.ServiceUnavailableError, False),
+        ({"status_code": 302, "headers": {"Location": "/login"}}, errors.ServiceRedirectError, True),
+        ({"exc": requests.ConnectTimeout}, errors.ServiceUnreachableError, True),
+        ({"exc": requests.ReadTimeout}, errors.ServiceTimeoutError, False),
+        ({"exc": requests.ConnectionError(ConnectionResetError())}, errors.ServiceConnectionLostError, False),
+    ],
+)
+def test_each_status_and_each_missing_answer(
+    mcp: Client,
+    server: requests_mock.Mocker,
+    answered: dict[str, Any],
+    kind: type[errors.ServiceApiError],
+    not_processed: bool,
+) -> None:
+    server.post(URL, **answered)
+
+    error = raised(mcp)
+
+    assert (type(error), error.not_processed) == (kind, not_processed)
+
+
+def test_an_answer_without_a_stream_is_read(mcp: Client, server: requests_mock.Mocker) -> None:
+    server.post(URL, json={"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"executionId": "8"}}})
+
+    assert start(mcp).execution_id == "8"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_event_is_found_among_others(mcp: Client, server: requests_mock.Mocker, end: str) -> None:
+    first, second = '{"jsonrpc": "2.0", "id": 1,', '"result": {"structuredContent": {"executionId": "9"}}}'
+    lines = [": comment", "", 'data: {"jsonrpc": "2.0", "method": "notifications/progress"}', ""]
+    lines += ["id: 4", f"data:{first}", f"data: {second}", "", ""]
+    server.post(URL, text=end.join(lines), headers={"Content-Type": "text/event-stream; charset=utf-8"})
+
+    assert start(mcp).execution_id == "9"
+
+
+# repeating, limits and secrets
+
+
+def test_only_what_started_nothing_is_repeated(server: requests_mock.Mocker) -> None:
+    client = Client(mcp_api_key=MCP_KEY)
+    not_yet = output(executionId=None, status="error", error=NOT_PUBLISHED)
+    limited = refusal(429, {"message": "Too many requests"}, **{"Retry-After": "3"})
+    server.post(URL, [{"exc": requests.ConnectTimeout}, limited, not_yet, STARTED])
+
+    assert start(client).execution_id == "7"
+    assert len(client.pauses) == 3
+    assert client.pauses[1] >= 3
+
+
+@pytest.mark.parametrize(
+    "answered", [{"exc": requests.ReadTimeout}, {"status_code": 502}, {"status_code": 504}, {"status_code": 500}]
+)
+def test_what_may_have_started_something_is_not_repeated(
+    server: requests_mock.Mocker, answered: dict[str, Any]
+) -> None:
+    server.post(URL, **answered)
+
+    assert not raised(Client(mcp_api_key=MCP_KEY)).not_processed
+    assert server.call_count == 1
+
+
+def test_the_caller_can_stop_further_tries(server: requests_mock.Mocker) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    server.post(URL, **output(executionId=None, status="error", error=NOT_PUBLISHED))
+
+    assert isinstance(raised(Client(mcp_api_key=MCP_KEY), stopped=stopped), errors.ServiceNotPublishedError)
+    assert server.call_count == 1
+
+
+@pytest.mark.parametrize(("own", "seconds"), [(None, 7), (3, 3)])
+def test_the_timeout_is_that_of_the_call_or_of_the_connection(
+    server: requests_mock.Mocker, own: float | None, seconds: float
+) -> None:
+    server.post(URL, **STARTED)
+
+    start(Client(timeout=7, mcp_api_key=MCP_KEY), timeout=own)
+
+    assert server.last_request.timeout[1] == seconds
+
+
+def test_a_stream_that_does_not_end_is_given_up() -> None:
+    """The limits of time and size are those of every call."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    settings = {"mcp_api_key": MCP_KEY, "retry_deadline": 0, "max_answer_mib": 1}
+    with TinyServer([head, b": wait\n\n", 30.0]) as tiny:
+        assert isinstance(raised(Client(base_url=tiny.address, timeout=0.3, **settings)), errors.ServiceTimeoutError)
+    with TinyServer([head, *[b": more\n\n" * 20_000] * 10]) as tiny:
+        failed = raised(Client(base_url=tiny.address, **settings))
+    assert isinstance(failed, errors.ServiceAnswerTooLargeError)
+    assert not failed.not_processed
+
+
+def echo(status: str, *headers: str) -> Callable[[Any], bytes]:
+    """An answer that repeats the key that it got."""
+
+    def repeat(received: Any) -> bytes:
+        key = received.headers["authorization"]
+        return answer(json.dumps({"message": key}).encode(), *(f"{line}{key}" for line in headers), status=status)
+
+    return repeat
+
+
+@pytest.mark.parametrize("step", [echo("401 No"), echo("500 No"), echo("302 Found", "Location: /login/")])
+def test_errors_do_not_repeat_the_key(step: Callable[[Any], bytes]) -> None:
+    with TinyServer(step) as tiny:
+        error = raised(Client(base_url=tiny.address, mcp_api_key=MCP_KEY, retry_deadline=0))
+    assert MCP_KEY not in str(error)
+    assert MCP_KEY not in repr(vars(error))
+
+
+def test_words_of_a_failure_do_not_repeat_the_key(mcp: Client, server: requests_mock.Mocker) -> None:
+    server.post(URL, **output(executionId=None, status="error", error=f"bad {MCP_KEY}"))
+
+    assert "bad ***" in str(raised(mcp))
+
+
+def test_settings_do_not_show_the_key() -> None:
+    config = make_config(mcp_api_key=MCP_KEY)
+
+    assert MCP_KEY not in f"{config!r} {config.model_dump()}"
+    assert config.keys == (KEY, MCP_KEY)
+    assert make_config().keys == (KEY,)
