@@ -26,6 +26,7 @@ class Fault:
 
     :param method: only requests with this method
     :param path: regular expression, searched in the decoded path
+    :param body: regular expression, searched in the body
     :param status: status of the answers of kind "status" and "html"
     :param retry_after: value of their Retry-After header, in seconds or as a date
     :param seconds: latency in seconds
@@ -40,12 +41,14 @@ class Fault:
     retry_after: int | str | None = None
     seconds: float = 0.0
     after_processing: bool = False
+    body: str | None = None
 
-    def matches(self, method: str, path: str) -> bool:
+    def matches(self, method: str, path: str, body: bytes) -> bool:
         return (
             self.times != 0
             and (self.method is None or self.method.upper() == method)
             and (self.path is None or re.search(self.path, path) is not None)
+            and (self.body is None or re.search(self.body.encode(), body) is not None)
         )
 
     def use_up(self) -> None:
@@ -60,9 +63,9 @@ class FaultBoard:
     disconnect: Callable[[Scope, bool], None]
     faults: list[Fault] = field(default_factory=list)
 
-    def take(self, method: str, path: str) -> tuple[list[Fault], Fault | None]:
+    def take(self, method: str, path: str, body: bytes) -> tuple[list[Fault], Fault | None]:
         """Consume the faults of one request: every latency, and the first of the other kinds."""
-        matching = [fault for fault in self.faults if fault.matches(method, path)]
+        matching = [fault for fault in self.faults if fault.matches(method, path, body)]
         latencies = [fault for fault in matching if fault.kind == "latency"]
         final = next((fault for fault in matching if fault.kind != "latency"), None)
         for fault in (*latencies, final):
@@ -85,8 +88,10 @@ class FaultLayer:
         if not self._board.faults:
             await self._app(scope, receive, send)
             return
-        latencies, final = self._board.take(scope["method"], unquote(scope["path"]))
-        receive = _replaying(await _whole(receive), receive)
+        came = await _whole(receive)
+        body = b"".join(message.get("body", b"") for message in came)
+        latencies, final = self._board.take(scope["method"], unquote(scope["path"]), body)
+        receive = _replaying(came, receive)
         for fault in latencies:
             if not fault.after_processing:
                 await self._state.pause(fault.seconds)

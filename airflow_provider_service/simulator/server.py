@@ -224,6 +224,7 @@ class ServiceSimulator(Access):
         times: int | None = 1,
         method: str | None = None,
         path: str | None = None,
+        body: str | None = None,
         status: int = 503,
         retry_after: int | str | None = None,
         seconds: float = 0.0,
@@ -236,12 +237,13 @@ class ServiceSimulator(Access):
         :param times: number of requests; None for all until :meth:`clear_faults`
         :param method: only requests with this method
         :param path: only requests whose path contains a match of this regular expression
+        :param body: only requests whose body contains a match of this regular expression
         :param status: HTTP status of the answer to "status" and "html"
         :param seconds: how long "latency" waits
         :param retry_after: value of the Retry-After header
         :param after_processing: the request takes effect, and only its answer is lost or replaced
         """
-        fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing)
+        fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing, body)
         self.in_loop(lambda: self._faults.faults.append(fault))
 
     def clear_faults(self) -> None:

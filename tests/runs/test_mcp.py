@@ -18,7 +18,8 @@ from .task_run import StateStore, TaskRun
 from .workflows import CHAT, DONE, FORM, MANUAL, SCHEDULE, held, puts_out, started_with, statuses, wait, webhook
 from .workflows import put as put_workflow
 
-ENDPOINT = "^/mcp-server/http$"
+# A call that starts a workflow, and not the one that asks for the kind of the endpoint.
+START: dict[str, Any] = {"path": "^/mcp-server/http$", "body": "executionMode"}
 
 put = partial(put_workflow, availableInMCP=True)
 
@@ -29,8 +30,9 @@ def with_key(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def calls(simulator: ServiceSimulator) -> int:
-    """How often the endpoint was called."""
-    return sum(request.path == "/mcp-server/http" for request in simulator.requests)
+    """How often the endpoint was called to start a workflow."""
+    sent = [request.body["params"] for request in simulator.requests if request.path == "/mcp-server/http"]
+    return sum("executionMode" in params["arguments"] for params in sent)
 
 
 def started(simulator: ServiceSimulator, workflow_id: str) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def test_an_answer_that_is_lost(
     make_run: MakeRun, simulator: ServiceSimulator, trigger: dict[str, Any], fault: dict[str, Any]
 ) -> None:
     workflow_id = put(simulator, trigger, wait(0.1), DONE)
-    simulator.inject(**fault, path=ENDPOINT, after_processing=True)
+    simulator.inject(**fault, **START, after_processing=True)
     done = make_run(workflow_id=workflow_id, payload={"n": 1}, start="mcp").whole_attempt(1)
     [execution] = held(simulator, workflow_id)
     assert (done["execution_id"], done["status"], calls(simulator)) == (str(execution.id), "success", 1)
@@ -171,14 +173,14 @@ def test_a_call_that_is_lost(
 ) -> None:
     workflow_id = put(simulator, trigger, DONE)
     simulator.start_execution(workflow_id, status="success", age=5)
-    simulator.inject(**fault, path=ENDPOINT)
+    simulator.inject(**fault, **START)
     assert make_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["success", "success"], 2)
 
 
 def test_a_schedule_whose_answer_is_lost(make_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, SCHEDULE, DONE)
-    simulator.inject("drop", path=ENDPOINT, after_processing=True)
+    simulator.inject("drop", **START, after_processing=True)
     run = make_run(workflow_id=workflow_id)
     with pytest.raises(AirflowFailException, match="may have run the workflow: executions 1 do not show") as failure:
         run.whole_attempt(1)
@@ -198,7 +200,7 @@ def killed_in_its_call(run: TaskRun, simulator: ServiceSimulator, *, after_proce
     """The first attempt of a run, as if its worker had died while its call was open."""
     assert run.store is not None
     before = run.store.path.exists()
-    simulator.inject("drop", path=ENDPOINT, times=None, after_processing=after_processing)
+    simulator.inject("drop", **START, times=None, after_processing=after_processing)
     seen: list[str] = []
 
     class Note(StateStore):
