@@ -14,7 +14,7 @@ UV     := 0.13.8
 AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench-imports bench-rows bench-waiting bench-triggerer stack-wheel lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench-imports bench-rows bench-starts bench-waiting bench-triggerer stack-wheel lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,9 @@ bench-imports: $(READY) ## measure what importing operators and sensors costs a 
 
 bench-rows: $(READY) ## measure upserts beside one call a row (SERVICE_URL, SERVICE_API_KEY: of a real server); about 5 minutes
 	$(BIN)/python -m bench.rows
+
+bench-starts: $(READY) ## measure how long starting a workflow takes, by way (SERVICE_URL, SERVICE_API_KEY, SERVICE_MCP_API_KEY: of a real server)
+	$(BIN)/python -m bench.starts
 
 bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 20 minutes
 	$(BIN)/python -m bench.waiting

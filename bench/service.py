@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import random
 import time
@@ -61,7 +62,8 @@ def _serve(pipe: Connection, latency: float) -> None:
     with ServiceSimulator() as simulator:
         workflow = simulator.create_webhook_workflow(path="bench")
         simulator.inject("latency", times=None, seconds=latency)
-        pipe.send(simulator.connection_json())
+        extra = {"mcp_api_key": simulator.mcp_api_key}
+        pipe.send(json.dumps({**json.loads(simulator.connection_json()), "extra": extra}))
 
         def start_executions(count: int) -> list[str]:
             statuses = random.choices(list(_MIX), list(_MIX.values()), k=count)

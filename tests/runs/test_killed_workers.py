@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
@@ -25,15 +29,16 @@ from . import victims
 from .hook_task import HookTask
 from .moments import connections, seed_of_the_day, soon
 from .task_run import StateStore, TaskRun
-from .workflows import DONE, WITH_ID, held, put, respond, wait, webhook
+from .workflows import DONE, FORM, SCHEDULE, WITH_ID, held, put, respond, wait, webhook
 
-KILLS = {ServiceRunWorkflowOperator: 50, ServiceRetryExecutionOperator: 7, HookTask: 7}
 TRIES_FOR_A_KILL = 4
 AT_ONCE = 3
 RUN_SECONDS = 0.15
 SLOW_SECONDS = 0.04
 
 Nodes = list[dict[str, Any]]
+
+CALL = "^/webhook/|^/mcp-server/|/retry$"
 
 QUICKLY_ANSWERED: list[Nodes] = [
     [webhook(), wait(RUN_SECONDS), DONE],
@@ -42,6 +47,33 @@ QUICKLY_ANSWERED: list[Nodes] = [
 ]
 ANSWERED_AT_THE_END: list[Nodes] = [[webhook(mode="lastNode"), wait(RUN_SECONDS), DONE]]
 ALL_MODES: list[Nodes] = [*QUICKLY_ANSWERED, *ANSWERED_AT_THE_END, [webhook(mode="lastNode"), DONE]]
+
+
+class Subject(NamedTuple):
+    """What is killed.
+
+    :param operator: starts an execution.
+    :param kills: how many have to fall into each window; ``KILLS`` overrides it.
+    :param arguments: of the operator.
+    :param modes: workflows that it runs; None for those of the window.
+    :param may_doubt: whether it may fail for good after a kill, because nothing tells which execution is its own.
+    """
+
+    operator: type[Any]
+    kills: int
+    arguments: Mapping[str, Any] = {}
+    modes: list[Nodes] | None = None
+    may_doubt: bool = False
+
+
+THROUGH_MCP = {"start": "mcp"}
+SUBJECTS = {
+    "webhook": Subject(ServiceRunWorkflowOperator, 50),
+    "hook": Subject(HookTask, 7),
+    "retry": Subject(ServiceRetryExecutionOperator, 7),
+    "form": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[FORM, wait(RUN_SECONDS), DONE]]),
+    "schedule": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[SCHEDULE, wait(RUN_SECONDS), DONE]], True),
+}
 
 
 class Phase(Enum):
@@ -70,7 +102,7 @@ class Window(NamedTuple):
 
 WINDOWS = {
     Phase.BEFORE: Window((0.045, 0.008), "/workflows/|/executions", ALL_MODES),
-    Phase.DURING: Window((0.04, 0.004), "^/webhook/|/retry$", ALL_MODES),
+    Phase.DURING: Window((0.04, 0.004), CALL, ALL_MODES),
     Phase.AFTER: Window((0.04, 0.008), "/executions", QUICKLY_ANSWERED),
     Phase.WAITING: Window((0.08, 0.08), "/executions/[0-9]+$", QUICKLY_ANSWERED + ANSWERED_AT_THE_END),
 }
@@ -120,7 +152,7 @@ class Victim:
     def phase(self) -> Phase:
         """How far it has come; to be asked where the simulator does nothing meanwhile."""
         requests = list(self.simulator.requests)
-        call = next((one for one in requests if "/webhook/" in one.path or one.path.endswith("/retry")), None)
+        call = next((one for one in requests if re.search(CALL, one.path)), None)
         if call is None:
             return Phase.BEFORE if requests else Phase.SILENT
         before = requests.index(call)
@@ -150,18 +182,20 @@ class Victim:
         return phase
 
 
-def victim(slot: Slot, operator: type[Any], modes: list[Nodes], dice: random.Random, store: StateStore) -> Victim:
+def victim(slot: Slot, subject: Subject, modes: list[Nodes], dice: random.Random, store: StateStore) -> Victim:
     """Put up a workflow, and the attempt that is to run it or to retry an execution of it."""
-    simulator = slot.simulator
+    simulator, operator = slot.simulator, subject.operator
     simulator.reset()
     is_retry = operator is ServiceRetryExecutionOperator
-    workflow_id = put(simulator, *(QUICKLY_ANSWERED[0] if is_retry else dice.choice(modes)))
+    nodes = QUICKLY_ANSWERED[0] if is_retry else dice.choice(subject.modes or modes)
+    workflow_id = put(simulator, *nodes, availableInMCP=True)
     original = simulator.start_execution(workflow_id, status="error") if is_retry else None
     target = {"execution_id": original} if is_retry else {"workflow_id": workflow_id}
     run = TaskRun(
         operator,
         {
             **target,
+            **subject.arguments,
             "service_conn_id": slot.connection,
             "poll_interval": 0.03,
             "timeout": 20.0,
@@ -172,13 +206,13 @@ def victim(slot: Slot, operator: type[Any], modes: list[Nodes], dice: random.Ran
     return Victim(simulator, run, workflow_id, original)
 
 
-def killed_once(slot: Slot, operator: type[Any], aim: Phase, seed: int, folder: Path) -> Phase:
+def killed_once(slot: Slot, subject: Subject, aim: Phase, seed: int, folder: Path) -> Phase:
     """Kill the first attempt, run the second to its end, and look at what the service holds.
 
     :returns: where the kill fell.
     """
     dice, simulator, window = random.Random(seed), slot.simulator, WINDOWS[aim]
-    one = victim(slot, operator, window.modes, dice, StateStore(folder / f"{operator.__name__}.{seed}.json"))
+    one = victim(slot, subject, window.modes, dice, StateStore(folder / f"{seed}.json"))
     slowness = dice.choice([Slowness.NONE, Slowness.TO_ACT, Slowness.TO_ANSWER])
     if slowness is not Slowness.NONE:
         late = slowness is Slowness.TO_ANSWER
@@ -188,34 +222,38 @@ def killed_once(slot: Slot, operator: type[Any], aim: Phase, seed: int, folder: 
     time.sleep(dice.uniform(0, window.seconds[slowness is Slowness.NONE]))
     phase = one.kill()
     simulator.clear_faults()
-    done = one.run.whole_attempt(2, deferrable=dice.random() < 0.3)
+    doubt = ""
+    try:
+        done = one.run.whole_attempt(2, deferrable=dice.random() < 0.3)
+    except AirflowFailException as error:
+        doubt = str(error)
     one.run.close()
     held(simulator, one.workflow_id)
     [execution] = one.started()
+    if doubt:
+        assert subject.may_doubt, doubt
+        assert f"/executions/{execution.id}" in doubt
+        return phase
     assert (execution.status, str(execution.id)) == (done["status"], done["execution_id"])
     assert execution.status == "success"
     assert execution.retry_of == (None if one.original is None else int(one.original))
     return phase
 
 
-@pytest.mark.parametrize(
-    ("operator", "aim"),
-    [
-        *((ServiceRunWorkflowOperator, aim) for aim in WINDOWS),
-        *((HookTask, aim) for aim in WINDOWS),
-        # A retry is answered at the end of its run, so nothing of it comes after the call.
-        *((ServiceRetryExecutionOperator, aim) for aim in WINDOWS if aim is not Phase.AFTER),
-    ],
-    ids=lambda value: value.value if isinstance(value, Phase) else value.__name__,
-)
+@pytest.mark.parametrize("aim", WINDOWS, ids=lambda aim: aim.value)
+@pytest.mark.parametrize("name", SUBJECTS)
 def test_a_worker_killed_at_a_random_moment(
-    operator: type[Any], aim: Phase, slots: list[Slot], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, aim: Phase, slots: list[Slot], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    if name == "retry" and aim is Phase.AFTER:
+        pytest.skip("a retry is answered at the end of its run, so nothing of it comes after the call")
+    subject = SUBJECTS[name]
     for constant, seconds in victims.QUICK.items():
         monkeypatch.setattr(call_and_search, constant, seconds)
     for slot in slots:
-        monkeypatch.setenv(f"AIRFLOW_CONN_{slot.connection.upper()}", slot.simulator.connection_json())
-    kills, first_seed = KILLS[operator], seed_of_the_day()
+        fields = {**json.loads(slot.simulator.connection_json()), "extra": {"mcp_api_key": slot.simulator.mcp_api_key}}
+        monkeypatch.setenv(f"AIRFLOW_CONN_{slot.connection.upper()}", json.dumps(fields))
+    kills, first_seed = int(os.environ.get("KILLS", subject.kills)), seed_of_the_day()
     seeds = iter(range(first_seed, first_seed + TRIES_FOR_A_KILL * kills))
     fell: Counter[Phase] = Counter()
     failed: list[str] = []
@@ -223,13 +261,13 @@ def test_a_worker_killed_at_a_random_moment(
     def trials(slot: Slot) -> None:
         while fell[aim] < kills and not failed and (seed := next(seeds, None)) is not None:
             try:
-                fell[killed_once(slot, operator, aim, seed, tmp_path)] += 1
+                fell[killed_once(slot, subject, aim, seed, tmp_path)] += 1
             except Exception as error:  # noqa: BLE001 - told with the seed that makes it come back
                 failed.append(f"KILL_SEED={seed}: {error!r}")
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         list(threads.map(trials, slots))
     where = ", ".join(f"{times} {phase.value}" for phase, times in fell.items())
-    print(f"{operator.__name__} {aim.value}: the kills fell {where}")
+    print(f"{name}, {aim.value}: the kills fell {where}")
     assert not failed, failed
     assert fell[aim] >= kills, where

@@ -28,6 +28,7 @@ FORKS.set_forkserver_preload(
         "airflow_provider_service.client.resources.executions",
         "airflow_provider_service.client.resources.workflows",
         "airflow_provider_service.runs.once",
+        "airflow_provider_service.client.resources.mcp",
         "airflow_provider_service.runs.workflow",
         "airflow_provider_service.client.http.transport",
         "airflow_provider_service.rows.upsert",
