@@ -18,15 +18,8 @@ CONSTRAINTS = {
     "3.3": "constraints.txt",
 }
 # Client, hook, operators, runs and waits, deferred ones included. Tests of what an older Airflow lacks are marked so.
-TESTS = (
-    "tests/client",
-    "tests/health",
-    "tests/hooks",
-    "tests/operators",
-    "tests/package",
-    "tests/runs",
-    "tests/waits",
-)
+FOLDERS = ("client", "health", "hooks", "operators", "package", "runs", "testing", "waits")
+TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)
 
 
 @nox.session

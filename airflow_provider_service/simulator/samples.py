@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -67,4 +68,25 @@ def webhook_workflow(
     if behaviour == "failing":
         nodes.append(node("Stop", "stopAndError", 1, {"errorMessage": "It failed"}, 3))
     nodes.append(node("Done", "noOp", 1, {}, 4))
+    return chain(name, nodes)
+
+
+def scripted_workflow(
+    name: str, path: str, *, seconds: float, output: list[dict[str, Any]] | None, error: str | None
+) -> dict[str, Any]:
+    """The body of a create, for a workflow that takes some time, and then fails or puts something out.
+
+    :param output: the items that its last node puts out; None for what the webhook's call carried
+    :param error: the message with which it fails; None if it does not
+    """
+    nodes = [webhook(path, options={"responseData": WITH_ID})]
+    if seconds:
+        nodes.append(wait(seconds))
+    if error is not None:
+        nodes.append(node("Fail", "stopAndError", 1, {"errorMessage": error}, 3))
+    elif output is not None:
+        items = json.dumps([{"json": item} for item in output])
+        nodes.append(node("Output", "code", 2, {"jsCode": f"return {items};"}, 3))
+    else:
+        nodes.append(node("Done", "noOp", 1, {}, 3))
     return chain(name, nodes)

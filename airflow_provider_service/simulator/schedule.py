@@ -27,6 +27,10 @@ class Schedule:
             moment, _, action = heapq.heappop(self._heap)
             action(moment)
 
+    def next_due(self) -> datetime | None:
+        """The date and time of the next action; None if there is none."""
+        return self._heap[0][0] if self._heap else None
+
     def postpone(self, moment: datetime) -> None:
         """Postpone everything to ``moment`` at the earliest: a server that is down does nothing."""
         self._heap = [(max(due, moment), count, action) for due, count, action in self._heap]

@@ -1,27 +1,58 @@
-"""How a user tests a DAG of their own; the README shows this file."""
+"""How users test a task of their own; the README and the guide show this file."""
+
+from datetime import timedelta
 
 import pytest
 from airflow.sdk import DAG
 
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.testing import run_task
 
-pytest_plugins = ["airflow_provider_service.simulator.pytest_plugin"]
+pytest_plugins = ["airflow_provider_service.testing.pytest_plugin"]
+
+with DAG("my_dag", schedule=None, params={"region": "eu"}):
+    sync = ServiceRunWorkflowOperator(
+        task_id="sync",
+        workflow_name="Nightly sync",
+        payload={"region": "{{ params.region }}"},
+        return_output="last_node",
+        deferrable=True,
+        timeout=timedelta(hours=3),
+        retries=2,
+    )
 
 
-class TaskInstance:
-    """As much of a task instance as an operator needs."""
+def test_sync_returns_what_the_workflow_puts_out(service):
+    service.workflow("Nightly sync", output=[{"rows": 3}], takes=timedelta(hours=2))
 
-    dag_id, run_id, task_id, map_index, try_number, max_tries = "my_dag", "test", "sync", -1, 1, 0
+    result = run_task(sync, params={"region": "us"})
 
-    def xcom_push(self, key, value): ...
+    assert result.return_value["output"] == [{"rows": 3}]
+    service.assert_ran("Nightly sync", payload={"region": "us"})
 
 
-def test_sync_fails_with_the_workflow(service_simulator, monkeypatch):
-    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", service_simulator.connection_json())
-    service_simulator.create_webhook_workflow("Nightly sync", path="nightly", behaviour="failing", seconds=0)
+def test_sync_fails_with_the_workflow(service):
+    service.workflow("Nightly sync", fails_with="The disk is full")
 
-    with DAG("my_dag", schedule=None):
-        sync = ServiceRunWorkflowOperator(task_id="sync", workflow_name="Nightly sync", poll_interval=0.1)
+    with pytest.raises(Exception, match="The disk is full"):
+        run_task(sync, attempts=3)
 
-    with pytest.raises(Exception, match="ended with status 'error' at node"):
-        sync.execute({"ti": TaskInstance(), "task": sync})
+    service.assert_ran("Nightly sync", times=3)
+
+
+def test_sync_stops_a_workflow_that_is_too_slow(service):
+    slow = service.workflow("Nightly sync", takes=timedelta(hours=4))
+
+    with pytest.raises(Exception, match="had not ended 10800 s after the wait began"):
+        run_task(sync)
+
+    assert [run.status for run in slow.runs] == ["canceled"]
+
+
+def test_a_lost_answer_runs_the_workflow_only_once(service):
+    service.workflow("Nightly sync")
+    service.simulator.inject("drop", path="/webhook/", after_processing=True)
+
+    run_task(sync)
+
+    service.assert_ran("Nightly sync")

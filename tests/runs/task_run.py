@@ -14,8 +14,8 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service.testing.stored_triggers import first_event, revived
 from tests.airflow_features import AIRFLOW
-from tests.stored_triggers import first_event, revived
 
 
 class StateStore:

@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 from airflow_provider_service.client.http.redaction import redacted
 from airflow_provider_service.runs.workflow import MAX_OUTPUT_BYTES
 from airflow_provider_service.simulator import ServiceSimulator
-from tests.stored_triggers import first_event, revived
+from airflow_provider_service.testing.stored_triggers import first_event, revived
 
 from .conftest import MakeRun, connect
 from .workflows import DONE, WITH_ID, answers_as, put, puts_out, wait, webhook

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from airflow_provider_service.runs import call_and_search
-from tests.stored_triggers import Stored, first_event, from_stored
+from airflow_provider_service.testing.stored_triggers import Stored, first_event, from_stored
 
 from .task_run import TaskRun
 

@@ -18,7 +18,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 
 from .api_client import Api
 
-pytest_plugins = ["airflow_provider_service.simulator.pytest_plugin"]
+pytest_plugins = ["airflow_provider_service.testing.pytest_plugin"]
 
 
 def tag_names(api: Api) -> list[str]:

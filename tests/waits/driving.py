@@ -21,10 +21,10 @@ from airflow.triggers.base import BaseTrigger
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.stored_triggers import first_event, revived
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from airflow_provider_service.waits.wait import Wait
 from tests.airflow_features import AIRFLOW
-from tests.stored_triggers import first_event, revived
 
 try:
     from airflow.sdk.exceptions import AirflowRescheduleException

@@ -12,9 +12,9 @@ import pytest
 
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.stored_triggers import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests import airflow_features
-from tests.stored_triggers import revived
 
 from .driving import in_event_loop, until
 from .persisting import PersistingTriggerer

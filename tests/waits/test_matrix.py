@@ -13,8 +13,8 @@ import requests
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.stored_triggers import revived
 from tests import airflow_features
-from tests.stored_triggers import revived
 
 from .cases import (
     CANNOT_SEE,

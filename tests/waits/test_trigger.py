@@ -17,9 +17,9 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.stored_triggers import first_event, revived
 from airflow_provider_service.waits.outcome import Outcome
 from tests import airflow_features
-from tests.stored_triggers import first_event, revived
 
 from .driving import (
     OPERATOR_MODES,

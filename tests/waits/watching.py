@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.stored_triggers import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
-from tests.stored_triggers import revived
 
 from .driving import until
 

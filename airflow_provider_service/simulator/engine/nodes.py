@@ -31,6 +31,9 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 _THROW = re.compile(r"""throw\s+new\s+(\w*Error)\s*\(\s*(["'`])(.*?)\2\s*\)""", re.DOTALL)
 
+# Code that returns a list of JSON is the only code that runs.
+_RETURN = re.compile(r"\s*return\s*(\[.*\])\s*;?\s*", re.DOTALL)
+
 
 def is_trigger(node: Node) -> bool:
     """Whether a run may begin at this node."""
@@ -193,16 +196,23 @@ def _assign(fields: dict[str, Any], dotted: str, value: Any) -> None:
 
 
 def _code(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
-    parameters = node.get("parameters") or {}
-    thrown = _THROW.search(str(parameters.get("jsCode", "")))
+    code = str((node.get("parameters") or {}).get("jsCode", ""))
+    thrown = _THROW.search(code)
     if thrown is None:
-        return Outcome(items)
-    line = str(parameters["jsCode"])[: thrown.start()].count("\n") + 1
+        returned = _RETURN.fullmatch(code)
+        written = _json_or_none(returned[1]) if returned else None
+        return Outcome(_as_items(written) if isinstance(written, list) else items)
+    line = code[: thrown.start()].count("\n") + 1
     message = f"{thrown[3]} [line {line}]"
     # Errors thrown in code carry no "node".
     raise NodeFailedError(
         {"message": message, "name": thrown[1], "lineNumber": line, "stack": f"{thrown[1]}: {message}"}
     )
+
+
+def _as_items(values: list[Any]) -> Items:
+    """What code returns as items; objects without "json" are taken for the JSON of an item."""
+    return [value if "json" in value else {"json": value} for value in values if isinstance(value, dict)]
 
 
 def _execution_data(

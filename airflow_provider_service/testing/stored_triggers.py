@@ -11,7 +11,7 @@ from airflow.triggers.base import BaseTrigger
 try:
     from airflow.sdk.serde import deserialize, serialize
 except ImportError:  # Airflow 2.11
-    from airflow.serialization.serde import deserialize, serialize
+    from airflow.serialization.serde import deserialize, serialize  # type: ignore[no-redef,import-not-found,unused-ignore]
 
 Stored = tuple[str, dict[str, Any]]
 
@@ -25,7 +25,8 @@ def as_stored(trigger: BaseTrigger) -> Stored:
 def from_stored(path: str, arguments: dict[str, Any]) -> Any:
     """The trigger as the triggerer makes it of what the database holds."""
     module, _, name = path.rpartition(".")
-    return getattr(import_module(module), name)(**deserialize(arguments))
+    restored: Any = deserialize(arguments)
+    return getattr(import_module(module), name)(**restored)
 
 
 def revived(trigger: BaseTrigger) -> Any:
@@ -34,7 +35,18 @@ def revived(trigger: BaseTrigger) -> Any:
 
 
 async def first_event(trigger: BaseTrigger) -> Any:
-    """The payload of a trigger's first event, as it arrives at the task."""
+    """The payload of a trigger's first event, as it arrives at the task.
+
+    :raises AssertionError: the trigger ends without an event.
+    """
     async for event in trigger.run():
-        return deserialize(serialize(event.payload))
+        return as_xcom(event.payload)
     raise AssertionError("the trigger ended without an event")
+
+
+def as_xcom(value: Any) -> Any:
+    """A value after its way through the database.
+
+    :raises TypeError: Airflow cannot store it.
+    """
+    return deserialize(json.loads(json.dumps(serialize(value))))

@@ -1,0 +1,40 @@
+"""Fixtures for users' tests: ``pytest_plugins = ["airflow_provider_service.testing.pytest_plugin"]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.passing_time import time_passes_at
+from airflow_provider_service.testing.service import SimulatedService
+
+
+@pytest.fixture
+def service_simulator() -> Iterator[ServiceSimulator]:
+    """A running, empty service for one test; nothing is connected to it."""
+    with ServiceSimulator() as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def service_conn_id() -> str:
+    """Id of the connection that leads to the simulated service; override this fixture to choose another."""
+    return "service_default"
+
+
+@pytest.fixture
+def service_connection(
+    service_simulator: ServiceSimulator, service_conn_id: str, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The Airflow connection to the simulated service, in the environment of the test; its id."""
+    monkeypatch.setenv(f"AIRFLOW_CONN_{service_conn_id.upper()}", service_simulator.connection_json())
+    return service_conn_id
+
+
+@pytest.fixture
+def service(service_simulator: ServiceSimulator, service_connection: str) -> Iterator[SimulatedService]:
+    """A simulated service behind the connection, for one test. Waits for its executions take no time."""
+    with time_passes_at(service_simulator):
+        yield SimulatedService(service_simulator, service_connection)

@@ -1,0 +1,302 @@
+"""``run_task`` runs a task as Airflow does: rendered, deferred, retried, rescheduled; waits take no time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import (
+    DAG,
+    AirflowFailException,
+    AirflowSkipException,
+    BaseOperator,
+    BaseSensorOperator,
+    task,
+)
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_service.client.errors import ServiceExecutionFailedError
+from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+from airflow_provider_service.testing import SimulatedService, run_task
+from tests import airflow_features
+
+pytest_plugins = ["airflow_provider_service.testing.pytest_plugin"]
+
+DAY = datetime(2026, 1, 31, 6, tzinfo=timezone.utc)
+in_both = pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "deferred"])
+
+
+class Echo(BaseOperator):
+    """Returns its rendered value."""
+
+    template_fields = ("value",)
+
+    def __init__(self, *, value: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.value = value
+
+    def execute(self, context: Any) -> Any:
+        return self.value
+
+
+class Countdown(BaseTrigger):
+    """Fires at once."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.Countdown", {"number": self.number}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        yield TriggerEvent({"number": self.number - 1})
+
+
+class Defers(BaseOperator):
+    """Defers a number of times."""
+
+    template_fields = ("number",)
+
+    def __init__(self, *, number: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.number = number
+
+    def execute(self, context: Any) -> Any:
+        context["ti"].xcom_push(key="asked", value=self.number)
+        self.defer(trigger=Countdown(int(self.number)), method_name="again", kwargs={"so_far": ["executed"]})
+
+    def again(self, context: Any, event: dict[str, int], so_far: list[str]) -> list[str]:
+        so_far = [*so_far, f"{event['number']} of {self.number}"]
+        if event["number"]:
+            self.defer(trigger=Countdown(event["number"]), method_name="again", kwargs={"so_far": so_far})
+        return so_far
+
+
+class Failing(BaseOperator):
+    """Fails in its first attempts."""
+
+    def __init__(self, *, error: type[Exception], succeeds_in: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.error, self.succeeds_in = error, succeeds_in
+
+    def execute(self, context: Any) -> int:
+        number: int = context["ti"].try_number
+        if number < self.succeeds_in:
+            raise self.error(f"attempt {number}")
+        return number
+
+
+class Third(BaseSensorOperator):
+    """Succeeds the third time."""
+
+    pokes: list[str] = []
+
+    def poke(self, context: Any) -> bool:
+        self.pokes.append("poke")
+        return len(self.pokes) == 3
+
+
+# ------------------------------------------------------------ any operator
+
+
+def test_templates_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_REGION", "eu")
+    value = ["{{ ds }}", "{{ ts_nodash }}", "{{ params.day }}", "{{ var.value.region }}", "{{ run_id }}", "{{ own }}"]
+    value.append("{{ macros.ds_add(ds, 1) }} {{ dag_run.conf['day'] }} {{ ti.task_id }} {{ task.owner }}")
+    with DAG("dag", schedule=None, params={"day": "monday"}, default_args={"owner": "team"}):
+        echo = Echo(task_id="echo", value=value)
+
+    result = run_task(echo, params={"day": "sunday"}, logical_date=DAY, run_id="me", context={"own": "mine"})
+
+    expected = ["2026-01-31", "20260131T060000", "sunday", "eu", "me", "mine", "2026-02-01 sunday echo team"]
+    assert result.return_value == result.xcoms["return_value"] == expected
+    assert echo.value == value
+    with DAG("other", schedule=None, params={"day": "monday"}):
+        assert run_task(Echo(task_id="echo", value="{{ params.day }}")).return_value == "monday"
+
+
+def test_the_output_of_other_tasks_is_given() -> None:
+    with DAG("dag", schedule=None):
+        extract = Echo(task_id="extract", value=[])
+        pulled = "{{ ti.xcom_pull('extract') }} {{ ti.xcom_pull('extract', key='a') }} {{ ti.xcom_pull('b') }}"
+        load = Echo(task_id="load", value=[extract.output, extract.output["a"], pulled])
+
+    given = run_task(load, upstream={"extract": {"a": 1}, "b": None})
+
+    assert given.return_value == [{"a": 1}, 1, "{'a': 1} 1 None"]
+    with pytest.raises(LookupError, match=r"uses the output of task 'extract'.*upstream=\{'extract': \.\.\.\}"):
+        run_task(load, upstream={"b": None})
+
+
+def test_a_function_runs_with_its_context() -> None:
+    with DAG("dag", schedule=None):
+
+        @task(multiple_outputs=True)
+        def sync(region: str, ti: Any = None, params: Any = None) -> dict[str, Any]:
+            ti.xcom_push(key="own", value=1)
+            return {"region": region, "try": ti.try_number}
+
+        called = sync("{{ ds_nodash }}")
+
+    assert run_task(called, logical_date=DAY).xcoms == {
+        "own": 1,
+        "region": "20260131",
+        "try": 1,
+        "return_value": {"region": "20260131", "try": 1},
+    }
+
+
+def test_a_deferred_task_is_carried_to_its_end() -> None:
+    result = run_task(Defers(task_id="defers", number="{{ params.n }}", params={"n": 3}))
+
+    assert result.return_value == ["executed", "2 of 3", "1 of 3", "0 of 3"]
+    assert (result.deferrals, result.xcoms["asked"]) == (3, "3")
+
+
+def test_a_task_is_retried_as_airflow_would() -> None:
+    retried = run_task(Failing(task_id="t", error=ValueError, succeeds_in=3), attempts=5)
+    assert (retried.return_value, retried.attempts) == (3, 3)
+
+    with pytest.raises(ValueError, match="attempt 2"):
+        run_task(Failing(task_id="t", error=ValueError, succeeds_in=3), attempts=2)
+    for final in (AirflowFailException, AirflowSkipException):
+        with pytest.raises(final, match="attempt 1"):
+            run_task(Failing(task_id="t", error=final, succeeds_in=3), attempts=5)
+
+
+def test_what_airflow_cannot_store_is_refused() -> None:
+    with pytest.raises(TypeError):
+        run_task(Echo(task_id="echo", value=object()))
+
+
+def test_a_mapped_task_is_refused() -> None:
+    with DAG("dag", schedule=None):
+        mapped = Echo.partial(task_id="echo").expand(value=[1, 2])
+
+    with pytest.raises(TypeError, match=r"task 'echo' is mapped; run its DAG with dag\.test\(\)"):
+        run_task(mapped)
+
+
+@airflow_features.light_imports
+def test_a_rescheduled_sensor_is_run_again(service: SimulatedService) -> None:
+    Third.pokes.clear()
+
+    run_task(Third(task_id="third", mode="reschedule", poke_interval=3600, timeout=86_400))
+
+    assert len(Third.pokes) == 3
+
+
+# ------------------------------------------------------------ operators of the service
+
+
+@in_both
+@pytest.mark.parametrize("takes", [1, timedelta(hours=2)], ids=["1 s", "2 h"])
+def test_a_run(service: SimulatedService, deferrable: bool, takes: Any) -> None:
+    service.workflow("Nightly sync", output=[{"rows": 3}], takes=takes)
+    sync = ServiceRunWorkflowOperator(
+        task_id="sync",
+        workflow_name="Nightly sync",
+        payload={"day": "{{ ds }}"},
+        return_output="last_node",
+        deferrable=deferrable,
+        poll_interval=60,
+    )
+
+    result = run_task(sync, logical_date=DAY)
+
+    assert (result.return_value["status"], result.return_value["output"]) == ("success", [{"rows": 3}])
+    assert result.deferrals == int(deferrable)
+    assert result.xcoms["execution_id"] == "1"
+    assert result.xcoms["_link_ServiceExecutionLink"] == result.return_value["url"]
+    service.assert_ran("Nightly sync", payload={"day": "2026-01-31"})
+
+
+@in_both
+def test_a_run_that_is_too_slow(service: SimulatedService, deferrable: bool) -> None:
+    slow = service.workflow("slow", takes=timedelta(hours=4))
+    run = ServiceRunWorkflowOperator(task_id="run", workflow_id=slow.id, timeout=10_800, deferrable=deferrable)
+
+    with pytest.raises(ServiceExecutionFailedError, match="had not ended 10800 s after the wait began; it was stopped"):
+        run_task(run)
+
+    assert [one.status for one in slow.runs] == ["canceled"]
+
+
+@in_both
+def test_a_run_that_ends_just_in_time(service: SimulatedService, deferrable: bool) -> None:
+    slow = service.workflow("slow", takes=timedelta(minutes=170))
+    run = ServiceRunWorkflowOperator(task_id="run", workflow_id=slow.id, timeout=10_800, deferrable=deferrable)
+
+    assert run_task(run).return_value["status"] == "success"
+
+
+@in_both
+def test_a_failed_run_is_repeated_by_the_next_attempt(service: SimulatedService, deferrable: bool) -> None:
+    workflow = service.workflow("w", fails_with="no disk")
+    run = ServiceRunWorkflowOperator(task_id="run", workflow_id=workflow.id, deferrable=deferrable, retries=2)
+
+    with pytest.raises(ServiceExecutionFailedError, match="no disk"):
+        run_task(run, attempts=2)
+
+    service.assert_ran(workflow, times=2)
+
+
+@in_both
+@airflow_features.kept_cursors
+def test_an_attempt_resumes_the_execution_of_the_one_before(service: SimulatedService, deferrable: bool) -> None:
+    workflow = service.workflow("w", takes=60)
+    # The key is refused while the id that the webhook named is checked, and at the first look.
+    service.simulator.inject("status", status=401, path="/executions/1$", times=3)
+    run = ServiceRunWorkflowOperator(task_id="run", workflow_id=workflow.id, deferrable=deferrable, retries=2)
+
+    assert run_task(run, attempts=3).attempts > 1
+
+    service.assert_ran(workflow)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [{"deferrable": True}, pytest.param({"mode": "reschedule"}, marks=airflow_features.light_imports)],
+    ids=["deferred", "reschedule"],
+)
+def test_a_sensor(service: SimulatedService, mode: dict[str, Any]) -> None:
+    workflow = service.workflow("w")
+    execution_id = service.simulator.start_execution(workflow.id, seconds=7200)
+    sensor = ServiceExecutionSensor(task_id="wait", execution_id=execution_id, poke_interval=60, timeout=9000, **mode)
+
+    assert run_task(sensor).return_value["status"] == "success"
+
+
+def test_a_run_of_the_hook(service: SimulatedService) -> None:
+    service.workflow("w", takes=timedelta(days=1) / 2, output=[{"a": 1}])
+    with DAG("dag", schedule=None):
+
+        @task
+        def sync() -> Any:
+            with ServiceHook() as hook:
+                return hook.run_workflow(workflow_name="w", run_key="eu", return_output="last_node")["output"]
+
+        called = sync()
+
+    assert run_task(called).return_value == [{"a": 1}]
+
+
+class TestAnotherConnection:
+    """The connection's id is chosen by a fixture."""
+
+    @pytest.fixture
+    def service_conn_id(self) -> str:
+        return "automation"
+
+    def test_it_is_used(self, service: SimulatedService) -> None:
+        service.workflow("w")
+
+        run_task(ServiceRunWorkflowOperator(task_id="run", workflow_name="w", service_conn_id="automation"))
+
+        assert service.conn_id == "automation"
+        service.assert_ran("w")
