@@ -11,8 +11,8 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.sensors.health import ServiceWorkflowHealthSensor
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.stored_triggers import as_stored
 from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
-from tests.stored_triggers import as_stored
 from tests.waits.driving import SENSOR_MODES, Ending, Mode, TaskInstance, run_to_end
 
 every_mode = pytest.mark.parametrize("mode", SENSOR_MODES, ids=[mode.name for mode in SENSOR_MODES])
