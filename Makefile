@@ -26,7 +26,7 @@ test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch cover
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 	$(BIN)/python -m tests.conformance.table --check simulator
 
-test-matrix: $(READY) ## test client, hook, operators, runs and waits on each Airflow (AIRFLOW="2.11 3.3": on some)
+test-matrix: $(READY) ## test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
 	$(BIN)/nox --sessions $(foreach version,$(AIRFLOW),"airflow($(version))")
 
 test-live: $(LIVE) ## live tests and conformance on a real server (SERVER=2.40 or 1.123; DEPLOYMENT=queue: live tests only)

@@ -17,8 +17,8 @@ CONSTRAINTS = {
     "3.2": "constraints-airflow-3.2.txt",
     "3.3": "constraints.txt",
 }
-# Client, hook, operators, runs and waits, deferred ones included. Tests of what an older Airflow lacks are marked so.
-FOLDERS = ("client", "health", "hooks", "operators", "package", "runs", "testing", "waits")
+# All but the simulator's own and those of the whole. Tests of what an older Airflow lacks are marked so.
+FOLDERS = ("client", "events", "health", "hooks", "notifications", "operators", "package", "runs", "testing", "waits")
 TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)
 
 

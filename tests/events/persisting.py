@@ -9,7 +9,7 @@ from typing import Any, cast
 from airflow.jobs import triggerer_job_runner
 from airflow.triggers.base import BaseTrigger
 
-from .driving import Triggerer, payloads
+from tests.waits.driving import Triggerer, payloads
 
 SYNC_SECONDS = 0.02
 

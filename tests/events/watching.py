@@ -9,8 +9,7 @@ from typing import Any
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.stored_triggers import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
-
-from .driving import until
+from tests.waits.driving import until
 
 INTERVAL = 0.05
 

@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features
+from tests.waits.driving import in_event_loop, until
 
-from .driving import in_event_loop, until
 from .persisting import PersistingTriggerer
 from .watching import AssetState, StateOfManyAssets, ids, looked, looks, watcher
 

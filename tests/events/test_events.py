@@ -15,8 +15,8 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.stored_triggers import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests import airflow_features
+from tests.waits.driving import in_event_loop, until
 
-from .driving import in_event_loop, until
 from .persisting import PersistingTriggerer
 from .watching import INTERVAL, AssetState, ids, looked, looks, watcher
 
