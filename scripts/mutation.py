@@ -30,6 +30,7 @@ POLLING = "waits/test_poller waits/test_poller_requests waits/test_slow_reads"
 #: The tests of each module that take seconds; those that kill processes or cover the same once more are not among them.
 TESTS = {
     "rows/upsert_plan.py": "operators/test_upsert operators/test_stored_duplicates operators/test_column_names",
+    "rows/options.py": "operators/test_change_strategies",
     "rows/values.py": f"{UPSERTS} operators/test_column_names operators/test_rows",
     "rows/files.py": "operators/test_row_files",
     "rows/batches.py": f"{UPSERTS} operators/test_rows operators/test_arguments",
@@ -48,8 +49,14 @@ TESTS = {
     "runs/call_and_search.py": "runs/test_starting runs/test_not_searchable runs/test_answers_of_others",
     "runs/once.py": "runs/test_attempts runs/test_on_retry runs/test_retrying",
     "runs/service_retry.py": "runs/test_retrying",
-    "runs/start.py": "runs/test_starting runs/test_refusals runs/test_answers_of_others",
-    "runs/workflow.py": "runs/test_starting runs/test_refusals runs/test_output",
+    "runs/request.py": "runs/test_starting runs/test_refusals",
+    "runs/starting.py": "runs/test_starting runs/test_refusals runs/test_answers_of_others",
+    "runs/unmarked.py": "runs/test_mcp",
+    "runs/ways/choice.py": "runs/test_mcp runs/test_refusals",
+    "runs/ways/mcp.py": "runs/test_mcp",
+    "runs/ways/way.py": "runs/test_mcp runs/test_starting",
+    "runs/ways/webhook.py": "runs/test_starting runs/test_refusals runs/test_answers_of_others",
+    "runs/workflow.py": "runs/test_starting runs/test_on_retry runs/test_output",
 }
 
 
