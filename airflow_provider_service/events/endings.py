@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Ids of workflows; None for all.
+Workflows = frozenset[str] | None
+#: The executions of so many workflows are listed separately; those of more are selected from the list of all.
+MOST_LISTED_SEPARATELY = 20
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -41,14 +46,14 @@ class Snapshot:
     ended: list[Execution]
     gone: frozenset[int] = frozenset()
 
-    def of_workflow(self, workflow_id: str) -> Snapshot:
-        """The part of one workflow."""
-        active, ended = ([one for one in part if one.workflow_id == workflow_id] for part in (self.active, self.ended))
+    def of(self, workflows: Workflows) -> Snapshot:
+        """The part of some workflows."""
+        active, ended = ([one for one in part if is_of(one, workflows)] for part in (self.active, self.ended))
         return replace(self, active=active, ended=ended)
 
-    def with_read(self, found: Mapping[int, Execution | None], workflow_id: str) -> Snapshot:
-        """The snapshot of a workflow and what :func:`read` has found of it."""
-        own = {id_: one for id_, one in found.items() if one and one.workflow_id == workflow_id}
+    def with_read(self, found: Mapping[int, Execution | None], workflows: Workflows) -> Snapshot:
+        """The snapshot of some workflows and what :func:`read` has found of them."""
+        own = {id_: one for id_, one in found.items() if one and is_of(one, workflows)}
         return replace(self.with_more(own.values()), gone=self.gone.union(found.keys() - own.keys()))
 
     def with_more(self, executions: Iterable[Execution]) -> Snapshot:
@@ -66,7 +71,7 @@ class Snapshot:
 
 @dataclass
 class Cursor:
-    """How far the ends of executions of one workflow have been reported.
+    """How far the ends of executions of some workflows have been reported.
 
     :param base_url: address of the service whose ids these are.
     :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the beginning.
@@ -186,6 +191,18 @@ def listed(client: ServiceClient, since: int, workflow_id: str | None = None) ->
         yield execution
         if execution.number <= since:
             return
+
+
+def listed_of(client: ServiceClient, since: int, workflows: Workflows) -> list[Execution]:
+    """The executions of some workflows after an id."""
+    if workflows is None or len(workflows) > MOST_LISTED_SEPARATELY:
+        return [one for one in listed(client, since) if is_of(one, workflows)]
+    return [one for workflow_id in sorted(workflows) for one in listed(client, since, workflow_id)]
+
+
+def is_of(execution: Execution, workflows: Workflows) -> bool:
+    """Whether an execution is one of some workflows."""
+    return workflows is None or execution.workflow_id in workflows
 
 
 def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | None]:

@@ -9,13 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.events.endings import Poll, Snapshot, listed, read
+from airflow_provider_service.events.endings import Poll, Snapshot, listed_of, read
+from airflow_provider_service.events.selection import Members
 
 if TYPE_CHECKING:
     from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
 
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.events.endings import Workflows
+    from airflow_provider_service.events.selection import Selection
 else:
     try:
         from airflow.triggers.shared_stream import SharedStreamProducer
@@ -30,16 +33,20 @@ T = TypeVar("T")
 class Look:
     """What one poll saw, with what its subscribers additionally read and store."""
 
-    def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig) -> None:
-        self.number, self.snapshot, self._config = number, snapshot, config
+    def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig, members: Members) -> None:
+        self.number, self.snapshot, self._config, self._members = number, snapshot, config, members
         self._asked: set[int] = set()
         self._found: dict[int, Execution | None] = {}
         self._reading = asyncio.Lock()
         self._notes: list[Callable[[], Awaitable[None]]] = []
 
-    async def listed(self, since: int, workflow_id: str) -> list[Execution]:
-        """The executions of a workflow after an id, for a subscriber that knows less than the poll."""
-        return await _with_client(self._config, lambda client: [*listed(client, since, workflow_id)])
+    async def members(self, selection: Selection) -> Workflows:
+        """The workflows of a selection."""
+        return await self._members.of(selection, self.snapshot, self.number, partial(_with_client, self._config))
+
+    async def listed(self, since: int, workflows: Workflows) -> list[Execution]:
+        """The executions of some workflows after an id, for a subscriber that knows less than the poll."""
+        return await _with_client(self._config, partial(listed_of, since=since, workflows=workflows))
 
     async def read(self, ids: Sequence[int]) -> Mapping[int, Execution | None]:
         """Read executions by id, each once, however many subscribers ask: None if there is none."""
@@ -65,6 +72,7 @@ class EventPoll(SharedStreamProducer):
     def __init__(self, kwargs: dict[str, Any]) -> None:
         self._service_conn_id, self._pause = kwargs["service_conn_id"], kwargs["poll_interval"]
         self._looks, self._looks_in_doubt = 0, 0
+        self._members = Members()
 
     async def open_stream(self) -> AsyncIterator[tuple[Look, Look]]:
         """Poll until closed."""
@@ -81,7 +89,7 @@ class EventPoll(SharedStreamProducer):
         config = await config_for(self._service_conn_id)
         snapshot = await _with_client(config, poll.look)
         self._looks += 1
-        return Look(self._looks, snapshot, config)
+        return Look(self._looks, snapshot, config, self._members)
 
     async def advance(self, batch: Sequence[AdvanceItem]) -> None:
         """Let the watchers store what has been reported."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.notifier import BaseNotifier
 
+from airflow_provider_service.references import PROJECT, WORKFLOW
+
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
@@ -26,7 +28,10 @@ class ServiceNotifier(BaseNotifier):
     If a template uses a value that the context does not have, such as ``ds`` in a run without a logical date, this is
     logged, and the value is rendered as empty text. The alert is sent nevertheless.
 
-    :param workflow_id: id of the workflow, which must be active.
+    :param workflow_id: id of the workflow, which must be active; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param message: human-readable text; empty by default.
     :param details: further JSON data for the workflow; null by default.
     :param trigger_node: name of the webhook node; required if the workflow has several.
@@ -35,7 +40,8 @@ class ServiceNotifier(BaseNotifier):
     """
 
     template_fields: Sequence[str] = (
-        "workflow_id",
+        *WORKFLOW.fields,
+        *PROJECT.fields,
         "message",
         "details",
         "trigger_node",
@@ -46,7 +52,10 @@ class ServiceNotifier(BaseNotifier):
     def __init__(
         self,
         *,
-        workflow_id: str,
+        workflow_id: str | None = None,
+        workflow_name: str | None = None,
+        project_id: str | None = None,
+        project_name: str | None = None,
         message: str = "",
         details: Any = None,
         trigger_node: str | None = None,
@@ -56,11 +65,16 @@ class ServiceNotifier(BaseNotifier):
     ) -> None:
         super().__init__(**kwargs)
         self.workflow_id = workflow_id
+        self.workflow_name = workflow_name
+        self.project_id = project_id
+        self.project_name = project_name
         self.message = message
         self.details = details
         self.trigger_node = trigger_node
         self.webhook_conn_id = webhook_conn_id
         self.service_conn_id = service_conn_id
+        for reference in (WORKFLOW, PROJECT):
+            reference.check(self, are_rendered=False)
 
     def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
         """Render the arguments; values that the context does not have become empty text."""
@@ -105,7 +119,8 @@ class ServiceNotifier(BaseNotifier):
         from airflow_provider_service.client.resources.webhooks import authentication_headers
 
         with ServiceClient(config) as client:
-            trigger = client.webhooks.find(client.workflows.get(self.workflow_id), self.trigger_node)
+            workflow = client.workflows.get(WORKFLOW.required_id_in(self, client))
+            trigger = client.webhooks.find(workflow, self.trigger_node)
             headers: dict[str, str] = {}
             if webhook is not None:
                 headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
@@ -114,11 +129,9 @@ class ServiceNotifier(BaseNotifier):
             try:
                 answer = client.webhooks.call(trigger, payload, headers=headers)
             except ServiceTimeoutError:
-                self.log.info(
-                    "Workflow %s has not answered within %g s; it keeps running", self.workflow_id, config.timeout
-                )
+                self.log.info("Workflow %s has not answered within %g s; it keeps running", workflow.id, config.timeout)
             else:
-                self.log.info("Workflow %s was notified, and answered %d", self.workflow_id, answer.status)
+                self.log.info("Workflow %s was notified, and answered %d", workflow.id, answer.status)
 
     def _notice(self, context: Context) -> dict[str, Any]:
         from airflow.providers.common.compat.sdk import redact

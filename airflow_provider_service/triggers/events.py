@@ -13,8 +13,9 @@ from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_service.arguments import read_seconds, refuse
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
-from airflow_provider_service.events.endings import Cursor, Snapshot
+from airflow_provider_service.events.endings import Cursor, Snapshot, Workflows
 from airflow_provider_service.events.poll import EventPoll, Look, until_it_works
+from airflow_provider_service.events.selection import Selection
 from airflow_provider_service.waits.outcome import judge
 
 if TYPE_CHECKING:
@@ -27,7 +28,12 @@ WRITE_SECONDS = 5.0
 
 
 class ServiceExecutionEventTrigger(BaseEventTrigger):
-    """Fires whenever an execution of a workflow has ended; for an ``AssetWatcher``.
+    """Fires whenever an execution of the selected workflows has ended; for an ``AssetWatcher``.
+
+    Give one selection: one or several workflows by id or by name, those of a tag, those of a project, or all. Names are
+    looked up when the watch begins; archived workflows do not count. The workflows of a tag or a project are read again
+    at every tenth poll, and whenever a workflow runs that the watch has not seen before: a new workflow is watched from
+    its first execution on, while one that is given the tag or is moved later joins within ten polls.
 
     The watch begins with its first poll; executions that ended before are not reported. On Airflow 3.3 and newer,
     watchers of the same connection and interval share one poll; on older versions, each has its own.
@@ -38,14 +44,20 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     ``status``. Otherwise each end is reported once. The watch starts from scratch:
 
     - after a restart on Airflow before 3.3, or if several assets share a watcher, which Airflow keeps no state for;
-    - when ``workflow_id``, ``statuses``, the connection or its address changes;
+    - when the selection, ``statuses``, the connection or its address changes;
     - when the executions that it has seen no longer exist, because the service has another database.
 
-    The workflow must save the executions whose ends are to be reported.
+    The workflows must save the executions whose ends are to be reported.
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``.
 
-    :param workflow_id: id of the workflow.
+    :param workflow_id: id of the workflow, or a list of several.
+    :param workflow_name: exact name of the workflow, or a list of several.
+    :param tag_id: id of a tag: the workflows that carry it.
+    :param tag_name: exact name of a tag, instead of its id.
+    :param project_id: id of a project: its workflows, or where to look for the workflows of the names or of the tag.
+    :param project_name: exact name of that project, instead of its id.
+    :param all_workflows: True to select all workflows that the key may see; False by default.
     :param statuses: final statuses that fire: ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``; default all.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :param poll_interval: seconds, or a timedelta, between two polls; 30 seconds by default.
@@ -55,7 +67,13 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     def __init__(
         self,
         *,
-        workflow_id: str,
+        workflow_id: str | Sequence[str] | None = None,
+        workflow_name: str | Sequence[str] | None = None,
+        tag_id: str | None = None,
+        tag_name: str | None = None,
+        project_id: str | None = None,
+        project_name: str | None = None,
+        all_workflows: bool = False,
         statuses: Sequence[str] = ENDED_STATUSES,
         service_conn_id: str = "service_default",
         poll_interval: Duration = 30.0,
@@ -63,7 +81,17 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         super().__init__()  # type: ignore[no-untyped-call]
         if isinstance(statuses, str) or not statuses or set(statuses).difference(ENDED_STATUSES):
             refuse("statuses", f"a list of {', '.join(ENDED_STATUSES)}", statuses)
-        self.workflow_id = workflow_id
+        selected = {
+            "workflow_id": workflow_id,
+            "workflow_name": workflow_name,
+            "tag_id": tag_id,
+            "tag_name": tag_name,
+            "project_id": project_id,
+            "project_name": project_name,
+            "all_workflows": all_workflows,
+        }
+        self.selection = Selection.of_arguments(selected)
+        self._selected = {name: _stored(value) for name, value in selected.items() if value}
         self.statuses = sorted(statuses)
         self.service_conn_id = service_conn_id
         self.poll_interval = read_seconds("poll_interval", poll_interval)
@@ -73,7 +101,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         return (
             f"{type(self).__module__}.{type(self).__qualname__}",
             {
-                "workflow_id": self.workflow_id,
+                **self._selected,
                 "statuses": self.statuses,
                 "service_conn_id": self.service_conn_id,
                 "poll_interval": self.poll_interval,
@@ -96,59 +124,66 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         return EventPoll(kwargs)
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Look]) -> AsyncIterator[TriggerEvent]:
-        """Report the ends of executions of this trigger's workflow."""
+        """Report the ends of executions of this trigger's workflows."""
         store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key)
         cursor, is_caught_up = await until_it_works(store.read, self.poll_interval), False
         async for look in shared_stream:
-            if cursor is None or cursor.base_url != look.snapshot.base_url:
-                cursor, is_caught_up = self._beginning(look, cursor), True
+            known = cursor if cursor and cursor.base_url == look.snapshot.base_url else None
+            try:
+                workflows = await look.members(self.selection)
+                snapshot = await self._seen(look, known, workflows, is_caught_up)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
+                log.error("The watch of %s is interrupted until the next poll: %s", self.selection, error)
+                continue
+            is_caught_up = True
+            if known is None:
+                known = self._beginning(snapshot, cursor)
             else:
-                try:
-                    snapshot = await self._seen(look, cursor, is_caught_up)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
-                    log.error(
-                        "The watch of workflow %s is interrupted until the next poll: %s", self.workflow_id, error
-                    )
-                    continue
-                is_caught_up = True
-                for execution in cursor.untold(snapshot):
+                for execution in known.untold(snapshot):
                     outcome = judge(execution, snapshot.base_url) if execution.status in self.statuses else None
                     if outcome:
                         yield TriggerEvent(outcome.to_xcom())
-                    cursor.tell(execution)
-                cursor.advance(snapshot)
-            store.write_once_persisted(cursor, look)
+                    known.tell(execution)
+                known.advance(snapshot)
+            store.write_once_persisted(known, look)
+            cursor = known
 
-    def _beginning(self, look: Look, kept: Cursor | None) -> Cursor:
+    def _beginning(self, snapshot: Snapshot, kept: Cursor | None) -> Cursor:
         if kept:
-            now = look.snapshot.base_url
+            now = snapshot.base_url
             log.warning(
-                "Workflow %s was watched at %s; the watch starts from scratch at %s",
-                self.workflow_id,
+                "The selection %s was watched at %s; the watch starts from scratch at %s",
+                self.selection,
                 kept.base_url,
                 now,
             )
-        return Cursor.beginning(look.snapshot.of_workflow(self.workflow_id))
+        return Cursor.beginning(snapshot)
 
-    async def _seen(self, look: Look, cursor: Cursor, is_caught_up: bool) -> Snapshot:
-        snapshot = look.snapshot.of_workflow(self.workflow_id)
+    async def _seen(self, look: Look, cursor: Cursor | None, workflows: Workflows, is_caught_up: bool) -> Snapshot:
+        snapshot = look.snapshot.of(workflows)
+        if cursor is None:
+            return snapshot
         if not is_caught_up:
             # The shared poll began with its first subscriber, which may be later than the stored cursor.
-            snapshot = snapshot.with_more(await look.listed(cursor.floor, self.workflow_id))
+            snapshot = snapshot.with_more(await look.listed(cursor.floor, workflows))
         # Executions of other workflows are read by the watchers of these.
-        snapshot = snapshot.with_read(await look.read(cursor.unseen(snapshot)), self.workflow_id)
+        snapshot = snapshot.with_read(await look.read(cursor.unseen(snapshot)), workflows)
         if cursor.is_ahead_of(snapshot):
             log.warning(
                 "Execution %d has been seen at %s, but now %d is the newest: later ones were deleted, or the service "
-                "has another database. The watch of workflow %s continues from there",
-                *(cursor.ceiling, snapshot.base_url, snapshot.newest, self.workflow_id),
+                "has another database. The watch of %s continues from there",
+                *(cursor.ceiling, snapshot.base_url, snapshot.newest, self.selection),
             )
         return snapshot
 
     @property
     def _cursor_key(self) -> str:
         # Several watchers of one asset have separate cursors: what one has reported, the other may not have.
-        return f"service_executions:{self.service_conn_id}:{self.workflow_id}:{','.join(self.statuses)}"
+        return f"service_executions:{self.service_conn_id}:{self.selection.key}:{','.join(self.statuses)}"
+
+
+def _stored(value: Any) -> Any:
+    return value if isinstance(value, (str, bool)) else list(value)
 
 
 class _CursorStore:

@@ -101,18 +101,18 @@ class Listener:
 
     def __init__(self, first: Snapshot, story: Story, workflow_id: str, ends_before: int) -> None:
         self._workflow_id = workflow_id
-        self.cursor = Cursor.beginning(first.of_workflow(workflow_id))
+        self.cursor = Cursor.beginning(first.of(frozenset({workflow_id})))
         self.told: list[str] = []
         self._may_tell = set(story.ends[ends_before:])
         self._must_tell_from = len(story.ends)
         self._is_caught_up = True
 
     def hear(self, snapshot: Snapshot, client: InterruptedClient) -> None:
-        own = snapshot.of_workflow(self._workflow_id)
+        own = snapshot.of(frozenset({self._workflow_id}))
         if not self._is_caught_up:
             own = own.with_more(listed(client, self.cursor.floor, self._workflow_id))  # type: ignore[arg-type]
         self._is_caught_up = True
-        own = own.with_read(read(client, self.cursor.unseen(own)), self._workflow_id)  # type: ignore[arg-type]
+        own = own.with_read(read(client, self.cursor.unseen(own)), frozenset({self._workflow_id}))  # type: ignore[arg-type]
         for execution in self.cursor.untold(own):
             self.told.append(execution.id)
             self.cursor.tell(execution)
@@ -177,13 +177,13 @@ class Watch:
         self._cursor = Cursor.beginning(self._look())
 
     def _look(self) -> Snapshot:
-        return self._poll.look(self._client).of_workflow(self._workflow_id)  # type: ignore[arg-type]
+        return self._poll.look(self._client).of(frozenset({self._workflow_id}))  # type: ignore[arg-type]
 
     def advance(self) -> list[str]:
         """Look once, and return the reported ends."""
         snapshot = self._look()
         found = read(self._client, self._cursor.unseen(snapshot))  # type: ignore[arg-type]
-        snapshot = snapshot.with_read(found, self._workflow_id)
+        snapshot = snapshot.with_read(found, frozenset({self._workflow_id}))
         told = self._cursor.untold(snapshot)
         for execution in told:
             self._cursor.tell(execution)

@@ -17,6 +17,7 @@ from airflow.providers.common.compat.sdk import DAG, mask_secret
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import (
     ServiceInputError,
+    ServiceLookupError,
     ServiceNotFoundError,
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
@@ -134,6 +135,31 @@ def test_a_webhook_without_body_gets_a_query(notify: Notify, simulator: ServiceS
     query = parse_qs(call.query)
     assert (query["message"], query["map_index"], query["details"]) == (["a & b"], ["3"], ['{"n":[1]}'])
     assert "exception" not in query
+
+
+def test_the_workflow_is_given_by_name(notify: Notify, simulator: ServiceSimulator) -> None:
+    with service(simulator) as client:
+        project = client.projects.create("Operations").id
+        ids = [str(simulator.create_webhook_workflow("Alert", path=path)["id"]) for path in ("here", "there")]
+        client.workflows.transfer(ids[1], project)
+    notify({"ti": TASK}, workflow_name="Alert", project_name="{{ 'Operations' }}", message="by name")
+
+    assert [item["body"]["message"] for item in received(simulator, ids[1])] == ["by name"]
+    assert received(simulator, ids[0]) == []
+
+
+@airflow_features.errors_of_notifiers
+def test_an_ambiguous_name_lists_the_workflows(notify: Notify, simulator: ServiceSimulator) -> None:
+    ids = [str(simulator.create_webhook_workflow("Alert", path=path)["id"]) for path in ("here", "there")]
+    with pytest.raises(ServiceLookupError, match="there is more than one workflow named 'Alert'") as caught:
+        notify({"ti": TASK}, workflow_name="Alert")
+    assert all(one in str(caught.value) for one in ids)
+
+
+@pytest.mark.parametrize("given", [{}, {"workflow_id": "w", "workflow_name": "Alert"}])
+def test_the_workflow_is_given_in_one_way(given: dict[str, str]) -> None:
+    with pytest.raises(ServiceInputError, match=r"^give either workflow_id or workflow_name, not"):
+        ServiceNotifier(**given)
 
 
 @pytest.fixture

@@ -40,10 +40,32 @@ def test_other_fields_of_a_sensor_are_checked_when_the_dag_file_is_read(kind: An
     assert kind.checks.keys() == checked | OF_AIRFLOW
 
 
-@pytest.mark.parametrize("kind", TRIGGERS)
+@pytest.mark.parametrize("kind", [kind for kind in TRIGGERS if kind is not ServiceExecutionEventTrigger])
 def test_a_trigger_stores_every_argument(kind: type) -> None:
     required = {"execution_id": "1", "service_conn_id": "c", "deadline": 1.0, "timeout": 60.0, "workflow_id": "w"}
     arguments = {name: value for name, value in required.items() if name in own_arguments(kind)}
     path, stored = kind(**arguments).serialize()
     assert path == f"{kind.__module__}.{kind.__name__}"
     assert stored.keys() == own_arguments(kind)
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"workflow_id": "w"},
+        {"workflow_id": ["v", "w"]},
+        {"workflow_name": "Nightly", "project_id": "p"},
+        {"workflow_name": ["Hourly", "Nightly"], "project_name": "Sales"},
+        {"tag_id": "t"},
+        {"tag_name": "prod"},
+        {"project_id": "p"},
+        {"all_workflows": True},
+    ],
+)
+def test_the_event_trigger_stores_what_selects(selection: dict[str, Any]) -> None:
+    path, stored = ServiceExecutionEventTrigger(**selection).serialize()
+    assert path == f"{ServiceExecutionEventTrigger.__module__}.{ServiceExecutionEventTrigger.__name__}"
+    always = {name: stored.pop(name) for name in ("statuses", "service_conn_id", "poll_interval")}
+    assert stored == selection
+    again = ServiceExecutionEventTrigger(**stored, **always)
+    assert again.serialize() == (path, {**stored, **always})
