@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import threading
 from multiprocessing.connection import Connection
@@ -19,7 +20,7 @@ START_SECONDS = 60
 class SimulatedService:
     """A running simulator; use it as a context manager. It ends with the process that made it.
 
-    - ``base_url``, ``api_key``: where it is.
+    - ``base_url``, ``api_key``, ``mcp_api_key``: where it is, and its keys.
     """
 
     name = "simulator"
@@ -36,7 +37,7 @@ class SimulatedService:
         self._far_end.close()  # otherwise its end would not close this one
         if not self._pipe.poll(START_SECONDS):
             raise RuntimeError("the simulator does not come up")
-        self.base_url, self.api_key = self._pipe.recv()
+        self.base_url, self.api_key, self.mcp_api_key = self._pipe.recv()
         return self
 
     def __exit__(
@@ -52,6 +53,7 @@ class SimulatedService:
             "conn_type": "service",
             "host": self.base_url,
             "password": self.api_key,
+            "extra": json.dumps({"mcp_api_key": self.mcp_api_key}),
         }
 
     def client(self) -> ServiceClient:
@@ -59,7 +61,7 @@ class SimulatedService:
         return ServiceClient(ServiceConfig(base_url=self.base_url, api_key=self.api_key))
 
     def create_workflow(self, name: str, nodes: list[dict[str, Any]]) -> str:
-        """Create an active workflow of a chain of nodes, and return its id."""
+        """Create an active workflow of a chain of nodes, which MCP may start, and return its id."""
         return str(self._ask("create_workflow", name, nodes))
 
     def finish(self, execution_id: str, status: str = "success") -> None:
@@ -118,7 +120,7 @@ class _Far:
         state = self._simulator.state
 
         def create() -> str:
-            workflow = state.workflows.create(samples.chain(name, nodes))
+            workflow = state.workflows.create({**samples.chain(name, nodes), "settings": {"availableInMCP": True}})
             state.workflows.publish(workflow, delay=0)
             state.settle()
             return str(workflow.id)
@@ -153,7 +155,7 @@ class _Far:
 def _serve(pipe: Connection) -> None:
     with ServiceSimulator() as simulator:
         far = _Far(simulator)
-        pipe.send((simulator.base_url, simulator.api_key))
+        pipe.send((simulator.base_url, simulator.api_key, simulator.mcp_api_key))
         while True:
             try:
                 name, *arguments = pipe.recv()

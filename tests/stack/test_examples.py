@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.lookup import find_data_table
 
@@ -22,6 +24,9 @@ ENDS = {
     "example_service_activate_and_wait": "success",
     "example_service_run_and_wait": "success",
     "example_service_fan_out": "success",
+    "example_service_health_check": "success",
+    "example_service_nightly": "success",
+    "example_service_approval": "success",
     "example_service_upsert_rows": "success",
     "example_service_main_job": "success",
     "example_service_nightly_audit": "success",
@@ -43,9 +48,8 @@ def test_processes_use_the_wheel(deployment: Deployment) -> None:
     assert str(ROOT / "airflow_provider_service") not in deployment.airflow("info")
 
 
-def test_every_example_ends_as_it_says(
-    api: AirflowApi, service: SimulatedService, client: ServiceClient, nightly_sync: str
-) -> None:
+@pytest.mark.usefixtures("nightly_sync", "without_webhooks", "healthy")
+def test_every_example_ends_as_it_says(api: AirflowApi, service: SimulatedService, client: ServiceClient) -> None:
     service.has_no_audit_findings()
     before = executions_by_workflow(client)
 
@@ -60,6 +64,8 @@ def test_every_example_ends_as_it_says(
         ("Airflow example: main job", "success"): 1,
         ("Airflow example: fan out", "success"): PARTS,
         ("Airflow example: alert", "success"): 1,
+        ("Nightly inventory", "success"): 1,
+        ("Approve an order", "success"): 1,
     }
     assert count_rows(client, "airflow_example_orders") == 15
     assert count_rows(client, "airflow_example_stock") == 100
