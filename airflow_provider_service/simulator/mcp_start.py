@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_service.simulator.clock import stamp
+from airflow_provider_service.simulator.engine.executions import Execution
 from airflow_provider_service.simulator.engine.nodes import WEBHOOK, Node
 from airflow_provider_service.simulator.engine.run import Snapshot
 from airflow_provider_service.simulator.state import State
@@ -38,8 +39,8 @@ class NotStartedError(Exception):
 
 def start_workflow(
     state: State, workflow_id: str, mode: str, trigger_name: str | None, inputs: Mapping[str, Any] | None
-) -> int:
-    """Start a workflow and return the id of the execution.
+) -> Execution:
+    """Start a workflow.
 
     :param mode: ``production`` runs the version that is live, ``manual`` the draft
     :raises NotStartedError: the workflow or its trigger cannot be started in this way
@@ -60,7 +61,8 @@ def start_workflow(
         mode="manual" if manual else _EXECUTION_MODES.get(trigger["type"], "trigger"),
         pinned=pinned,
     )
-    return execution.id
+    execution.version_id = workflow.version_id  # that of the draft, though the published version runs
+    return execution
 
 
 def _available(workflow: Workflow | None) -> Workflow:

@@ -296,12 +296,19 @@ class ServiceSimulator(Access):
         return self.in_loop(create)
 
     def start_execution(
-        self, workflow_id: str, *, status: str = "running", seconds: float | None = None, age: float = 0.0
+        self,
+        workflow_id: str,
+        *,
+        status: str = "running",
+        mode: str = "webhook",
+        seconds: float | None = None,
+        age: float = 0.0,
     ) -> str:
         """Set up an execution in any status; no node of the workflow is run.
 
         :param workflow_id: the workflow that it is one of
         :param status: new, running, waiting, success, error, canceled, crashed or unknown
+        :param mode: what started it, such as ``trigger`` for its own schedule
         :param seconds: seconds of the clock after which it succeeds; None: it stays as it is
         :param age: seconds since it started
         :returns: its id
@@ -316,7 +323,9 @@ class ServiceSimulator(Access):
             if workflow is None:
                 raise ValueError(f"there is no workflow {workflow_id}")
             snapshot = workflow.snapshot(workflow.active_version)
-            execution = self.state.engine.put_up(snapshot, workflow.project_id, status=status, seconds=seconds, age=age)
+            execution = self.state.engine.put_up(
+                snapshot, workflow.project_id, status=status, mode=mode, seconds=seconds, age=age
+            )
             return str(execution.id)
 
         return self.in_loop(put_up)

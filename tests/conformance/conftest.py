@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceNotLicensedError, ServiceNotOfferedError
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.live.deployments import DEPLOYMENTS
 from tests.live.servers import NEWEST
 
 from .expecting import unique
+from .mcp_workflows import MakeAvailable, mcp_client
 from .recording import Showing, nothing_lost
 from .refusals import check_refusal
 from .tables import Tables
@@ -121,3 +123,16 @@ def tables(service: Target) -> Iterator[Tables]:
     tables = Tables(service)
     yield tables
     tables.clean()
+
+
+@pytest.fixture
+def mcp(service: Target) -> Iterator[ServiceClient]:
+    """A client with the key of the endpoint, which is switched on."""
+    with mcp_client(service) as client:
+        yield client
+
+
+@pytest.fixture
+def make(bench: Workbench, service: Target) -> MakeAvailable:
+    """Makes workflows that are available in MCP, and takes them away after the test."""
+    return MakeAvailable(bench, service)

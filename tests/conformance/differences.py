@@ -51,6 +51,7 @@ DIFFERENCES = (
     Difference("deletion of an active workflow", "1.123", "It deletes active workflows.", "delete_workflow"),
     Difference("form of execution ids", "1.123", "It refuses different ids, with different messages.", "get_execution"),
     Difference("retry of a success", "1.123", "It is refused with 400, not 409.", "retry_execution"),
+    Difference("MCP endpoint", "1.123", "It has no modes, and answers when the workflow has ended."),
     Difference("call beyond the limit", "1.123", "It is answered at once, although the run is queued."),
     Difference("readiness", "1.123", "It reports that it is ready before its API is."),
     Difference("list of waiting executions", "1.123", "It does not list waiting executions.", "list_executions"),

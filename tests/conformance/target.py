@@ -97,6 +97,19 @@ class Target(ABC):
     def pass_time(self, seconds: float) -> None:
         """Advance the service's clock; a real server needs that time, so afterwards poll for the expected result."""
 
+    @property
+    @abstractmethod
+    def mcp_api_key(self) -> str:
+        """A key of the MCP endpoint."""
+
+    @abstractmethod
+    def switch_mcp(self, on: bool) -> None:
+        """Switch the MCP endpoint on or off."""
+
+    @abstractmethod
+    def start_by_schedule(self, workflow_id: str) -> None:
+        """Let the workflow's own schedule start it soon, which a real server does by itself."""
+
     # ------------------------------------------------------------ using it
 
     @property
@@ -214,6 +227,16 @@ class SimulatorTarget(OwnTarget):
     def pass_time(self, seconds: float) -> None:
         self.simulator.clock.advance(seconds)
 
+    @property
+    def mcp_api_key(self) -> str:
+        return self.simulator.mcp_api_key
+
+    def switch_mcp(self, on: bool) -> None:
+        self.simulator.mcp_enabled = on
+
+    def start_by_schedule(self, workflow_id: str) -> None:
+        self.simulator.start_execution(workflow_id, status="running", mode="trigger")
+
     def kill(self) -> None:
         # Nobody is answered any more; what ran has crashed when it is back.
         self.simulator.inject("drop", times=None)
@@ -274,6 +297,16 @@ class LiveTarget(OwnTarget):
 
     def pass_time(self, seconds: float) -> None:
         """Its clock is the real one, so callers poll for what they wait for."""
+
+    @cached_property
+    def mcp_api_key(self) -> str:
+        return self.server.owner.new_mcp_key()
+
+    def switch_mcp(self, on: bool) -> None:
+        self.server.owner.switch_mcp(on)
+
+    def start_by_schedule(self, workflow_id: str) -> None:
+        """Its workflow has a schedule of seconds."""
 
     def kill(self) -> None:
         self.server.halt(kill=True)

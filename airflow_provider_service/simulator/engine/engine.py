@@ -19,7 +19,7 @@ LONG_WAIT = timedelta(seconds=65)
 _START_TIME = timedelta(milliseconds=20)
 _LONGEST_TIMEOUT = 10 * 365 * 86_400
 # Runs that count towards the concurrency limit; retries do so only where workers run them.
-_PRODUCTION = ("webhook", "trigger")
+_PRODUCTION = ("webhook", "trigger", "chat")
 
 CANCELLED: dict[str, Any] = {
     "level": "warning",
@@ -34,7 +34,8 @@ class Engine:
     """Runs executions. Callers settle the schedule before they read the state.
 
     :param concurrency_limit: maximum number of concurrent runs.
-    :param has_workers: whether workers run the executions: then retries count as well, and wait for their turn.
+    :param has_workers: whether workers run the executions: then retries and manual runs count as well, and wait for
+        their turn.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Engine:
         self._executions = executions
         self._queue: dict[int, Execution] = {}
         self.concurrency_limit = concurrency_limit
-        self._limited = (*_PRODUCTION, "retry") if has_workers else _PRODUCTION
+        self._limited = (*_PRODUCTION, "manual", "retry") if has_workers else _PRODUCTION
 
     # ------------------------------------------------------------ starting
 
@@ -86,10 +87,18 @@ class Engine:
         return execution
 
     def put_up(
-        self, snapshot: Snapshot, project_id: str, *, status: str, seconds: float | None = None, age: float = 0.0
+        self,
+        snapshot: Snapshot,
+        project_id: str,
+        *,
+        status: str,
+        mode: str = "webhook",
+        seconds: float | None = None,
+        age: float = 0.0,
     ) -> Execution:
         """Set up an execution in any status that runs no node; it succeeds after ``seconds``, or stays as it is.
 
+        :param mode: what started it
         :param age: seconds since it started
 
         :raises ValueError: the workflow has no node to begin at
@@ -97,7 +106,7 @@ class Engine:
         trigger = snapshot.trigger()
         if trigger is None:
             raise ValueError("the workflow has no nodes")
-        execution = self._create(snapshot, trigger, [{"json": {}}], project_id, "webhook")
+        execution = self._create(snapshot, trigger, [{"json": {}}], project_id, mode)
         execution.version_id = snapshot.version_id
         self._executions.add(execution)
         now = self._clock.now()
@@ -289,6 +298,8 @@ class Engine:
 
 def _is_kept(execution: Execution) -> bool:
     settings = execution.run.snapshot.settings
+    if execution.mode == "manual":
+        return settings.get("saveManualExecutions") is not False
     # Cancelled executions are kept regardless of the workflow's settings.
     if execution.status == "success":
         return settings.get("saveDataSuccessExecution") != "none"

@@ -9,12 +9,21 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from airflow_provider_service.simulator.gateway import html_response, json_response, parse_json, read_body
+from airflow_provider_service.simulator.gateway import (
+    ApiError,
+    error_response,
+    hold_open,
+    html_response,
+    json_response,
+    parse_json,
+    read_body,
+)
 from airflow_provider_service.simulator.mcp_start import NotStartedError, start_workflow
 from airflow_provider_service.simulator.state import State
 
 _INVALID = "Input validation error: Invalid arguments for tool execute_workflow: "
 _WEBHOOK_FIELDS = {"method", "query", "body", "headers"}
+_INPUTS: dict[str, type] = {"chatInput": str, "formData": dict, "webhookData": dict}
 _METHODS = {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
 
 
@@ -41,7 +50,9 @@ async def answer_mcp(request: Request, state: State) -> Response:
     state.settle()
     try:
         _check_protocol(request, call)
-        answer = {"result": _result(state, call), "jsonrpc": "2.0", "id": call.get("id")}
+        answer = {"result": await _result(request, state, call), "jsonrpc": "2.0", "id": call.get("id")}
+    except ApiError as error:
+        return error_response(error)
     except _RpcError as error:
         failed = {"jsonrpc": "2.0", "error": {"code": error.code, "message": str(error)}}
         if error.status != 200:
@@ -80,7 +91,7 @@ def _check_protocol(request: Request, call: Any) -> None:
         raise _RpcError(-32600, "Bad Request: the request body is not a valid JSON-RPC message", 400)
 
 
-def _result(state: State, call: dict[str, Any]) -> dict[str, Any]:
+async def _result(request: Request, state: State, call: dict[str, Any]) -> dict[str, Any]:
     if call["method"] == "tools/list":
         return {"tools": [{"name": "execute_workflow", "inputSchema": {"type": "object"}}]}
     if call["method"] != "tools/call":
@@ -94,20 +105,22 @@ def _result(state: State, call: dict[str, Any]) -> dict[str, Any]:
     problem = _problem(arguments)
     if problem:
         return {"content": [{"type": "text", "text": _INVALID + problem}], "isError": True}
-    return _started(state, arguments)
+    return await _started(request, state, arguments)
 
 
-def _started(state: State, arguments: dict[str, Any]) -> dict[str, Any]:
+async def _started(request: Request, state: State, arguments: dict[str, Any]) -> dict[str, Any]:
     output: dict[str, Any]
     try:
-        execution_id = start_workflow(
+        execution = start_workflow(
             state,
             arguments["workflowId"],
             arguments["executionMode"],
             arguments.get("triggerNodeName"),
             arguments.get("inputs"),
         )
-        output = {"executionId": str(execution_id), "status": "started"}
+        if not state.queue_mode:  # with a concurrency limit the caller waits for its turn
+            await hold_open(request, state, lambda: execution.status != "new" or execution.deleted)
+        output = {"executionId": str(execution.id), "status": "started"}
     except NotStartedError as error:
         output = {"executionId": None, "status": "error", "error": str(error)}
     return {"content": [{"type": "text", "text": json.dumps(output)}], "structuredContent": output}
@@ -124,8 +137,8 @@ def _problem(arguments: dict[str, Any]) -> str | None:
         return f"executionMode: Invalid enum value. Expected 'manual' | 'production', received '{mode}'"
     if "triggerNodeName" in arguments and not isinstance(arguments["triggerNodeName"], str):
         return "triggerNodeName: " + _expected("string", arguments["triggerNodeName"])
-    if "inputs" in arguments and not _is_inputs(arguments["inputs"]):
-        return "inputs: Invalid input"
+    if "inputs" in arguments:
+        return _problem_of_inputs(arguments["inputs"])
     return None
 
 
@@ -136,22 +149,28 @@ def _expected(kind: str, value: Any) -> str:
     return f"Expected {kind}, received {names[type(value)]}"
 
 
-def _is_inputs(inputs: Any) -> bool:
-    if not isinstance(inputs, dict) or len(inputs) != 1:
-        return False
-    name, value = next(iter(inputs.items()))
-    if name == "chatInput":
-        return isinstance(value, str)
-    if name == "formData":
-        return isinstance(value, dict)
-    return name == "webhookData" and isinstance(value, dict) and _is_webhook_data(value)
+def _problem_of_inputs(inputs: Any) -> str | None:
+    """What is wrong with the inputs; further keys are named only if all else is as it should be."""
+    name = next((key for key in _INPUTS if isinstance(inputs, dict) and key in inputs), None)
+    if name is None or not isinstance(inputs[name], _INPUTS[name]):
+        return "inputs: Invalid input"
+    unknown = inputs.keys() - {name}
+    if name == "webhookData" and not unknown:
+        if not _is_webhook_data(inputs[name]):
+            return "inputs: Invalid input"
+        return _unknown("inputs.webhookData", inputs[name], _WEBHOOK_FIELDS)
+    return _unknown("inputs", inputs, {name})
+
+
+def _unknown(place: str, given: dict[str, Any], known: set[str]) -> str | None:
+    unknown = ", ".join(f"'{key}'" for key in given if key not in known)
+    return f"{place}: Unrecognized key(s) in object: {unknown}" if unknown else None
 
 
 def _is_webhook_data(data: dict[str, Any]) -> bool:
-    texts = [value for name in ("query", "headers") for value in data.get(name, {}).values()]
+    objects = [data.get(name, {}) for name in ("query", "headers", "body")]
     return (
-        data.keys() <= _WEBHOOK_FIELDS
-        and data.get("method", "GET") in _METHODS
-        and isinstance(data.get("body", {}), dict)
-        and all(isinstance(value, str) for value in texts)
+        data.get("method", "GET") in _METHODS
+        and all(isinstance(one, dict) for one in objects)
+        and all(isinstance(value, str) for one in objects[:2] for value in one.values())
     )

@@ -63,6 +63,14 @@ class Owner:
         """Every project, the personal ones of other users too; the public API tells of none without a license."""
         return list(self._call("GET", "/rest/projects"))
 
+    def switch_mcp(self, on: bool) -> None:
+        """Switch MCP access on or off for everybody."""
+        self._call("PATCH", "/rest/mcp/settings", {"mcpAccessEnabled": on})
+
+    def new_mcp_key(self) -> str:
+        """Make a key of the MCP endpoint, in place of an earlier one, and return it."""
+        return str(self._call("POST", "/rest/mcp/api-key/rotate", {})["apiKey"])
+
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         answer = local_request(method, self._base_url + path, body=body, cookies=self._cookies)
         if not answer.ok:
