@@ -18,7 +18,19 @@ CONSTRAINTS = {
     "3.3": "constraints.txt",
 }
 # All but the simulator's own and those of the whole. Tests of what an older Airflow lacks are marked so.
-FOLDERS = ("client", "events", "health", "hooks", "notifications", "operators", "package", "runs", "testing", "waits")
+FOLDERS = (
+    "client",
+    "decorators",
+    "events",
+    "health",
+    "hooks",
+    "notifications",
+    "operators",
+    "package",
+    "runs",
+    "testing",
+    "waits",
+)
 TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)
 
 

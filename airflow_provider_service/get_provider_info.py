@@ -122,6 +122,9 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "sensors": _modules("sensors.execution", "sensors.health"),
         "triggers": _modules("triggers.events", "triggers.execution", "triggers.health"),
+        "task-decorators": [
+            {"name": "service_workflow", "class-name": f"{_PACKAGE}.decorators.run_workflow.service_workflow_task"}
+        ],
         "notifications": [f"{_PACKAGE}.notifications.workflow.ServiceNotifier"],
         "extra-links": [
             f"{_PACKAGE}.links.ServiceDataTableLink",

@@ -17,6 +17,8 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.lookup import find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing import SimulatedService
+from airflow_provider_service.testing.passing_time import time_passes_at
 from scripts.dag_runner import TaskRun
 from tests.runs.workflows import FAIL, put, put_behind_prefix, statuses, wait, webhook
 
@@ -85,6 +87,21 @@ def test_fan_out(run: Run, client: ServiceClient, simulator: ServiceSimulator) -
     assert [one.status for one in executions] == ["success"] * PARTS
     [gathered] = ask("SELECT value FROM xcom WHERE dag_id = 'example_service_fan_out' AND task_id = 'gather'")
     assert int(gathered[0]) == PARTS
+
+
+def test_taskflow(run: Run, simulator: ServiceSimulator) -> None:
+    service = SimulatedService(simulator)
+    service.workflow("Sync region", output=[{"rows": 3}, {"rows": 4}])
+
+    with time_passes_at(simulator):
+        state, runs = run("example_service_taskflow")
+
+    assert state == "success", runs
+    service.assert_ran("Sync region", times=2)
+    assert sorted(one.payload["region"] for one in service.runs("Sync region")) == ["eu", "us"]
+    assert all(one.payload["requested_by"].startswith("manual__") for one in service.runs("Sync region"))
+    [total] = ask("SELECT value FROM xcom WHERE dag_id = 'example_service_taskflow' AND task_id = 'total'")
+    assert int(total[0]) == 14
 
 
 def test_the_link_shows_while_deferred_and_after_failure_below_a_path_prefix(

@@ -13,7 +13,7 @@ import airflow_provider_service
 from tests import airflow_features
 
 PACKAGE = Path(airflow_provider_service.__file__).parent
-KINDS = ("notifications", "operators", "sensors")
+KINDS = ("decorators", "notifications", "operators", "sensors")
 MODULES = [f"{kind}.{path.stem}" for kind in KINDS for path in sorted((PACKAGE / kind).glob("[!_]*.py"))]
 MODULES.append("triggers.events")
 FORBIDDEN = (

@@ -62,7 +62,8 @@ def test_every_module_is_listed(kind: str) -> None:
 
 def test_every_class_is_there() -> None:
     assert load(INFO["connection-types"][0]["hook-class-name"]) is ServiceHook
-    for path in (*INFO["extra-links"], *INFO["notifications"]):
+    decorators = [entry["class-name"] for entry in INFO["task-decorators"]]
+    for path in (*INFO["extra-links"], *INFO["notifications"], *decorators):
         assert load(path).__name__ == path.rpartition(".")[2]
 
 
