@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Union, get_args
-
-from typing_extensions import Required
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping, Sequence
+    from datetime import datetime
+    from typing import TypedDict
+
     from airflow.providers.common.compat.sdk import DAG, TaskGroup, XComArg
+    from typing_extensions import Required
 
 T = TypeVar("T")
 
@@ -32,80 +34,81 @@ BATCH_ROWS = 10_000
 #: Default bytes of rows per insert: half of what the server accepts by default.
 BATCH_BYTES = 8 * 1024 * 1024
 
-_Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
-
 
 def as_rendered(value: Templated[T]) -> T:
     """Return an argument unchanged: only for type checkers, which see the type that it has once Airflow rendered it."""
     return value  # type: ignore[return-value]
 
 
-class TaskArguments(TypedDict, total=False):
-    """The arguments of Airflow's own ``BaseOperator``; some versions of Airflow do not know all of them."""
+# At run time nobody needs them, and making them would be a good part of what an operator costs to import.
+if TYPE_CHECKING:
+    _Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
 
-    task_id: Required[str]
-    allow_nested_operators: bool
-    dag: DAG | None
-    default_args: dict[str, Any] | None
-    depends_on_past: bool
-    do_xcom_push: bool
-    doc: str | None
-    doc_json: str | None
-    doc_md: str | None
-    doc_rst: str | None
-    doc_yaml: str | None
-    email: str | Sequence[str] | None
-    email_on_failure: bool
-    email_on_retry: bool
-    end_date: datetime | None
-    execution_timeout: timedelta | None
-    executor: str | None
-    executor_config: dict[str, Any] | None
-    ignore_first_depends_on_past: bool
-    inlets: Any
-    logger_name: str | None
-    map_index_template: str | None
-    max_active_tis_per_dag: int | None
-    max_active_tis_per_dagrun: int | None
-    max_retry_delay: Duration | None
-    multiple_outputs: bool
-    on_execute_callback: _Callbacks
-    on_failure_callback: _Callbacks
-    on_retry_callback: _Callbacks
-    on_skipped_callback: _Callbacks
-    on_success_callback: _Callbacks
-    outlets: Any
-    owner: str
-    params: MutableMapping[str, Any] | None
-    pool: str | None
-    pool_slots: int
-    post_execute: Callable[..., None] | None
-    pre_execute: Callable[..., None] | None
-    priority_weight: int
-    queue: str
-    render_template_as_native_obj: bool | None
-    resources: dict[str, Any] | None
-    retries: int | None
-    retry_delay: Duration
-    retry_exponential_backoff: float
-    retry_policy: Any
-    run_as_user: str | None
-    start_date: datetime | None
-    task_display_name: str | None
-    task_group: TaskGroup | None
-    trigger_rule: str
-    wait_for_downstream: bool
-    wait_for_past_depends_before_skipping: bool
-    weight_rule: Any
+    class TaskArguments(TypedDict, total=False):
+        """The arguments of Airflow's own ``BaseOperator``; some versions of Airflow do not know all of them."""
 
+        task_id: Required[str]
+        allow_nested_operators: bool
+        dag: DAG | None
+        default_args: dict[str, Any] | None
+        depends_on_past: bool
+        do_xcom_push: bool
+        doc: str | None
+        doc_json: str | None
+        doc_md: str | None
+        doc_rst: str | None
+        doc_yaml: str | None
+        email: str | Sequence[str] | None
+        email_on_failure: bool
+        email_on_retry: bool
+        end_date: datetime | None
+        execution_timeout: timedelta | None
+        executor: str | None
+        executor_config: dict[str, Any] | None
+        ignore_first_depends_on_past: bool
+        inlets: Any
+        logger_name: str | None
+        map_index_template: str | None
+        max_active_tis_per_dag: int | None
+        max_active_tis_per_dagrun: int | None
+        max_retry_delay: Duration | None
+        multiple_outputs: bool
+        on_execute_callback: _Callbacks
+        on_failure_callback: _Callbacks
+        on_retry_callback: _Callbacks
+        on_skipped_callback: _Callbacks
+        on_success_callback: _Callbacks
+        outlets: Any
+        owner: str
+        params: MutableMapping[str, Any] | None
+        pool: str | None
+        pool_slots: int
+        post_execute: Callable[..., None] | None
+        pre_execute: Callable[..., None] | None
+        priority_weight: int
+        queue: str
+        render_template_as_native_obj: bool | None
+        resources: dict[str, Any] | None
+        retries: int | None
+        retry_delay: Duration
+        retry_exponential_backoff: float
+        retry_policy: Any
+        run_as_user: str | None
+        start_date: datetime | None
+        task_display_name: str | None
+        task_group: TaskGroup | None
+        trigger_rule: str
+        wait_for_downstream: bool
+        wait_for_past_depends_before_skipping: bool
+        weight_rule: Any
 
-class SensorArguments(TaskArguments, total=False):
-    """What Airflow's own ``BaseSensorOperator`` takes besides ``poke_interval``."""
+    class SensorArguments(TaskArguments, total=False):
+        """What Airflow's own ``BaseSensorOperator`` takes besides ``poke_interval``."""
 
-    exponential_backoff: bool
-    max_wait: Duration | None
-    mode: str
-    never_fail: bool
-    silent_fail: bool
-    soft_fail: bool
-    timeout: Duration | None
+        exponential_backoff: bool
+        max_wait: Duration | None
+        mode: str
+        never_fail: bool
+        silent_fail: bool
+        soft_fail: bool
+        timeout: Duration | None
