@@ -30,14 +30,25 @@ def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> ServiceClien
     return ServiceClient(ServiceConfig(base_url=server.base_url, api_key=server.api_key, key_header=server.key_header))
 
 
-def put(client: ServiceClient, *nodes: dict[str, Any]) -> str:
+def allow_mcp(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> None:
+    """Let the default connection start workflows through MCP."""
+    server.owner.switch_mcp(True)
+    fields = connection(server)
+    extra = {**fields["extra"], "mcp_api_key": server.owner.new_mcp_key()}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**fields, "extra": extra}))
+
+
+def put(client: ServiceClient, *nodes: dict[str, Any], name: str | None = None, **settings: Any) -> str:
     """Create a workflow of a chain of nodes, not active; its id."""
     for one in nodes:
         if one["type"].endswith(".webhook"):
             one["webhookId"] = str(uuid.uuid4())
-    body = chain(f"run {uuid.uuid4().hex}", list(nodes))
+    body = chain(name or f"run {uuid.uuid4().hex}", list(nodes))
     return client.workflows.create(
-        body["name"], nodes=body["nodes"], connections=body["connections"], settings={"executionOrder": "v1"}
+        body["name"],
+        nodes=body["nodes"],
+        connections=body["connections"],
+        settings={"executionOrder": "v1", **settings},
     ).id
 
 

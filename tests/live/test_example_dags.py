@@ -19,6 +19,7 @@ from airflow_provider_service.client.execution_data import last_output, starting
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, migrate, run_dag
+from tests.runs.workflows import FORM, SCHEDULE, puts_out
 
 from . import running
 from .servers import LiveServer, wait_until
@@ -30,6 +31,8 @@ LACKING = {
         "example_service_export_table",
         "example_service_housekeeping",
         "example_service_main_job",
+        "example_service_nightly",
+        "example_service_approval",
         "example_service_upsert_rows",
     }
 }
@@ -179,6 +182,42 @@ def test_alert(run: Run, client: ServiceClient) -> None:
     [notice] = notices()
     assert notice["message"] == "load of example_service_alert has failed"
     assert (notice["task_id"], notice["exception"]) == ("load", "there is nothing to load")
+
+
+def test_a_nightly_workflow_by_name(
+    run: Run, client: ServiceClient, live_server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.allow_mcp(monkeypatch, live_server)
+    workflow_id = running.put(client, SCHEDULE, puts_out('{"articles": 7}'), name="Nightly inventory")
+
+    state, tasks = run("example_service_nightly")
+
+    assert (state, set().union(*tasks.values())) == ("success", {"success"})
+    [execution] = client.executions.list(workflow_id=workflow_id)
+    assert (execution.mode, execution.status) == ("trigger", "success")
+
+
+def test_a_form_that_decides(
+    run: Run, client: ServiceClient, live_server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.allow_mcp(monkeypatch, live_server)
+    decides = puts_out('={{ {"approved": Number($json.amount) < 500} }}')
+    running.put(client, FORM, decides, name="Approve an order", availableInMCP=True)
+
+    state, tasks = run("example_service_approval")
+
+    assert (state, set().union(*tasks.values())) == ("success", {"success"})
+
+
+def test_a_health_check(run: Run, client: ServiceClient) -> None:
+    assert run("example_service_activate_and_wait")[0] == "success"
+    workflow = find_workflow(client, "Airflow example: activate and wait")
+    assert workflow is not None
+    client.workflows.update_tags(workflow.id, [client.tags.create("critical").id])
+
+    state, tasks = run("example_service_health_check")
+
+    assert (state, set().union(*tasks.values())) == ("success", {"success"})
 
 
 def test_asset_event(run: Run, client: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
