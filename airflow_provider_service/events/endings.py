@@ -1,7 +1,7 @@
 """Which executions have ended since the last poll, each reported once.
 
-Executions end in any order, and one that starts while the lists are read may be in none of them. So a cursor keeps the
-ids that were active, and every look reads again what began since the look before the last.
+Executions end in any order, and an execution that starts while the lists are read may be in none of them. Therefore, a
+cursor keeps the ids that were active, and every look rereads what began since the look before the previous one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_LISTED_SEPARATELY = 20
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one look saw.
+    """What one look has seen.
 
     :param base_url: address of the service.
     :param since: of the executions up to this id, only active ones were looked for.
@@ -57,7 +57,7 @@ class Snapshot:
         return replace(self.with_more(own.values()), gone=self.gone.union(found.keys() - own.keys()))
 
     def with_more(self, executions: Iterable[Execution]) -> Snapshot:
-        """The snapshot and what was read after it; where both know an execution, the snapshot holds."""
+        """The snapshot, extended by executions that were read after it. If both contain one, the snapshot's is kept."""
         known = set(_numbers(self.active, self.ended))
         more = {one.number: one for one in executions if one.number not in known}
         ended = [one for one in more.values() if one.status in ENDED_STATUSES]
@@ -88,13 +88,13 @@ class Cursor:
 
     @classmethod
     def beginning(cls, snapshot: Snapshot) -> Cursor:
-        """Begin now: executions that have ended count as reported."""
+        """Begin now: executions that have already ended count as reported."""
         cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, told=set(_numbers(snapshot.ended)))
         cursor._see(snapshot)
         return cursor
 
     def unseen(self, snapshot: Snapshot) -> list[int]:
-        """The open executions that a snapshot does not hold: whether they have ended is not known yet."""
+        """The open executions that a snapshot does not contain, so that it is not known whether they have ended."""
         return sorted(self.open - set(_numbers(snapshot.active, snapshot.ended)))
 
     def is_ahead_of(self, snapshot: Snapshot) -> bool:
@@ -110,12 +110,12 @@ class Cursor:
         ]
 
     def tell(self, execution: Execution) -> None:
-        """Note that the end of an execution has been reported."""
+        """Record that the end of an execution has been reported."""
         self.told.add(execution.number)
 
     def advance(self, snapshot: Snapshot) -> None:
         """Move on to the next poll, after all of a snapshot has been reported."""
-        # Nothing has begun above the newest id, whatever was there before: another database starts its ids again.
+        # No execution has a higher id than the newest one, even if one had before: a new database starts again at 1.
         self.ceiling = min(self.ceiling, snapshot.newest)
         self.floor = self.ceiling
         self._see(snapshot)
@@ -126,7 +126,7 @@ class Cursor:
         self.open = self.open.union(_numbers(snapshot.active)) - snapshot.gone - self.told
 
     def to_json(self) -> dict[str, Any]:
-        """The cursor as it is kept between restarts."""
+        """The cursor in the form in which it is stored between restarts."""
         return {
             "base_url": self.base_url,
             "floor": self.floor,
@@ -137,7 +137,7 @@ class Cursor:
 
     @classmethod
     def from_json(cls, kept: Any) -> Cursor | None:
-        """Read a stored cursor; None if it is not one."""
+        """Read a stored cursor. Return None if the value is not a cursor."""
         try:
             ends, ids = (
                 (int(kept["floor"]), int(kept["ceiling"])),
@@ -160,9 +160,9 @@ class Poll:
         self._next_since = 0
 
     def look(self, client: ServiceClient) -> Snapshot:
-        """Read what is active, and what has ended since the look before the last; nothing of that at first."""
+        """Read what is active, and, except in the first look, what has ended since the look before the previous one."""
         last = self._last if self._last and self._last.base_url == client.base_url else None
-        # Before all else: what starts while the lists are read gets a higher id, and ends after the beginning.
+        # This comes first: what starts while the lists are read gets a higher id, and ends after the beginning.
         since = self._next_since if last else max(_numbers(client.executions.list(limit=1)), default=0)
         seen = [*_active(client), *(listed(client, since) if last else ())]
         newest = max((0 if last else since, *_numbers(seen)))
@@ -183,7 +183,7 @@ def _active(client: ServiceClient) -> Iterator[Execution]:
 
 
 def listed(client: ServiceClient, since: int, workflow_id: str | None = None) -> Iterator[Execution]:
-    """The executions after an id, and the one before those, newest first; without the running ones.
+    """The executions after an id and the one before them, newest first, without those that are running.
 
     :param workflow_id: those of one workflow.
     """
@@ -206,7 +206,7 @@ def is_of(execution: Execution, workflows: Workflows) -> bool:
 
 
 def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | None]:
-    """Read executions one by one: None for one that was not kept, nothing for one that cannot be read now."""
+    """Read executions one by one. The value is None if it was not kept; one that cannot be read now is left out."""
     found: dict[int, Execution | None] = {}
     for execution_id in ids:
         try:

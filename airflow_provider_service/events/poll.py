@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Look:
-    """What one poll saw, with what its subscribers additionally read and store."""
+    """What one poll has seen, with what its subscribers read in addition and store."""
 
     def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig, members: Members) -> None:
         self.number, self.snapshot, self._config, self._members = number, snapshot, config, members
@@ -45,11 +45,11 @@ class Look:
         return await self._members.of(selection, self.snapshot, self.number, partial(_with_client, self._config))
 
     async def listed(self, since: int, workflows: Workflows) -> list[Execution]:
-        """The executions of some workflows after an id, for a subscriber that knows less than the poll."""
+        """The executions of some workflows after an id, for a subscriber whose cursor is older than the poll."""
         return await _with_client(self._config, partial(listed_of, since=since, workflows=workflows))
 
     async def read(self, ids: Sequence[int]) -> Mapping[int, Execution | None]:
-        """Read executions by id, each once, however many subscribers ask: None if there is none."""
+        """Read executions by id, each once for all subscribers. The value is None if there is no such execution."""
         async with self._reading:
             unread = [one for one in ids if one not in self._asked]
             if unread:
@@ -58,16 +58,16 @@ class Look:
         return {one: self._found[one] for one in ids if one in self._found}
 
     def once_persisted(self, note: Callable[[], Awaitable[None]]) -> None:
-        """Have a note written when Airflow's database holds the events of this look."""
+        """Register a note to be written when Airflow's database contains the events of this look."""
         self._notes.append(note)
 
     async def persisted(self) -> None:
-        """Write the notes."""
+        """Write the registered notes."""
         await asyncio.gather(*(note() for note in self._notes))
 
 
 class EventPoll(SharedStreamProducer):
-    """Looks for all watchers of a connection, and hears from Airflow which events are in its database."""
+    """Looks for all watchers of a connection. Airflow reports to it which events are in the database."""
 
     def __init__(self, kwargs: dict[str, Any]) -> None:
         self._service_conn_id, self._pause = kwargs["service_conn_id"], kwargs["poll_interval"]
@@ -95,8 +95,8 @@ class EventPoll(SharedStreamProducer):
         """Let the watchers store what has been reported."""
         for item in batch:
             if item.outcome.failed:
-                # The events of one watcher may be lost, and it is not known whose. That watcher has received all polls
-                # until now and receives no more: its cursors for these must not be stored; later ones are of others.
+                # The events of one watcher may be lost, and it is not known which. That watcher has received all polls
+                # so far and receives no more, so cursors of these polls must not be stored. Later ones are of others.
                 self._looks_in_doubt = self._looks
             elif item.broker_payload.number > self._looks_in_doubt:
                 await item.broker_payload.persisted()
@@ -104,7 +104,7 @@ class EventPoll(SharedStreamProducer):
 
 async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], T]) -> T:
     def act() -> T:
-        # Loaded here since DAG files import this module, and in a thread since that would stall the event loop.
+        # Imported here because DAG files import this module, and in a thread because it would block the event loop.
         from airflow_provider_service.client import ServiceClient
 
         with ServiceClient(config.one_try()) as client:
@@ -114,7 +114,7 @@ async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], 
 
 
 async def until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:
-    """Try until it works: a watcher has no result that it could fail with, so it logs what is wrong instead."""
+    """Repeat an action until it works. A watcher has no result with which to fail, so it logs what is wrong instead."""
     while True:
         try:
             return await action()

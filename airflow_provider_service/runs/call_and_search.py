@@ -15,14 +15,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Time to wait for an answer before a search runs in parallel: some calls are answered only when the run has ended.
+# Seconds to wait for an answer before the search begins; some calls are answered only when the run has ended.
 PATIENCE_SECONDS = 1.0
 MAX_SEARCH_PAUSE = 5.0
-# A call that got no answer may still be on its way: it is looked for at least this long before it counts as lost.
+# A call without an answer may still be on its way, so its execution is looked for at least this many seconds.
 SETTLING_SECONDS = 3.0
-# An answered call has its execution; it only has to become visible.
+# A call that was answered has started its execution, which becomes visible within this many seconds.
 VISIBLE_WITHIN_SECONDS = 30.0
-# Where executions are not kept, one that cannot be seen has ended already.
+# If executions are not kept, one that cannot be seen after this many seconds has already ended.
 UNKEPT_SECONDS = 1.0
 
 
@@ -53,9 +53,9 @@ def answer_or_found(
 
 
 def search_for(search: Callable[[], T | None], seconds: float, stopped: threading.Event) -> T | None:
-    """Search again and again for a number of seconds, and once more at their end; what was found, or None.
+    """Search repeatedly for a number of seconds, and once more at the end. Return what was found, or None.
 
-    An execution can slip between the lists that one search reads, so that a single one does not prove a thing.
+    An execution can move between the lists while one search reads them, so a single search proves nothing.
 
     :raises ServiceTaskKilledError: given up before the time was over, so that nothing is proven.
     """
@@ -72,7 +72,7 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
 
 
 def _tolerant(search: Callable[[], str | None]) -> str | None:
-    """Search while the call is still open: a search that fails is no reason to give up, or to call again."""
+    """Search while the call is still open. A search that fails is not a reason to give up or to call again."""
     try:
         return search()
     except ServiceError as error:

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.client.models.statuses import ExecutionStatus
 
-# So far back, among the newest that are listed, something may still be queued.
+# How many of the newest listed executions are considered: something among them may still be queued.
 LISTED = 100
-# So many ids in a row without an execution that can be read end the search.
+# The search ends after this many consecutive ids without an execution that can be read.
 MAX_MISSING = 5
 MAX_READS = 200
 
 
 class QueuedExecutions:
-    """Those of one workflow that wait for a worker.
+    """The executions of one workflow that wait for a worker.
 
     :param workflow_id: the workflow.
     :param after: number of an execution that is older than any that is wanted.
@@ -37,7 +37,7 @@ class QueuedExecutions:
         self._missed: set[int] = set()
 
     def read(self, client: ServiceClient, *, far: bool = False) -> Iterator[Execution]:
-        """Read them, newest first: two lists are read, and then the ids that they leave out.
+        """Read these executions, newest first: first two lists, and then the ids that the lists leave out.
 
         :param far: read on after as many ids without an execution as there are between two that are listed, twice
             over: the newest may have been deleted, or not kept. Costs up to 200 reads.
@@ -52,7 +52,7 @@ class QueuedExecutions:
         for number in islice(left_out, MAX_READS):
             execution = self._get(client, number)
             if execution is None:
-                # One that is just being made can be missed once.
+                # An execution that is being created at this moment can be missed once.
                 (self._others if number in self._missed else self._missed).add(number)
             elif self._is_queued(execution):
                 yield execution
@@ -81,6 +81,6 @@ class QueuedExecutions:
 
 
 def _widest_gap(listed: set[int]) -> int:
-    """The most ids that lie between two executions, or before the first where all are listed."""
+    """The largest number of ids between two executions, or before the first one if all are listed."""
     numbers = sorted(listed if len(listed) >= LISTED else {0} | listed)
     return max((later - one for one, later in pairwise(numbers)), default=MAX_READS)

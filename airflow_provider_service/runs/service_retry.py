@@ -50,7 +50,7 @@ def find_earlier_retry(
 
 
 class RetrySearch:
-    """Searches for the executions that retry another one.
+    """Searches for the executions that are retries of another one.
 
     :param original: the other one.
     """
@@ -61,7 +61,7 @@ class RetrySearch:
         self._queued = QueuedExecutions(self._workflow_id, after=original.number)
 
     def read(self, client: ServiceClient, *, far: bool = False) -> Iterator[Execution]:
-        """Read them: those that are listed, and then those that wait for a worker.
+        """Read these executions: those in the lists first, then those that wait for a worker.
 
         :param far: before it is concluded that there is none: look further for what waits for a worker.
         """

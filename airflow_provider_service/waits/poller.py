@@ -39,13 +39,13 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# What a wait may take beyond its deadline to see that its execution has just ended.
+# Seconds that a wait may take beyond its deadline to see that its execution has just ended.
 LAST_LOOK_SECONDS = 1.0
 # Deadlines that are closer to each other are looked at together.
 DEADLINE_GRAIN_SECONDS = 0.05
 # A new poller gathers waits this long before its first round, so that they share it.
 GATHERING_SECONDS = 0.2
-# Rounds after which lists are tried again that were more expensive than single reads, or refused: that may have passed.
+# Rounds after which lists are tried again that cost more than single reads, or were refused; this may have changed.
 ROUNDS_BEFORE_LISTING_AGAIN = 10
 # Number of ended executions from which on they are looked up in lists too.
 ENDED_WORTH_LISTING = 5
@@ -75,17 +75,17 @@ class Waiter(Watch):
         return number_of(self.execution_id)
 
     def end(self, outcome: Outcome | None) -> None:
-        """Wake the wait, unless it has gone."""
+        """End the wait with an outcome, unless it has already been left."""
         if not self.future.done():
             self.future.set_result(outcome)
 
     def end_overdue(self) -> None:
-        """End the wait at its deadline, unless its last look has."""
+        """End the wait at its deadline, unless the last look has already ended it."""
         self.end(self.timed_out())
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Keep what breaks this wait from other waits; it continues until its deadline."""
+        """Keep an error in this wait from affecting other waits. The wait continues until its deadline."""
         try:
             yield
         except Exception:
@@ -93,7 +93,7 @@ class Waiter(Watch):
 
 
 class Listed(NamedTuple):
-    """What the lists of a round show: the ids of active executions, and those that have succeeded, by id."""
+    """What the lists of a round show: the ids of the active executions, and the succeeded executions by id."""
 
     active: set[str]
     succeeded: dict[str, Execution]
@@ -123,7 +123,7 @@ class Poller:
         """Serve a wait until it leaves; its future holds its outcome."""
         self._waits.add(one)
         if self._task is None:
-            # Not in the context of the trigger that happens to come first.
+            # The task must not run in the context of the trigger that happens to come first.
             self._task = Context().run(asyncio.get_running_loop().create_task, self._run())
         self._set_alarm(one.seconds_left)
 
@@ -137,7 +137,7 @@ class Poller:
         follower = asyncio.create_task(self._follow_connections())
         try:
             await asyncio.sleep(min(GATHERING_SECONDS, self.interval))
-            # Open requests keep the poller, so that no second one adds to them.
+            # The poller stays while requests are open, so that no second poller adds further ones.
             while self._waits or self._reads or self._listing:
                 started = time.monotonic()
                 await self._guarded_round()
@@ -151,7 +151,7 @@ class Poller:
             self._client.close()
 
     def _set_alarm(self, seconds: float) -> None:
-        """Look at the deadlines in some seconds, or before."""
+        """Make sure that the deadlines are checked within some seconds."""
         if seconds == math.inf:
             return
         loop = asyncio.get_running_loop()
@@ -193,11 +193,11 @@ class Poller:
             try:
                 waits = await self._not_listed(waits)
             except errors.ServiceUnexpectedResponseError as error:
-                # One odd execution spoils a list for all; by id it spoils only its own wait.
+                # One malformed execution makes a list unreadable for all. Read by id, it affects only its own wait.
                 log.warning("A list of executions cannot be read, so each is read by id: %s", error)
             except errors.ServiceError as error:
                 if error.final or isinstance(error, errors.ServiceForbiddenError):
-                    # Reading by id works, or says for each wait what is wrong.
+                    # Reading by id either works, or reports for each wait what is wrong.
                     log.info("Executions cannot be listed now, so each is read by id: %s", error)
                     self._list_requests = math.inf
                 else:
@@ -207,7 +207,7 @@ class Poller:
             except Exception:
                 log.exception("A list of executions cannot be read, so each is read by id")
         for one in waits:
-            # Not those that have gone while lists were read.
+            # Waits that were left while the lists were read are skipped.
             if not one.future.done():
                 self._reads.add(one)
 
@@ -220,10 +220,10 @@ class Poller:
         return is_wanted
 
     async def _not_listed(self, waits: list[Waiter]) -> list[Waiter]:
-        """The waits that the lists say nothing about; those that they do are judged."""
+        """Judge the waits whose executions are in the lists, and return the others."""
         listed = await self._listed(waits)
         if listed is None:
-            if waits:  # not when nothing but the list keeps the poller
+            if waits:  # the poller may be running only because a list is still open
                 log.warning("A list of executions is slow, so each is read by id in the meantime")
             return waits
         rest = []
@@ -240,7 +240,7 @@ class Poller:
         return rest
 
     async def _listed(self, waits: list[Waiter]) -> Listed | None:
-        """Read the lists, or continue with those of an earlier round; None while they hang."""
+        """Read the lists, or continue with those of an earlier round. Return None while they hang."""
         if self._listing is None:
             self._last_item = time.monotonic()
             self._listing = asyncio.create_task(self._list_all(waits))
@@ -274,8 +274,8 @@ class Poller:
         return Listed(active, await in_daemon_thread(self._succeeded, oldest, 10 * len(rest), wanted, name=THREAD_NAME))
 
     def _active_ids(self, status: ExecutionStatus, oldest: int, limit: int) -> list[str]:
-        # Ids alone: thousands of objects that live through a round would set off the garbage collector, which
-        # stops the event loop.
+        # Only ids: thousands of objects that live for a whole round would trigger the garbage collector, which
+        # blocks the event loop.
         return [execution.id for execution in self._list(status, oldest, limit)]
 
     def _succeeded(self, oldest: int, limit: int, wanted: set[str]) -> dict[str, Execution]:
@@ -320,7 +320,7 @@ class Poller:
                         one.end(None)
 
     async def _has_moved(self, service_conn_id: str) -> bool:
-        """Whether a connection has changed, read once a round."""
+        """Whether a connection has changed; each connection is read once per check."""
         if service_conn_id not in self._moved:
             try:
                 self._moved[service_conn_id] = await config_for(service_conn_id) != self.config
@@ -350,7 +350,7 @@ _shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictiona
 
 
 async def poller_of(service_conn_id: str, interval: float) -> Poller:
-    """The poller for a connection as it is now; all that ask at the same time read the connection once."""
+    """The poller for a connection as it is now. Simultaneous callers read the connection only once."""
     loop = asyncio.get_running_loop()
     configs = _shared.setdefault(loop, _Shared()).configs
     reading = configs.get(service_conn_id)
@@ -362,7 +362,7 @@ async def poller_of(service_conn_id: str, interval: float) -> Poller:
 
 
 def poller_for(config: ServiceConfig, interval: float) -> Poller:
-    """The poller of the running event loop for a server and interval; made when there is none."""
+    """The poller of the running event loop for a server and an interval; it is created if there is none."""
     pollers = _shared.setdefault(asyncio.get_running_loop(), _Shared()).pollers
     for poller in pollers:
         if (poller.config, poller.interval) == (config, interval):

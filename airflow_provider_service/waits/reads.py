@@ -1,4 +1,4 @@
-"""Reads of executions by id: few at once, and slow ones apart, so that answers which hang hold up no others."""
+"""Reads of executions by id: a few at once, with the slow ones apart, so that a hanging answer delays no others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextvars import Context
 from typing import Generic, Protocol, TypeVar
 
 MAX_READS_AT_ONCE = 5
-# Beside those: reads that are slow. They may take as long as the connection's time limit allows.
+# In addition to those: slow reads, which may take as long as the connection's time limit allows.
 MAX_SLOW_READS_AT_ONCE = 8
 # A read that takes longer than this no longer delays other reads.
 PATIENCE_SECONDS = 5.0
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Reader)
 
 
 class _Lane(OrderedDict[R, None]):
-    """Readers in their order, and those whose reads are open."""
+    """The readers in their order, and those whose reads are open."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class _Lane(OrderedDict[R, None]):
 
 
 class Reads(Generic[R]):
-    """Reads that wait and reads that are open, within an event loop.
+    """Reads that are queued and reads that are open, within one event loop.
 
     A read that is open for longer than ``PATIENCE_SECONDS`` gives its place to another, while there are not too many
     slow ones. A reader that was slow once comes after the other slow ones the next time.
@@ -59,11 +59,11 @@ class Reads(Generic[R]):
         return bool(self._tasks)
 
     def is_open(self, reader: R) -> bool:
-        """Whether its read is open."""
+        """Whether the read of this reader is open."""
         return reader in self._lane.open or reader in self._slow_lane.open
 
     def add(self, reader: R, *, first: bool = False) -> None:
-        """Read once it is its turn, unless its read waits or is open already.
+        """Read when it is this reader's turn, unless its read is already queued or open.
 
         :param first: before all that wait.
         """
@@ -77,7 +77,7 @@ class Reads(Generic[R]):
         self._start()
 
     def drop(self, reader: R) -> None:
-        """Do not read, if that has not begun."""
+        """Cancel the read of this reader if it has not begun."""
         self._lane.pop(reader, None)
         self._slow_lane.pop(reader, None)
 
@@ -90,7 +90,7 @@ class Reads(Generic[R]):
             while lane and lane.has_room:
                 reader, _ = lane.popitem(last=False)
                 lane.open.add(reader)
-                # Not in the context of the trigger that happens to be here.
+                # The task must not run in the context of the trigger that happens to call this.
                 task = Context().run(asyncio.create_task, self._run(reader))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Airflow kills a task 5 s after it asked it to end.
+# Airflow kills a task 5 s after it has asked the task to end.
 STOP_TIMEOUT_SECONDS = 3.0
 
 
 def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
-    """Stop an execution with one short request, since little time is left; says whether it is stopped or had ended.
+    """Stop an execution with one short request, because little time is left. Return whether it has ended now.
 
     :param config: the server.
     """
@@ -41,7 +41,7 @@ def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
 
 
 def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
-    """Stop an execution that did not end in time, unless it ended meanwhile: then that counts.
+    """Stop an execution that did not end in time. If it has ended meanwhile, that outcome counts.
 
     :param outcome: how the wait ended: it timed out.
     :param wait: the wait.

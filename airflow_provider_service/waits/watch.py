@@ -23,7 +23,7 @@ MAX_MESSAGE_CHARS = 1000
 
 
 def is_too_much(failures: int, lasted: float, fault_tolerance: float) -> bool:
-    """Whether failed looks in a row are no longer tolerated.
+    """Whether consecutive failed looks are no longer tolerated.
 
     :param failures: number of them.
     :param lasted: seconds since the first of them.
@@ -40,7 +40,7 @@ class Watch(Wait):
     :param wait: the wait.
     """
 
-    # In few objects: thousands of waits make Python's garbage collector slow.
+    # As few objects as possible, because thousands of waits make Python's garbage collector slow.
     __slots__ = ("_failing_since", "_failures", "workflow_id")
 
     def __init__(self, wait: Wait) -> None:
@@ -70,7 +70,7 @@ class Watch(Wait):
         except errors.ServiceError as error:  # nothing was sent
             return broken(self.execution_id, error)
         except Exception as error:
-            # An unexpected answer must not fail other waits, nor this one at once.
+            # An unexpected answer must not fail other waits, and must not end this one at once.
             log.exception("Execution %s could not be read", self.execution_id)
             return self.failed_to_look(error)
         return self.saw(execution, client)
@@ -83,17 +83,17 @@ class Watch(Wait):
         return _explained(client, outcome) if outcome and outcome.verdict == "failed" else outcome
 
     def saw_active(self) -> None:
-        """Note that the execution was seen and has not ended."""
+        """Record that the execution was seen and has not ended."""
         self._failures = 0
 
     def failed_to_look(self, error: Exception) -> Outcome | None:
-        """Note a failed look; the outcome once it must not be tolerated any longer."""
+        """Record a failed look. Return the outcome if it is no longer tolerated."""
         now = clock().monotonic()
         if not self._failures:
             self._failing_since = now
         self._failures += 1
         lasted = now - self._failing_since
-        # Whether a list or the execution itself was asked for must not show.
+        # The message must not depend on whether a list or the execution itself was requested.
         reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)
         if isinstance(error, errors.ServiceError) and error.ends_wait:
             return self._unobservable(reason, final=error.final)
@@ -121,7 +121,7 @@ class Watch(Wait):
 def look_here(
     config: ServiceConfig, wait: Wait, stopped: threading.Event, *, only_once: bool = False
 ) -> Outcome | None:
-    """Look until a wait is over; None when it was given up before.
+    """Look until a wait is over. Return None if it was given up before.
 
     :param config: the server; its retries are off here, since the next look is the retry.
     :param stopped: set from outside to give up.
@@ -140,7 +140,7 @@ def look_here(
 
 
 def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:
-    """Add the failing node and the service's message, when they can be read."""
+    """Add the failing node and the service's message, if they can be read."""
     from airflow_provider_service.client.execution_data import failure_of
 
     try:
