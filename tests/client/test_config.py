@@ -132,6 +132,9 @@ def test_an_unusable_address_is_reported(field: str, address: Any, problem: str)
         ("retry_deadline", 10**400),
         ("timeout", 0),
         ("timeout", SECRET),
+        ("mcp_api_key", f"{SECRET} {SECRET}"),
+        ("mcp_api_key", f"{SECRET}\n"),
+        ("mcp_api_key", [SECRET]),
         ("timeout", "inf"),
         ("timeout", "nan"),
         ("connect_timeout", -1),
@@ -178,6 +181,7 @@ def test_a_bad_value_is_named_by_its_field_and_never_shown(field: str, value: An
     [
         ("api_key", "***"),
         ("key_header", " *** "),
+        ("mcp_api_key", "***"),
         ("webhook_base_url", "***"),
         ("timeout", "***"),
         ("verify", "***"),
@@ -221,7 +225,7 @@ def test_numbers_flags_and_empty_fields_are_read_as_a_form_saves_them() -> None:
     assert (config.timeout, config.connect_timeout, config.retry_deadline) == (60.0, 2.5, 0.0)
     assert (config.page_size, config.api_version) == (100, 1)
     assert parse(verify="False ").verify is False
-    assert parse(webhook_base_url=" ", cert=None, proxies="", key_header="  ", timeout=None) == parse()
+    assert parse(webhook_base_url=" ", mcp_api_key="", cert=None, proxies="", key_header="  ", timeout=None) == parse()
 
 
 def test_all_problems_are_reported_at_once() -> None:

@@ -67,7 +67,7 @@ def click_test(api: TestClient, shown: dict[str, Any]) -> tuple[bool, str]:
 
 def test_the_form_offers_no_mask(extras: dict[str, Any]) -> None:
     assert extras["key_header"] == "X-SERVICE-API-KEY"
-    assert extras["proxies"] is None
+    assert (extras["proxies"], extras["mcp_api_key"]) == (None, None)
     assert MASK not in extras.values()
 
 
@@ -83,18 +83,20 @@ def test_a_connection_of_the_form_alone_is_shown_again_without_a_mask(
     }
 
 
-@pytest.mark.parametrize("proxies", [None, '{"https": "http://user:pass-word@proxy.example.com:3128"}'])
+@pytest.mark.parametrize("name", ["proxies", "mcp_api_key"])
+@pytest.mark.parametrize("secret", [None, '{"https": "http://user:pass-word@proxy.example.com:3128"}'])
 def test_the_button_is_green_for_a_good_connection(
-    proxies: str | None,
+    name: str,
+    secret: str | None,
     extras: dict[str, Any],
     save: Callable[..., dict[str, Any]],
     api: TestClient,
     simulator: ServiceSimulator,
 ) -> None:
-    shown = save({**extras, "proxies": proxies}, port=urlsplit(simulator.base_url).port)
+    shown = save({**extras, name: secret and secret.replace(" ", "")}, port=urlsplit(simulator.base_url).port)
 
     assert shown["password"] == MASK
-    assert json.loads(shown["extra"])["proxies"] == (proxies and MASK)
+    assert json.loads(shown["extra"])[name] == (secret and MASK)
     works, message = click_test(api, shown)
     assert works, message
     assert message.startswith(f"Connected to {simulator.base_url}; the key holds ")

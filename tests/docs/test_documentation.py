@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from airflow_provider_service.client.resources.webhooks import authentication_headers
 from airflow_provider_service.hooks.service import ServiceHook
@@ -94,6 +95,11 @@ def test_the_architecture_page_names_every_package() -> None:
     assert set(re.findall(r"`(\w+)/`", page)) == packages
 
 
+def written(value: object) -> str:
+    """A setting as a connection writes it."""
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value).removesuffix(".0")
+
+
 @pytest.mark.parametrize("line", EXPORTS[True])
 def test_connections_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, _, value = shlex.split(line)[1].partition("=")
@@ -109,9 +115,7 @@ def test_connections_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> Non
     }
     assert config.api_key.get_secret_value() in {"key", "your-key"}
     extras = json.loads(value)["extra"] if value.startswith("{") else dict(re.findall(r"[?&](\w+)=([^&]+)", value))
-    assert {key: str(getattr(config, key)).removesuffix(".0") for key in extras} == {
-        k: str(v) for k, v in extras.items()
-    }
+    assert {key: written(getattr(config, key)) for key in extras} == {k: str(v) for k, v in extras.items()}
 
 
 @pytest.mark.parametrize("line", EXPORTS[False])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 import requests_mock
-from airflow.providers.common.compat.sdk import Connection
+from airflow.providers.common.compat.sdk import Connection, redact
 
 from airflow_provider_service import __version__
 from airflow_provider_service.client import ServiceClient
@@ -24,6 +24,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features
 
 KEY = "a-very-secret-key"
+MCP_KEY = "a-very-secret-mcp-key"
 Connect = Callable[..., ServiceHook]
 
 
@@ -131,12 +132,19 @@ def test_an_extra_that_is_nested_too_deeply_is_refused() -> None:
         config_of(connection)
 
 
-def test_the_key_is_in_no_repr(connect: Connect) -> None:
-    hook = connect(host="https://s.example.com")
+def test_the_keys_are_in_no_repr(connect: Connect) -> None:
+    hook = connect(host="https://s.example.com", extra={"mcp_api_key": MCP_KEY})
 
-    assert KEY not in repr(hook.config)
-    assert KEY not in repr(vars(hook))
-    assert KEY not in repr(vars(hook.client))
+    for key in (KEY, MCP_KEY):
+        assert key not in repr(hook.config)
+        assert key not in repr(vars(hook))
+        assert key not in repr(vars(hook.client))
+
+
+def test_the_keys_are_hidden_in_logs(connect: Connect) -> None:
+    _ = connect(host="https://s.example.com", extra={"mcp_api_key": MCP_KEY}).config
+
+    assert redact(f"{KEY} and {MCP_KEY}") == "*** and ***"
 
 
 def test_the_hook_is_its_client(connect: Connect) -> None:

@@ -27,7 +27,7 @@ _Failure = tuple[type[errors.ServiceApiError], str, str | None]
 _OLDER: _Failure = (
     errors.ServiceNotOfferedError,
     "the server's MCP endpoint is an older one, which takes other inputs",
-    "n8n 2 has the endpoint that is needed",
+    "A newer n8n has the endpoint that is needed",
 )
 _UNAVAILABLE: _Failure = (
     errors.ServiceMcpRefusedError,

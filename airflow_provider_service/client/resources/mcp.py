@@ -81,7 +81,7 @@ class Mcp(Resource):
         return StartedExecution(answer["executionId"], str(answer.get("status")))
 
     def _require_modes(self, timeout: float | None, stopped: threading.Event | None) -> None:
-        """Refuse an endpoint of n8n 1: it ignores the mode, waits for the end, and stops what takes five minutes.
+        """Refuse an older endpoint, as of n8n 1.123: it ignores the mode, waits for the end, and stops what takes five minutes.
 
         Only a call with inputs is refused by it, so ask for something that both refuse, each in its own words.
 
@@ -107,5 +107,5 @@ class Mcp(Resource):
             "the server's MCP endpoint is an older one, which cannot start a workflow without waiting for it",
             method="POST",
             path=MCP_PATH,
-            hint="n8n 2 has the endpoint that is needed",
+            hint="A newer n8n has the endpoint that is needed",
         )
