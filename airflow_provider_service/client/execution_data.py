@@ -7,6 +7,7 @@ not where it should be counts as missing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -51,13 +52,14 @@ def last_output(execution: Execution) -> list[Any] | None:
 def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
     """The JSON items that started the execution: for a webhook those with ``headers``, ``query`` and ``body``.
 
-    They sit at the first node's run once it ran, and on the stack of nodes to run before that.
+    They sit at the first node's run once it ran, and on the stack of nodes to run before that. A webhook that takes
+    several methods has an output for each.
     """
     stack = _list(_at(execution.data, "executionData", "nodeExecutionStack"))
-    places = [_at(entry, "data", "main", 0) for entry in stack]
-    places += [_at(runs, 0, "data", "main", 0) for runs in _runs(execution).values()]
-    for place in places:
-        for item in _list(place):
+    places = [_at(entry, "data", "main") for entry in stack]
+    places += [_at(runs, 0, "data", "main") for runs in _runs(execution).values()]
+    for output in chain.from_iterable(map(_list, places)):
+        for item in _list(output):
             value = _at(item, "json")
             if isinstance(value, dict):
                 yield value

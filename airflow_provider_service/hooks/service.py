@@ -109,6 +109,8 @@ class ServiceHook(Resources, BaseHook):
         context: Context | None = None,
         trigger_node: str | None = None,
         webhook_conn_id: str | None = None,
+        path_parameters: Mapping[str, str | int] | None = None,
+        webhook_method: str | None = None,
         webhook_headers: Mapping[str, str] | None = None,
         activate: bool = True,
         start: Literal["auto", "webhook", "mcp"] = "auto",
@@ -143,6 +145,9 @@ class ServiceHook(Resources, BaseHook):
         :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
         :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for
             header authentication, the name of the header as login and its value as password.
+        :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for
+            ``orders/:id``.
+        :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
         :param webhook_headers: further headers of the call.
         :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
         :param start: the way to start the workflow: through its production webhook (``"webhook"``), or through the
@@ -190,9 +195,21 @@ class ServiceHook(Resources, BaseHook):
             webhook = None if webhook_conn_id is None else self.get_connection(webhook_conn_id)
             headers = webhook_headers_as(webhook, webhook_headers)
             workflow = whole_workflow(self, workflow_id, workflow_name)
+            request = RunRequest(
+                workflow,
+                payload,
+                trigger_node,
+                headers,
+                activate,
+                start,
+                mode,
+                enable_mcp,
+                path_parameters=path_parameters,
+                webhook_method=webhook_method,
+            )
             return run_once(
                 self.client,
-                RunRequest(workflow, payload, trigger_node, headers, activate, start, mode, enable_mcp),
+                request,
                 wait,
                 run_key=run_key,
                 context=context,

@@ -37,6 +37,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for header
         authentication, the name of the header as login and its value as password.
+    :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for ``orders/:id``.
+    :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
     :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG,
         except for literals that are passed to ``expand``; prefer ``webhook_conn_id`` for secrets.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
@@ -77,6 +79,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         "payload",
         "trigger_node",
         "webhook_conn_id",
+        "path_parameters",
+        "webhook_method",
         "webhook_headers",
     )
     template_fields_renderers = {"payload": "json"}
@@ -99,6 +103,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         payload: Any = None,
         trigger_node: Templated[str | None] = None,
         webhook_conn_id: Templated[str | None] = None,
+        path_parameters: Templated[Mapping[str, str | int] | None] = None,
+        webhook_method: Templated[str | None] = None,
         webhook_headers: Templated[Mapping[str, str] | None] = None,
         activate: bool = True,
         start: Literal["auto", "webhook", "mcp"] = "auto",
@@ -132,6 +138,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.payload = payload
         self.trigger_node = as_rendered(trigger_node)
         self.webhook_conn_id = as_rendered(webhook_conn_id)
+        self.path_parameters = as_rendered(path_parameters)
+        self.webhook_method = as_rendered(webhook_method)
         self.webhook_headers = as_rendered(webhook_headers)
         self.activate = activate
         self.start = start
@@ -159,6 +167,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             mode=self.mode,
             enable_mcp=self.enable_mcp,
             on_retry=self.on_retry,
+            path_parameters=self.path_parameters,
+            webhook_method=self.webhook_method,
         )
         return resume_or_start(request, once), workflow.id
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from airflow_provider_service.arguments import require
+from airflow_provider_service.client.resources.webhooks import methods_of
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -61,6 +62,8 @@ class RunRequest:
     :param mode: what runs: the published version, or the draft.
     :param enable_mcp: make the workflow available in MCP when it is not.
     :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
+    :param path_parameters: values of the parameters in a webhook's path, by name.
+    :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
     """
 
     workflow: Workflow
@@ -72,6 +75,14 @@ class RunRequest:
     mode: Mode = "production"
     enable_mcp: bool = False
     on_retry: OnRetry = "new"
+    path_parameters: Mapping[str, Any] | None = None
+    webhook_method: str | None = None
+
+    @property
+    def only_for_webhooks(self) -> str:
+        """Names of the given arguments that only a call of a webhook carries, for messages; empty if there are none."""
+        given = {"path_parameters": self.path_parameters, "webhook_method": self.webhook_method}
+        return ", ".join(name for name, value in given.items() if value)
 
     @property
     def about(self) -> str:
@@ -130,4 +141,4 @@ class RunRequest:
 
 def _method(node: Mapping[str, Any]) -> str:
     parameters = node.get("parameters")
-    return str(parameters.get("httpMethod", "GET")) if isinstance(parameters, Mapping) else ""
+    return methods_of(parameters)[0] if isinstance(parameters, Mapping) else ""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests_mock
 
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceWebhookUncertainError
 from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.client.resources.webhooks import authentication_headers
@@ -71,3 +71,92 @@ def test_the_timeout_is_that_of_the_call_or_of_the_connection(
     Client(timeout=7).webhooks.call(POST, timeout=own)
 
     assert server.last_request.timeout[1] == seconds
+
+
+# ---------------------------------------------------------------- parameters in the path
+
+ORDER = WebhookTrigger("In", "POST", "id-1/orders/:id/lines/:line")
+
+
+def test_a_path_with_parameters_begins_with_the_webhook_id(client: Client, server: requests_mock.Mocker) -> None:
+    node = {**webhook("In", path="/orders/:id/lines/:line/", httpMethod="POST"), "webhookId": "id-1"}
+    server.post(requests_mock.ANY, json={})
+
+    trigger = client.webhooks.find(workflow(node))
+    client.webhooks.call(trigger, path_parameters={"line": "ä b?", "id": 7})
+
+    assert (trigger, trigger.path_parameters) == (ORDER, ("id", "line"))
+    assert server.last_request.url == f"{BASE}/webhook/id-1/orders/7/lines/%C3%A4%20b%3F"
+
+
+def test_a_path_with_parameters_needs_a_webhook_id(client: Client) -> None:
+    with pytest.raises(ServiceInputError, match="has the path 'orders/:id' with parameters, but no webhook id"):
+        client.webhooks.find(workflow(webhook("In", path="orders/:id")))
+
+
+def test_a_colon_within_a_segment_is_part_of_it(client: Client, server: requests_mock.Mocker) -> None:
+    server.get(requests_mock.ANY, json={})
+    client.webhooks.call(client.webhooks.find(workflow(webhook("In", path="urn:orders"))))
+    assert server.last_request.url == f"{BASE}/webhook/urn%3Aorders"
+
+
+@pytest.mark.parametrize("path", ["={{ $vars.path }}", ""])
+def test_a_path_that_is_not_fixed_is_refused(client: Client, path: str) -> None:
+    with pytest.raises(ServiceInputError, match="is not fixed; nothing was started"):
+        client.webhooks.find(workflow(webhook("In", path=path)))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (None, r"lacks 'id', 'line'; webhook 'In' has the path 'id-1/orders/:id/lines/:line'; nothing was started"),
+        ({}, "lacks 'id', 'line'"),
+        ({"id": 1, "lines": 2, "x": 3}, "lacks 'line' and has unknown names: 'lines', 'x'"),
+        ({"id": 1, "line": 2, "id-1": 3}, "has unknown names: 'id-1'"),
+        ("7", "must be a mapping, not '7'"),
+        *(
+            ({"id": value, "line": 1}, f"path parameter 'id' cannot be {value!r}")
+            for value in ("", " ", ".", "..", "a/b", "../../rest/login", "/", "x" * 301)
+        ),
+        *(
+            ({"id": value, "line": 1}, "path parameter 'id' must be text or a whole number, not")
+            for value in (None, True, 1.5, b"7", ["7"], 10**300)
+        ),
+        ({"id": "\ud800", "line": 1}, "is not valid Unicode text"),
+    ],
+)
+def test_parameters_that_cannot_be_sent(client: Client, server: requests_mock.Mocker, values: Any, words: str) -> None:
+    with pytest.raises(ServiceInputError) as refused:
+        client.webhooks.call(ORDER, path_parameters=values)
+    assert words[:80].rstrip("x'") in str(refused.value)
+    assert server.request_history == []
+
+
+def test_a_path_without_parameters_takes_none(client: Client, server: requests_mock.Mocker) -> None:
+    with pytest.raises(ServiceInputError, match="has unknown names: 'id'; webhook 'Webhook' has the path 'orders/new'"):
+        client.webhooks.call(POST, path_parameters={"id": 7})
+    assert server.request_history == []
+
+
+# ---------------------------------------------------------------- methods
+
+
+def test_one_of_several_methods(client: Client) -> None:
+    flow = workflow(webhook("In", path="in", httpMethod=["PUT", "POST"], multipleMethods=True))
+    assert client.webhooks.find(flow).method == "PUT"
+    assert client.webhooks.find(flow, method="post").method == "POST"
+    with pytest.raises(ServiceInputError, match=r"webhook 'In' of .* takes PUT, POST, not 'GET'; nothing was started"):
+        client.webhooks.find(flow, method="GET")
+
+
+def test_several_methods_are_get_and_post_by_default(client: Client) -> None:
+    flow = workflow(webhook("In", path="in", multipleMethods=True))
+    assert [client.webhooks.find(flow, method=one).method for one in (None, "POST")] == ["GET", "POST"]
+
+
+@pytest.mark.parametrize("status", [404, 401, 403, 500])
+def test_a_refusal_of_head_may_be_the_workflows(client: Client, server: requests_mock.Mocker, status: int) -> None:
+    server.head(f"{BASE}/webhook/orders/new", status_code=status)
+    with pytest.raises(ServiceWebhookUncertainError) as raised:
+        client.webhooks.call(POST._replace(method="HEAD"))
+    assert not raised.value.not_processed

@@ -166,7 +166,8 @@ class Workbench:
 
 def path_of(workflow: Workflow) -> str:
     """The path of its webhook."""
-    return next(str(one["parameters"]["path"]) for one in workflow.nodes or [] if one["type"].endswith(".webhook"))
+    paths = (str(one["parameters"]["path"]) for one in workflow.nodes or [] if one["type"].endswith(".webhook"))
+    return next(paths).strip("/")
 
 
 class Sleeper(NamedTuple):

@@ -101,6 +101,9 @@ def read_answer(response: Answer, method: str, path: str) -> WebhookAnswer:
 def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
     # The service's complete texts are compared: a workflow that answers in similar words has run.
     status = response.status_code
+    if method == "HEAD" and status >= HTTPStatus.BAD_REQUEST:
+        reason = "the webhook refused the call or is not live, or its workflow answered so"
+        return errors.ServiceWebhookUncertainError, reason, "Answers to HEAD have no text that would tell"
     text = body if isinstance(body, str) else ""
     is_page = "html" in response.headers.get("Content-Type", "")
     coded = body if isinstance(body, dict) and "code" in body else {}

@@ -6,14 +6,17 @@ from typing import Any, NamedTuple
 
 #: Methods whose payload is sent in the query.
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
+#: Begins a segment of a path that is a parameter.
+PARAMETER_MARK = ":"
 
 
 class WebhookTrigger(NamedTuple):
     """A webhook node of a workflow.
 
     :param node: name of the node.
-    :param method: HTTP method that it accepts.
-    :param path: path below ``/webhook/``.
+    :param method: HTTP method to call it with.
+    :param path: path below ``/webhook/``. A segment that begins with a colon is a parameter, and then the path begins
+        with the node's webhook id.
     :param authentication: how it authenticates its callers: ``none``, ``basicAuth``, ``headerAuth`` or ``jwtAuth``.
     """
 
@@ -21,6 +24,12 @@ class WebhookTrigger(NamedTuple):
     method: str
     path: str
     authentication: str = "none"
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters in the path, in their order."""
+        segments = self.path.split("/")
+        return tuple(dict.fromkeys(one[1:] for one in segments if one.startswith(PARAMETER_MARK)))
 
     @property
     def has_body(self) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.http.redaction import HiddenText
-from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
+from airflow_provider_service.client.http.transport import MAX_ID_CHARS
+from airflow_provider_service.client.models.webhooks import PARAMETER_MARK, WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._base import Resource
 
 if TYPE_CHECKING:
@@ -22,12 +23,14 @@ METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 class Webhooks(Resource):
     """Production webhooks. They are not part of the API: they do not accept its key or answer in its form."""
 
-    def find(self, workflow: Workflow, node: str | None = None) -> WebhookTrigger:
+    def find(self, workflow: Workflow, node: str | None = None, *, method: str | None = None) -> WebhookTrigger:
         """Find the webhook that starts a workflow: in the active version, or else in the draft. Sends nothing.
 
         :param workflow: the whole workflow, as ``workflows.get`` returns it.
         :param node: name of the webhook node; required if there are several.
-        :raises ServiceInputError: there is no webhook, there are several and none is named, or it cannot be called.
+        :param method: HTTP method to call it with, if its node takes several; by default the first of them.
+        :raises ServiceInputError: there is no webhook, there are several and none is named, it does not take the
+            method, or it cannot be called.
         """
         nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
         found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
@@ -47,13 +50,14 @@ class Webhooks(Resource):
             raise ServiceInputError(
                 f"{about} has several webhooks; choose one by its node: {names}; nothing was started"
             )
-        return _trigger(found[0], about)
+        return _trigger(found[0], about, method)
 
     def call(
         self,
         trigger: WebhookTrigger,
         payload: Any = None,
         *,
+        path_parameters: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         stopped: threading.Event | None = None,
@@ -64,18 +68,20 @@ class Webhooks(Resource):
 
         :param trigger: the webhook, as :meth:`find` returns it.
         :param payload: JSON body; for a method without a body, a mapping of plain values, which becomes the query.
+        :param path_parameters: values of the parameters in the webhook's path, by name; text, or whole numbers.
         :param headers: additional headers, such as those of :func:`authentication_headers`.
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
         :returns: the answer of the workflow, or of the service on its behalf.
-        :raises ServiceInputError: the payload or a header cannot be sent, or the payload is too large.
+        :raises ServiceInputError: the payload or a header cannot be sent, the payload is too large, or a parameter of
+            the path is missing, unknown or cannot be sent.
         :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live; nothing ran.
         :raises ServiceWebhookRefusedError: wrong authentication, method or body; nothing ran.
         :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
         """
         return self._transport.call_webhook(
             trigger.method,
-            trigger.path,
+            filled_path(trigger, path_parameters),
             headers=headers or {},
             payload=checked_payload(trigger, payload),
             timeout=self._transport.config.timeout if timeout is None else timeout,
@@ -83,30 +89,85 @@ class Webhooks(Resource):
         )
 
 
-def _trigger(node: Mapping[str, Any], about: str) -> WebhookTrigger:
+def methods_of(parameters: Mapping[str, Any]) -> list[str]:
+    """The HTTP methods that a webhook node takes, in its order."""
+    given = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") is True else "GET")
+    return [str(one).upper() for one in (given if isinstance(given, list) and given else [given])]
+
+
+def _trigger(node: Mapping[str, Any], about: str, method: str | None) -> WebhookTrigger:
     parameters = node.get("parameters") or {}
+    which = f"webhook {node.get('name')!r} of {about}"
     if not isinstance(parameters, dict):
-        raise ServiceInputError(
-            f"webhook {node.get('name')!r} of {about} has parameters that are not an object; nothing was started"
-        )
-    given = parameters.get("httpMethod", "GET")
-    method = str(given[0] if isinstance(given, list) and given else given).upper()
-    path = str(parameters.get("path") or node.get("webhookId") or "").strip("/")
-    if not path or path.startswith("=") or ":" in path:
-        raise ServiceInputError(
-            f"webhook {node.get('name')!r} of {about} has the path {path!r}, which is not fixed; nothing was started"
-        )
-    if method not in METHODS:
-        raise ServiceInputError(
-            f"webhook {node.get('name')!r} of {about} takes {shown(given)}, which is not an HTTP method; "
-            "nothing was started"
-        )
+        raise ServiceInputError(f"{which} has parameters that are not an object; nothing was started")
+    taken = methods_of(parameters)
+    chosen = taken[0] if method is None else str(method).upper()
+    if chosen not in taken:
+        raise ServiceInputError(f"{which} takes {', '.join(taken)}, not {shown(method)}; nothing was started")
+    if chosen not in METHODS:
+        raise ServiceInputError(f"{which} takes {shown(chosen)}, which is not an HTTP method; nothing was started")
     return WebhookTrigger(
         node=str(node.get("name")),
-        method=method,
-        path=path,
+        method=chosen,
+        path=_path(parameters, str(node.get("webhookId") or ""), which),
         authentication=str(parameters.get("authentication", "none")),
     )
+
+
+def _path(parameters: Mapping[str, Any], webhook_id: str, which: str) -> str:
+    path = str(parameters.get("path") or webhook_id).strip().strip("/")
+    if not path or path.startswith("="):
+        raise ServiceInputError(f"{which} has the path {path!r}, which is not fixed; nothing was started")
+    if not any(one.startswith(PARAMETER_MARK) for one in path.split("/")):
+        return path
+    if not webhook_id:
+        raise ServiceInputError(
+            f"{which} has the path {path!r} with parameters, but no webhook id, with which its address begins; "
+            "nothing was started"
+        )
+    return f"{webhook_id}/{path}"
+
+
+def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None) -> str:
+    """The path of a webhook with the values of its parameters.
+
+    :param values: text or whole numbers by name.
+    :raises ServiceInputError: a value is missing, belongs to no parameter, or cannot be part of a path.
+    """
+    given = {} if values is None else values
+    names = trigger.path_parameters
+    if not isinstance(given, Mapping):
+        raise ServiceInputError(f"path_parameters must be a mapping, not {shown(given)}; nothing was started")
+    missing, unknown = [name for name in names if name not in given], [name for name in given if name not in names]
+    if missing or unknown:
+        problems = (("lacks", missing), ("has unknown names:", unknown))
+        what = " and ".join(f"{problem} {', '.join(map(repr, some))}" for problem, some in problems if some)
+        raise ServiceInputError(
+            f"path_parameters {what}; webhook {trigger.node!r} has the path {trigger.path!r}; nothing was started"
+        )
+    return "/".join(
+        _checked_value(one[1:], given[one[1:]]) if one.startswith(PARAMETER_MARK) else one
+        for one in trigger.path.split("/")
+    )
+
+
+def _checked_value(name: str, value: object) -> str:
+    """The text of a parameter, which stays a single segment of the path.
+
+    The service cannot tell an encoded slash from one that separates segments.
+    """
+    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**MAX_ID_CHARS
+    text = str(value) if is_number else value
+    if not isinstance(text, str):
+        raise ServiceInputError(
+            f"path parameter {name!r} must be text or a whole number, not {shown(value)}; nothing was started"
+        )
+    if not text.strip() or text in (".", "..") or "/" in text or len(text) > MAX_ID_CHARS:
+        raise ServiceInputError(
+            f"path parameter {name!r} cannot be {shown(value)}: it must not be empty, '.' or '..', contain '/', or "
+            f"have more than {MAX_ID_CHARS} characters; nothing was started"
+        )
+    return text
 
 
 def authentication_headers(kind: str, user: str, password: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
 from airflow_provider_service.client.http.webhook_answers import checked_headers, is_refusal
 from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
-from airflow_provider_service.client.resources.webhooks import checked_payload
+from airflow_provider_service.client.resources.webhooks import checked_payload, filled_path
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
@@ -65,12 +65,14 @@ class WebhookWay:
     def starter(self, once: RunOnce) -> WebhookStarter:
         """Check the call, and activate the workflow if it has to be."""
         request = self._request
-        trigger = once.client.webhooks.find(request.workflow, request.trigger_node)
+        trigger = once.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
+        filled_path(trigger, request.path_parameters)
         call = WebhookCall(
             workflow_id=request.workflow.id,
             trigger=trigger,
             key=once.attempt.key,
             payload=checked_payload(trigger, request.payload),
+            path_parameters=request.path_parameters,
             headers=checked_headers(request.headers(trigger.authentication)),
             timeout=once.timeout,
             is_kept=request.workflow.keeps_executions,
@@ -90,6 +92,7 @@ class WebhookCall:
     :param headers: further headers, such as the webhook's own authentication.
     :param timeout: seconds to keep the call open.
     :param is_kept: whether the workflow keeps its executions, so that a search can find them.
+    :param path_parameters: values of the parameters in the path, by name.
     """
 
     workflow_id: str
@@ -99,6 +102,7 @@ class WebhookCall:
     headers: Mapping[str, str]
     timeout: float
     is_kept: bool = True
+    path_parameters: Mapping[str, Any] | None = None
 
 
 class WebhookStarter(CallStarter):
@@ -121,6 +125,7 @@ class WebhookStarter(CallStarter):
         return self._client.webhooks.call(
             call.trigger,
             call.payload,
+            path_parameters=call.path_parameters,
             headers={**call.headers, RUN_KEY_HEADER: call.key.header},
             timeout=call.timeout,
             stopped=self._stopped,

@@ -65,12 +65,14 @@ class Engine:
         *,
         mode: str,
         pinned: Mapping[str, Items] | None = None,
+        output: int = 0,
     ) -> Execution:
         """Start a run at ``trigger``, or queue it (status ``new``) when the concurrency limit is reached.
 
         :param pinned: output of nodes, by name, that are not run
+        :param output: the trigger's output that the run goes on from
         """
-        execution = self._create(snapshot, trigger, items, project_id, mode)
+        execution = self._create(snapshot, trigger, items, project_id, mode, output)
         execution.run.pinned = pinned or {}
         execution.version_id = snapshot.version_id
         self._executions.add(execution)
@@ -148,9 +150,11 @@ class Engine:
             self._begin(execution, now)
         return execution
 
-    def _create(self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, mode: str) -> Execution:
+    def _create(
+        self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, mode: str, output: int = 0
+    ) -> Execution:
         execution_id = self._executions.next_id()
-        run = Run(snapshot, execution_id, [Pending(trigger, items)])
+        run = Run(snapshot, execution_id, [Pending(trigger, items, output=output)])
         return Execution(execution_id, run, mode, self._clock.now(), project_id)
 
     def _enqueue(self, execution: Execution) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -52,6 +52,7 @@ class Pending:
     node: Node
     items: Items
     source: tuple[str, int, int] | None = None  # previous node, its output, its run
+    output: int = 0  # the one that gets the items, of a trigger that has several
 
 
 @dataclass
@@ -96,7 +97,7 @@ class Run:
             self.custom_data.update(outcome.custom_data)
             # Only the first Respond to Webhook node has an effect.
             self.answer = self.answer or outcome.answer
-            self._complete(pending, [outcome.items], moment)
+            self._complete(pending, [*([] for _ in range(pending.output)), outcome.items], moment)
         return None
 
     def _run(self, pending: Pending, moment: datetime) -> Outcome:
@@ -224,7 +225,7 @@ class Run:
         :param skip_wait: if that node is a wait, treat it as over
         """
         stack = self.stack if resume else [self.initial] if self.initial else []
-        renewed = [Pending(snapshot.node(p.node["name"]) or p.node, p.items, p.source) for p in stack]
+        renewed = [replace(p, node=snapshot.node(p.node["name"]) or p.node) for p in stack]
         top = renewed[0].node if renewed else None
         run_data = {name: list(runs) for name, runs in self.run_data.items()} if resume else {}
         if top is not None and self.error is not None:
@@ -251,6 +252,11 @@ class Run:
             return []
         main = self.run_data[self.last_node][-1].get("data", {}).get("main", [])
         return next((items for items in main if items), [])
+
+    def first_output(self) -> Items:
+        """The items of the first output of the node that ran last, which is all that answers a webhook's call."""
+        main = self.run_data[self.last_node][-1].get("data", {}).get("main", []) if self.last_node is not None else []
+        return main[0] if main else []
 
     def waiting_entry(self) -> dict[str, list[dict[str, Any]]]:
         """The node at which the run is waiting, as an entry of the run data."""

@@ -50,7 +50,7 @@ async def answer_webhook(request: Request, state: State) -> Response:
         live = _find(state, request.method, path)
         answer = refusal(request, state, live.node)
         if answer is None:
-            item = await _trigger_item(request, state, path, content)
+            item = await _trigger_item(request, state, live, content)
             answer = await _run(request, state, live, item)
     except ApiError as error:
         return error_response(error)
@@ -92,17 +92,17 @@ def _find(state: State, method: str, path: str) -> LiveWebhook:
 # ---------------------------------------------------------------- input
 
 
-async def _trigger_item(request: Request, state: State, path: str, content: bytes) -> dict[str, Any]:
+async def _trigger_item(request: Request, state: State, live: LiveWebhook, content: bytes) -> dict[str, Any]:
     query = {
         name: values[0] if len(values) == 1 else values
         for name, values in parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True).items()
     }
     return {
         "headers": dict(request.headers),
-        "params": {},
+        "params": live.params,
         "query": query,
         "body": await _read_input(request, content),
-        "webhookUrl": f"{state.base_url}/webhook/{path}",
+        "webhookUrl": f"{state.base_url}/webhook/{live.address}",
         "executionMode": "production",
     }
 
@@ -140,7 +140,7 @@ async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str
         message = "No Respond to Webhook node found in the workflow"
         state.engine.refuse(snapshot, live.node, items, workflow.project_id, message=message)
         return WebhookAnswer(500, {"code": 0, "message": message})
-    execution = state.engine.start(snapshot, live.node, items, workflow.project_id, mode="webhook")
+    execution = state.engine.start(snapshot, live.node, items, workflow.project_id, mode="webhook", output=live.output)
     if mode == "onReceived" and state.queue_mode:
         return WebhookAnswer(_status_code(parameters), _received(execution, item, parameters))
     # With a concurrency limit even "respond immediately" waits for a free slot.
@@ -194,7 +194,7 @@ def _ended(execution: Execution, answer: WebhookAnswer) -> WebhookAnswer:
 
 def _last_node_answer(execution: Execution, parameters: dict[str, Any], status: int) -> WebhookAnswer:
     wanted = parameters.get("responseData", "firstEntryJson")
-    items = [item["json"] for item in execution.run.output()]
+    items = [item["json"] for item in execution.run.first_output()]
     if wanted == "noData":
         return WebhookAnswer(status, None)
     if wanted == "allEntries":

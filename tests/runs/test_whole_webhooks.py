@@ -1,0 +1,76 @@
+"""All that the call of a webhook carries: values of its path, one of several methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.simulator import ServiceSimulator
+from tests.runs.task_run import TaskRun
+from tests.runs.workflows import DONE, FORM, calls, held, put, started_with, statuses, webhook
+
+
+def run(workflow_id: str, **arguments: Any) -> TaskRun:
+    return TaskRun(ServiceRunWorkflowOperator, {"workflow_id": workflow_id, "poll_interval": 0.05, **arguments})
+
+
+@pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
+def test_the_path_of_a_call_has_its_values(simulator: ServiceSimulator, mode: str) -> None:
+    workflow_id = put(simulator, webhook("orders/:id/lines/:line", mode=mode), DONE)
+    task = run(workflow_id, path_parameters={"id": 7, "line": "a b"}, payload={"n": 1})
+    assert task.attempt(1)["status"] == "success"
+    task.close()
+    item = started_with(held(simulator, workflow_id)[0])
+    assert (item["params"], item["body"]) == ({"id": "7", "line": "a b"}, {"n": 1})
+
+
+def test_a_lost_answer_of_a_path_with_parameters(simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook("orders/:id"), DONE)
+    simulator.inject("drop", path="/webhook/", after_processing=True)
+    with ServiceHook() as hook:
+        hook.run_workflow(workflow_id=workflow_id, path_parameters={"id": 7}, poll_interval=0.05)
+    assert statuses(simulator, workflow_id) == ["success"]
+
+
+@pytest.mark.parametrize("given", [None, {}, {"id": ""}, {"id": ".."}, {"id": 7, "x": 8}])
+def test_values_that_cannot_be_sent_start_nothing(simulator: ServiceSimulator, given: Any) -> None:
+    workflow_id = put(simulator, webhook("orders/:id"), DONE, active=False)
+    task = run(workflow_id, path_parameters=given)
+    with pytest.raises(AirflowFailException, match="nothing was started"):
+        task.attempt(1)
+    task.close()
+    assert (calls(simulator), statuses(simulator, workflow_id)) == (0, [])
+    assert not simulator.in_loop(lambda: simulator.state.workflows.get(workflow_id).active)
+
+
+def test_one_of_several_methods(simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(httpMethod=["GET", "PUT"], multipleMethods=True), DONE)
+    for method, body in ((None, {}), ("PUT", {"n": "1"})):
+        task = run(workflow_id, webhook_method=method, payload={"n": "1"})
+        task.attempt(1)
+        task.close()
+        assert started_with(held(simulator, workflow_id)[-1])["body"] == body
+    with pytest.raises(AirflowFailException, match="takes GET, PUT, not 'POST'"):
+        run(workflow_id, webhook_method="POST").attempt(1)
+
+
+def test_head_runs_a_workflow_that_goes_live_a_little_later(simulator: ServiceSimulator) -> None:
+    simulator.state.publish_delay = 0.5
+    workflow_id = put(simulator, webhook(httpMethod="HEAD"), DONE, active=False)
+    task = run(workflow_id, payload={"n": "1"})
+    assert task.attempt(1)["status"] == "success"
+    task.close()
+    assert statuses(simulator, workflow_id) == ["success"]
+
+
+@pytest.mark.parametrize("given", [{"path_parameters": {"id": 7}}, {"webhook_method": "PUT"}])
+def test_only_a_webhook_takes_them(simulator: ServiceSimulator, given: dict[str, Any]) -> None:
+    workflow_id = put(simulator, FORM, DONE)
+    for start in ("auto", "mcp"):
+        with pytest.raises(AirflowFailException, match=f"mcp: only the call of a webhook takes {next(iter(given))}"):
+            run(workflow_id, start=start, **given).attempt(1)
+    assert statuses(simulator, workflow_id) == []
