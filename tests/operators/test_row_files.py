@@ -80,6 +80,16 @@ def test_empty_text_is_quoted_and_null_is_not(path):
     assert path.read_text() == 'a,b,c,d\n"",,1.5,true\n"x",,,\n'
 
 
+def test_a_value_that_no_column_has_is_written_as_json(path):
+    write_rows(str(path), ["a", "b"], [{"a": {"x": [1, None]}, "b": True}])
+    assert path.read_text() == 'a,b\n"{""x"": [1, null]}",true\n'
+
+
+def test_the_ending_must_be_known(tmp_path):
+    with pytest.raises(ServiceInputError, match=r"^path must end in \.csv or \.jsonl, not '.*rows\.txt'$"):
+        write_rows(str(tmp_path / "rows.txt"), ["a"], [])
+
+
 def test_half_a_pair_of_surrogates_becomes_its_escape(path):
     write_rows(str(path), ["a"], [{"a": "x\ud800"}])
     assert read_csv(path) == [["a"], ["x\\ud800"]]
