@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.sdk import DAG, task
 
 from airflow_provider_service.notifications.workflow import ServiceNotifier
@@ -11,7 +13,7 @@ from airflow_provider_service.operators.workflows import (
 )
 
 # The workflow as the service exports it. Add the nodes that send the message after this one.
-WORKFLOW = {
+WORKFLOW: dict[str, Any] = {
     "name": "Airflow example: alert",
     "nodes": [
         {
@@ -29,7 +31,7 @@ WORKFLOW = {
 }
 
 alert = ServiceNotifier(
-    workflow_id="{{ ti.xcom_pull(task_ids='activate')['workflow_id'] }}",
+    workflow_name=WORKFLOW["name"],
     message="{{ ti.task_id }} of {{ ti.dag_id }} has failed",
     # A run that was started by hand or by an asset may have no logical date; {{ ds }} is then undefined.
     details={"logical_date": "{{ dag_run.logical_date or '' }}"},
@@ -38,9 +40,7 @@ alert = ServiceNotifier(
 with DAG("example_service_alert", schedule=None, catchup=False, tags=["service", "example"]) as dag:
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)
 
-    activate = ServiceActivateWorkflowOperator(
-        task_id="activate", workflow_id="{{ ti.xcom_pull(task_ids='put_in_place')['workflow_id'] }}"
-    )
+    activate = ServiceActivateWorkflowOperator(task_id="activate", workflow_name=WORKFLOW["name"])
 
     @task(on_failure_callback=alert)
     def load() -> None:

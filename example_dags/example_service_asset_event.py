@@ -9,8 +9,7 @@ from airflow.sdk import DAG, Asset, AssetWatcher, task
 
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 
-# The id is part of the address of the workflow's page.
-WORKFLOW_ID = os.environ.get("AIRFLOW_EXAMPLE_WORKFLOW_ID", "aB3dE5fG7hJ9kL1m")
+WORKFLOW_NAME = os.environ.get("AIRFLOW_EXAMPLE_WORKFLOW_NAME", "Import orders")
 
 orders = Asset(
     "airflow_example_orders_imported",
@@ -18,7 +17,7 @@ orders = Asset(
         AssetWatcher(
             name="import_has_ended",
             trigger=ServiceExecutionEventTrigger(
-                workflow_id=WORKFLOW_ID, statuses=["success", "error"], poll_interval=10
+                workflow_name=WORKFLOW_NAME, statuses=["success", "error"], poll_interval=10
             ),
         )
     ],

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.arguments import one_of, require_flag, require_one_of
+from airflow_provider_service.arguments import one_of, require_flag
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
+from airflow_provider_service.references import PROJECT, WORKFLOW
 from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     workflow twice.
 
     :param workflow_id: id of the workflow.
-    :param workflow_name: exact name of the workflow, instead of its id.
+    :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
     :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``. Pass text that contains
         braces as ``literal``, from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3).
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
@@ -74,8 +77,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     template_fields: Sequence[str] = (
         *ServiceStartingOperator.template_fields,
-        "workflow_id",
-        "workflow_name",
+        *WORKFLOW.fields,
+        *PROJECT.fields,
         "payload",
         "trigger_node",
         "webhook_conn_id",
@@ -83,6 +86,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         "webhook_method",
         "webhook_headers",
     )
+    references = (WORKFLOW, PROJECT)
     template_fields_renderers = {"payload": "json"}
     sealed_fields = ("webhook_headers",)
     checks = {
@@ -100,6 +104,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         *,
         workflow_id: Templated[str | None] = None,
         workflow_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
         payload: Any = None,
         trigger_node: Templated[str | None] = None,
         webhook_conn_id: Templated[str | None] = None,
@@ -135,6 +141,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         )
         self.workflow_id = as_rendered(workflow_id)
         self.workflow_name = as_rendered(workflow_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
         self.payload = payload
         self.trigger_node = as_rendered(trigger_node)
         self.webhook_conn_id = as_rendered(webhook_conn_id)
@@ -154,8 +162,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         from airflow_provider_service.runs.request import RunRequest
         from airflow_provider_service.runs.workflow import resume_or_start, whole_workflow
 
-        require_one_of(workflow_id=self.workflow_id, workflow_name=self.workflow_name)
-        workflow = whole_workflow(self.hook, self.workflow_id, self.workflow_name)
+        workflow = whole_workflow(self.hook, WORKFLOW.required_id_in(self, self.hook), None)
         self.link_workflow(context, workflow.id)
         request = RunRequest(
             workflow,

@@ -54,8 +54,8 @@ def test_alert(
 def test_asset_event(
     run: Run, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    workflow_id = simulator.create_webhook_workflow(path="import")["id"]
-    monkeypatch.setenv("AIRFLOW_EXAMPLE_WORKFLOW_ID", workflow_id)
+    workflow_id = simulator.create_webhook_workflow("Imports of this test", path="import")["id"]
+    monkeypatch.setenv("AIRFLOW_EXAMPLE_WORKFLOW_NAME", "Imports of this test")
     # A run by hand has nothing to report. It also makes Airflow read the DAG files, and Airflow watches only for DAGs
     # that it knows and that are not paused.
     for _ in range(2):
@@ -63,7 +63,7 @@ def test_asset_event(
         assert state == "success", runs
         let_runs_begin_without_tasks("example_service_asset_event")
 
-    trigger_id, trigger = stored_watcher(workflow_id)
+    trigger_id, trigger = stored_watcher("Imports of this test")
     event = asyncio.run(event_of(trigger, lambda: simulator.start_execution(workflow_id, status="success")))
     Trigger.submit_event(trigger_id, event)
     schedule_once()
@@ -83,11 +83,11 @@ def let_runs_begin_without_tasks(dag_id: str) -> None:
         session.execute(update(DagModel).where(DagModel.dag_id == dag_id).values(is_paused=False, max_active_tasks=0))
 
 
-def stored_watcher(workflow_id: str) -> tuple[int, ServiceExecutionEventTrigger]:
+def stored_watcher(workflow_name: str) -> tuple[int, ServiceExecutionEventTrigger]:
     """The trigger of the example's watcher, as Airflow has stored it and a triggerer makes it again."""
     with create_session() as session:
         rows = session.scalars(select(Trigger).where(Trigger.classpath.contains("ServiceExecutionEventTrigger")))
-        [row] = [row for row in rows if row.kwargs["workflow_id"] == workflow_id]
+        [row] = [row for row in rows if row.kwargs.get("workflow_name") == workflow_name]
         return row.id, ServiceExecutionEventTrigger(**{**row.kwargs, "poll_interval": 0.1})
 
 

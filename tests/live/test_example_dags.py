@@ -224,7 +224,7 @@ def test_asset_event(run: Run, client: ServiceClient, monkeypatch: pytest.Monkey
     assert run("example_service_activate_and_wait")[0] == "success"
     workflow = find_workflow(client, "Airflow example: activate and wait")
     assert workflow is not None
-    monkeypatch.setenv("AIRFLOW_EXAMPLE_WORKFLOW_ID", workflow.id)
+    monkeypatch.setenv("AIRFLOW_EXAMPLE_WORKFLOW_NAME", workflow.name)
     # A run by hand has nothing to report; what starts a run otherwise is the trigger's event.
     assert run("example_service_asset_event")[0] == "success"
 

@@ -22,6 +22,8 @@ COLUMNS = {"shop": "string", "sku": "string", "stock": "number", "active": "bool
 class FakeTaskInstance:
     """Records what a task pushes."""
 
+    dag_id, run_id, task_id, map_index, try_number, max_tries = "dag", "run", "task", -1, 1, 0
+
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
 

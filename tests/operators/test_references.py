@@ -40,10 +40,12 @@ FURTHER: dict[str, dict[str, Any]] = {
     "ServiceDeleteRowsOperator": {"filter": FILTER},
     "ServiceDeleteVariableOperator": {"if_missing": "fail"},
     "ServiceInsertRowsOperator": {"rows": [{"sku": "a"}]},
+    "ServiceRunWorkflowOperator": {"wait_for_completion": False, "poll_interval": 0.1},
     "ServiceSetWorkflowTagsOperator": {"tags": []},
     "ServiceUpdateCredentialOperator": {"data": SECRET},
     "ServiceUpdateRowsOperator": {"filter": FILTER, "data": {"sku": "b"}},
     "ServiceUpdateVariableOperator": {"value": "2"},
+    "ServiceWorkflowHealthCheckOperator": {"on_breach": "report"},
     "ServiceUpsertRowsOperator": {"rows": [{"sku": "a"}], "key_columns": "sku"},
 }
 #: An object that an operator acts on, if the reference that is tested is another one, such as its project.
@@ -56,7 +58,11 @@ KINDS = {
     "project_id": "project",
     "destination_project_id": "project",
     "parent_folder_id": "folder",
+    "tag_id": "tag",
 }
+
+#: Kinds of which no two objects can have the same name.
+UNIQUE = ("tag", "variable")
 
 REFERENCES = [
     (operator, reference) for operator in OPERATORS for reference in operator.references if reference.id_field in KINDS
@@ -91,6 +97,7 @@ class World:
             ),
             "variable": lambda: self._variable(name, project_id),
             "project": lambda: self.client.projects.create(name).id,
+            "tag": lambda: self._tag(name),
             "folder": lambda: self.client.folders.create(self.project.id, name).id,
         }
         return makers[kind]()
@@ -104,6 +111,11 @@ class World:
     def _table(self, name: str, project_id: str | None) -> str:
         columns = [{"name": "sku", "type": "string"}]
         return self.client.data_tables.create(name, columns, project_id=project_id).id
+
+    def _tag(self, name: str) -> str:
+        tag_id = self.client.tags.create(name).id
+        self.client.workflows.update_tags(self._workflow("tagged", None), [tag_id])
+        return tag_id
 
     def _variable(self, name: str, project_id: str | None) -> str:
         self.client.variables.create(name, "1", project_id=project_id)
@@ -206,6 +218,8 @@ def test_it_acts_on_the_object_of_the_id_or_name(execute, simulator, world, oper
     name = name_for(kind)
     object_id = world.put_up(kind, name)
     proofs = [object_id, *(contents_of(world, object_id) if reference.id_field == "project_id" else ())]
+    if kind == "tag":
+        proofs.append(f"tags={name}")  # the service selects workflows by the names of tags
     arguments = further(operator, reference, world)
     arguments[reference.id_field if by == "id" else reference.name_field] = object_id if by == "id" else name
     simulator.clear_requests()
@@ -216,7 +230,7 @@ def test_it_acts_on_the_object_of_the_id_or_name(execute, simulator, world, oper
     assert any(proof in one for one in requests for proof in proofs), requests
 
 
-@each_of([(operator, one) for operator, one in REFERENCES if KINDS[one.id_field] != "variable"])  # a key is unique
+@each_of([(operator, one) for operator, one in REFERENCES if KINDS[one.id_field] not in UNIQUE])
 def test_an_ambiguous_name_lists_the_candidates_with_their_projects(execute, simulator, world, operator, reference):
     kind = KINDS[reference.id_field]
     twins = [world.put_up(kind, NAME), world.put_up(kind, NAME, world.project.id)]

@@ -119,8 +119,7 @@ def test_a_service_that_is_still_starting(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "give either workflow_id or workflow_name"),
-        ({"workflow_id": "w", "workflow_name": "n"}, "give either workflow_id or workflow_name"),
+        ({"workflow_id": "{{ 'w' }}", "workflow_name": "n"}, "give either workflow_id or workflow_name"),
         ({"workflow_id": "{{ '' }}"}, "workflow_id is empty"),
     ],
 )

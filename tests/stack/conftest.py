@@ -21,6 +21,7 @@ from .simulated import SimulatedService
 ROOT = Path(__file__).resolve().parents[2]
 STACK_FOLDER = ROOT / ".stack"
 WATCHED = "Watched"
+IMPORTS = "Imports"
 IS_SHORT = bool(os.environ.get("SHORT"))
 
 
@@ -40,11 +41,12 @@ def service() -> Iterator[SimulatedService]:
 @pytest.fixture(scope="session")
 def deployment(service: SimulatedService, progress: Callable[[str], None]) -> Iterator[Deployment]:
     """Airflow, with a connection to the service in its database."""
+    service.create_workflow(IMPORTS, workflows.endless())
     deployment = Deployment(
         STACK_FOLDER / "deployment",
         [ROOT / "example_dags", Path(__file__).parent / "dags"],
         extra={
-            "AIRFLOW_EXAMPLE_WORKFLOW_ID": service.create_workflow("Imports", workflows.endless()),
+            "AIRFLOW_EXAMPLE_WORKFLOW_NAME": IMPORTS,
             "STACK_WATCHED_WORKFLOW_ID": service.create_workflow(WATCHED, workflows.endless()),
         },
         concurrency=6,
