@@ -81,7 +81,7 @@ def run_task(
     :returns: the result of the last attempt.
     :raises Exception: what the last attempt raised, such as ``AirflowFailException``, or ``AirflowSkipException`` if
         the task was skipped.
-    :raises TypeError: the task is mapped.
+    :raises TypeError: the task is mapped, or returns what Airflow cannot store.
     """
     task: Any = next(operator.iter_references())[0] if isinstance(operator, XComArg) else operator
     if isinstance(task, MappedOperator):
@@ -160,7 +160,9 @@ def _in_task(task: Any, context: dict[str, Any], resume: Callable[[Any], Any] | 
 
 def _pushed(task: Any, ti: Any, value: Any) -> dict[str, Any]:
     if value is not None and task.do_xcom_push:
-        if getattr(task, "multiple_outputs", False) and isinstance(value, Mapping):
+        if getattr(task, "multiple_outputs", False):
+            if not isinstance(value, Mapping):
+                raise TypeError(f"a task with multiple_outputs must return a mapping, not {type(value).__name__}")
             for key, part in value.items():
                 ti.xcom_push(key, part)
         ti.xcom_push(RETURN_KEY, value)

@@ -89,6 +89,22 @@ def test_the_failure_of_a_code_node(bench: Workbench, service: Target) -> None:
     assert ("node" in data["resultData"]["error"]) is service.differs("error of a code node")
 
 
+@pytest.mark.covers("get_execution")
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ('return [{"json": {"a": 1, "b": null}}, {"json": {"text": "={{ $json }}", "list": [1.5, {}]}}];', None),
+        ('return [{"a": 1}, {"b": {"c": true}}]', [{"a": 1}, {"b": {"c": True}}]),
+        ("return [];", []),
+    ],
+    ids=["items", "objects", "nothing"],
+)
+def test_code_that_returns_json_puts_it_out(bench: Workbench, text: str, output: list[object] | None) -> None:
+    execution = bench.finished(start(bench, code(text)))
+    expected = [{"a": 1, "b": None}, {"text": "={{ $json }}", "list": [1.5, {}]}] if output is None else output
+    assert (execution.status, last_output(execution)) == ("success", expected)
+
+
 @pytest.mark.covers("get_execution", "stop_execution")
 def test_the_failure_of_a_stopped_run(bench: Workbench, service: Target) -> None:
     execution_id = start(bench, wait(30))

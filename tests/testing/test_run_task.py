@@ -172,6 +172,8 @@ def test_a_task_is_retried_as_airflow_would() -> None:
 def test_what_airflow_cannot_store_is_refused() -> None:
     with pytest.raises(TypeError):
         run_task(Echo(task_id="echo", value=object()))
+    with pytest.raises(TypeError, match="a task with multiple_outputs must return a mapping, not list"):
+        run_task(Echo(task_id="echo", value=[1], multiple_outputs=True))
 
 
 def test_a_mapped_task_is_refused() -> None:
