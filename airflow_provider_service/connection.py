@@ -49,15 +49,21 @@ async def config_for(service_conn_id: str) -> ServiceConfig:
 def webhook_headers_of(connection: Connection, authentication: str) -> dict[str, str]:
     """The headers of a webhook's own authentication, whose values the task's log hides.
 
-    :param connection: user and password; for a header its name as login and its value as password.
+    :param connection: user and password; for a header its name as login and its value as password; for a signed token
+        no login, the secret as password, and its algorithm in ``extra``.
     :param authentication: that of the webhook node, such as ``basicAuth``.
-    :raises ServiceInputError: no login.
+    :raises ServiceInputError: no login, or a token cannot be signed.
+    :raises ServiceConfigError: ``extra`` cannot be read.
     """
     from airflow_provider_service.client.resources.webhooks import authentication_headers
 
-    headers = authentication_headers(authentication, connection.login or "", connection.password or "")
+    algorithm = _extra(f"connection '{connection.conn_id}'", connection.extra).get("algorithm")
+    headers = authentication_headers(
+        authentication, connection.login or "", connection.password or "", algorithm=algorithm
+    )
     for value in headers.values():
         mask_secret(value)
+        mask_secret(value.removeprefix("Bearer "))
     return headers
 
 

@@ -143,8 +143,9 @@ class ServiceHook(Resources, BaseHook):
             with every call.
         :param context: context of the task if it is not the one that runs here, such as in a callback.
         :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
-        :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for
-            header authentication, the name of the header as login and its value as password.
+        :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
+            authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
+            passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
         :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for
             ``orders/:id``.
         :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.

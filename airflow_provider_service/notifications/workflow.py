@@ -116,14 +116,14 @@ class ServiceNotifier(BaseNotifier):
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
         from airflow_provider_service.client.http.transport import to_json
-        from airflow_provider_service.client.resources.webhooks import authentication_headers
+        from airflow_provider_service.connection import webhook_headers_of
 
         with ServiceClient(config) as client:
             workflow = client.workflows.get(WORKFLOW.required_id_in(self, client))
             trigger = client.webhooks.find(workflow, self.trigger_node)
             headers: dict[str, str] = {}
             if webhook is not None:
-                headers = authentication_headers(trigger.authentication, webhook.login or "", webhook.password or "")
+                headers = webhook_headers_of(webhook, trigger.authentication)
             # A query cannot contain nested values.
             payload = notice if trigger.has_body else {**notice, "details": to_json(self.details)}
             try:

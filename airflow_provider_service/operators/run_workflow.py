@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.request import MakeHeaders
     from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
     from airflow_provider_service.waits.outcome import Outcome
 
@@ -38,8 +39,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``. Pass text that contains
         braces as ``literal``, from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3).
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
-    :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password or, for header
-        authentication, the name of the header as login and its value as password.
+    :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
+        authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
+        passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
     :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for ``orders/:id``.
     :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
     :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG,
@@ -168,7 +170,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             workflow,
             payload=self.payload,
             trigger_node=self.trigger_node,
-            headers=self._headers,
+            headers=self._headers(),
             activate=self.activate,
             start=self.start,
             mode=self.mode,
@@ -187,10 +189,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             return {"output": None}
         from airflow_provider_service.runs.workflow import small_output
 
-        return {"output": small_output(self.hook.client, outcome.execution_id, self._headers)}
+        return {"output": small_output(self.hook.client, outcome.execution_id, self._headers())}
 
-    def _headers(self, authentication: str) -> Mapping[str, str]:
+    def _headers(self) -> MakeHeaders:
         from airflow_provider_service.connection import webhook_headers_as
 
         connection = None if self.webhook_conn_id is None else self.hook.get_connection(self.webhook_conn_id)
-        return webhook_headers_as(connection, revealed(self.webhook_headers))(authentication)
+        return webhook_headers_as(connection, revealed(self.webhook_headers))

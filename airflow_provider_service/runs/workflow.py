@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import (
     ServiceAnswerTooLargeError,
+    ServiceInputError,
     ServiceRunNotFoundError,
     ServiceUnexpectedResponseError,
 )
 from airflow_provider_service.client.execution_data import last_output, with_data
-from airflow_provider_service.client.http.redaction import redacted
+from airflow_provider_service.client.http.redaction import SIGNED, redacted
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.runs.search import RUN_KEY_HEADER
 from airflow_provider_service.runs.ways.choice import choose
@@ -102,13 +103,21 @@ def small_output(client: ServiceClient, execution_id: str, headers: MakeHeaders)
         log.warning("Execution %s does not show the output of its last node", execution_id)
         return None
     # A workflow that passes on its input outputs the headers of the call.
-    # The login of the webhook's connection may be a user's name, or the name of a header.
-    items = redacted(items, _secrets(headers("basicAuth")), doubtful=_secrets(headers("headerAuth")))
+    items = _without_secrets(items, headers)
     size = len(json.dumps(items))
     if size > MAX_OUTPUT_BYTES:
         log.warning("The output has %d bytes, more than %d, and was left out", size, MAX_OUTPUT_BYTES)
         return None
     return list(items)
+
+
+def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
+    try:
+        # The login of the webhook's connection may be a user's name, or the name of a header.
+        sent, doubtful = headers("basicAuth"), headers("headerAuth")
+    except ServiceInputError:  # it has no login, because it signs a token for each call
+        return list(redacted(items, _secrets(headers("jwtAuth")), shapes=[SIGNED]))
+    return list(redacted(items, _secrets(sent), doubtful=_secrets(doubtful)))
 
 
 def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:

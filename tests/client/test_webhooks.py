@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jwt
 import pytest
 import requests_mock
 
@@ -160,3 +161,24 @@ def test_a_refusal_of_head_may_be_the_workflows(client: Client, server: requests
     with pytest.raises(ServiceWebhookUncertainError) as raised:
         client.webhooks.call(POST._replace(method="HEAD"))
     assert not raised.value.not_processed
+
+
+# ---------------------------------------------------------------- tokens
+
+
+def test_a_token_is_signed_and_does_not_show_itself() -> None:
+    secret = "s" * 64
+    headers = authentication_headers("jwtAuth", "", secret, algorithm="HS512")
+    claims = jwt.decode(headers["Authorization"].removeprefix("Bearer "), secret, ["HS512"])
+    assert claims.keys() == {"iat", "exp"}
+    assert repr(headers) == "{'Authorization': '***'}"
+
+
+def test_a_token_of_the_users_own_is_a_header() -> None:
+    assert authentication_headers("jwtAuth", "Authorization", "Bearer x") == {"Authorization": "Bearer x"}
+
+
+def test_only_a_token_needs_no_user() -> None:
+    for kind in ("none", "basicAuth", "headerAuth"):
+        with pytest.raises(ServiceInputError, match="the webhook's connection has no login"):
+            authentication_headers(kind, "", "secret")

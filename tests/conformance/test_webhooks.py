@@ -19,6 +19,7 @@ from airflow_provider_service.client.errors import (
 from airflow_provider_service.client.execution_data import starting_items
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.client.resources.webhooks import authentication_headers
 from airflow_provider_service.runs.search import RunKey
 from airflow_provider_service.runs.ways.webhook import WebhookCall, WebhookStarter
 
@@ -236,7 +237,7 @@ ACCESS = [
         "jwtAuth",
         # The older generation wants all of them.
         {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS256", "privateKey": "", "publicKey": ""},
-        token(),
+        authentication_headers("jwtAuth", "", SECRET),
         [
             ({}, 401, "No token provided"),
             ({"Authorization": "Bearer x"}, 403, "jwt malformed"),
@@ -290,7 +291,7 @@ def test_test_addresses_answer_only_while_an_editor_listens(bench: Workbench, se
 
 def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> WebhookStarter:
     key = RunKey(unique("key"), attempt)
-    call = WebhookCall(flow.id, service.client.webhooks.find(flow), key, {"a": 1}, {}, timeout)
+    call = WebhookCall(flow.id, service.client.webhooks.find(flow), key, {"a": 1}, dict, timeout)
     return WebhookStarter(service.client, call, threading.Event())
 
 

@@ -10,10 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jwt
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_service.client.resources.webhooks import authentication_headers
+from airflow_provider_service.connection import webhook_headers_of
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features
@@ -125,8 +126,11 @@ def test_connections_of_webhooks_are_read(line: str, monkeypatch: pytest.MonkeyP
 
     connection = ServiceHook.get_connection(name.removeprefix("AIRFLOW_CONN_").lower())
 
-    headers = authentication_headers("headerAuth", connection.login or "", connection.password or "")
-    assert headers == {"X-Orders-Key": "key"}
+    if connection.login:
+        assert webhook_headers_of(connection, "headerAuth") == {"X-Orders-Key": "key"}
+    else:
+        token = webhook_headers_of(connection, "jwtAuth")["Authorization"].removeprefix("Bearer ")
+        assert jwt.get_unverified_header(token)["alg"] == "HS256"
 
 
 def test_every_command_exists() -> None:

@@ -1,9 +1,11 @@
-"""All that the call of a webhook carries: values of its path, one of several methods."""
+"""All that the call of a webhook carries: values of its path, one of several methods, a token."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import jwt
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -11,7 +13,7 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.task_run import TaskRun
-from tests.runs.workflows import DONE, FORM, calls, held, put, started_with, statuses, webhook
+from tests.runs.workflows import DONE, FORM, calls, held, put, puts_out, started_with, statuses, webhook
 
 
 def run(workflow_id: str, **arguments: Any) -> TaskRun:
@@ -65,6 +67,54 @@ def test_head_runs_a_workflow_that_goes_live_a_little_later(simulator: ServiceSi
     assert task.attempt(1)["status"] == "success"
     task.close()
     assert statuses(simulator, workflow_id) == ["success"]
+
+
+SECRET = "the passphrase of the webhook, which is long enough"
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch, simulator: ServiceSimulator) -> dict[str, Any]:
+    """A webhook that wants a token, and a connection that signs them."""
+    fields = {"conn_type": "generic", "password": SECRET, "extra": {"algorithm": "HS384"}}
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
+    data = {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS384"}
+    made = simulator.in_loop(lambda: simulator.state.credentials.create("hook", "jwtAuth", data))
+    credentials = {"jwtAuth": {"id": made["id"], "name": "hook"}}
+    return {**webhook(authentication="jwtAuth"), "credentials": credentials}
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_token_is_signed_for_each_call(
+    simulator: ServiceSimulator, guarded: dict[str, Any], deferrable: bool
+) -> None:
+    output = puts_out('={{ {"all": $json.headers, "copy": $json.headers.authorization} }}')
+    workflow_id = put(simulator, guarded, output)
+    simulator.inject("drop", path="/webhook/", after_processing=False)
+    task = run(workflow_id, webhook_conn_id="hook", return_output="last_node", deferrable=deferrable)
+    [item] = task.whole_attempt(1)["output"]
+    task.close()
+    sent = started_with(held(simulator, workflow_id)[0])["headers"]["authorization"].removeprefix("Bearer ")
+    claims = jwt.decode(sent, SECRET, ["HS384"])
+    assert claims["exp"] - claims["iat"] == 900
+    assert sent not in json.dumps(item)
+    assert item["all"]["authorization"] == "***"
+    assert item["copy"].removeprefix("Bearer ") == "***"
+
+
+def test_a_token_that_cannot_be_signed_starts_nothing(
+    monkeypatch: pytest.MonkeyPatch, simulator: ServiceSimulator, guarded: dict[str, Any]
+) -> None:
+    workflow_id = put(simulator, guarded, DONE)
+    for extra, secret, words in (
+        ({"algorithm": "none"}, SECRET, "must be one of HS256, .*, not 'none'"),
+        ({"algorithm": "RS256"}, SECRET, r"cannot sign with RS256 \(\w+\)$"),
+        ({}, "", "has no password; it is the secret"),
+    ):
+        fields = {"conn_type": "generic", "password": secret, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
+        with pytest.raises(AirflowFailException, match=words):
+            run(workflow_id, webhook_conn_id="hook").attempt(1)
+    assert calls(simulator) == 0
 
 
 @pytest.mark.parametrize("given", [{"path_parameters": {"id": 7}}, {"webhook_method": "PUT"}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -30,34 +31,34 @@ def masked(text: str, *secrets: str | None) -> str:
 Secrets = Mapping[str, Collection[str]]
 
 
-def redacted(value: Any, secrets: Secrets, *, doubtful: Secrets | None = None) -> Any:
+#: A signed token (JWT).
+SIGNED = r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+"
+
+
+def redacted(value: Any, secrets: Secrets, *, doubtful: Secrets | None = None, shapes: Collection[str] = ()) -> Any:
     """Copy a JSON value with its secrets hidden: wherever a secret occurs, and everything under a secret's name.
 
     :param secrets: the texts to hide, by name; the case of a name does not matter.
     :param doubtful: further secrets by what may be their name, or something harmless such as a user's. What is under
         that name is hidden only if it is the secret, however short that is.
+    :param shapes: regular expressions of texts to hide.
     """
     names = frozenset(name.lower() for name in secrets)
     exact = {name.lower(): many for name, many in (doubtful or {}).items()}
     # The longest first, because one secret can be part of another.
     texts = {text for many in (*secrets.values(), *exact.values()) for text in many if len(text) >= MIN_CHARS}
-    return _redacted(value, names, exact, sorted(texts, key=len, reverse=True))
+    hidden = "|".join([*map(re.escape, sorted(texts, key=len, reverse=True)), *shapes])
+    return _redacted(value, names, exact, re.compile(hidden or r"(?!)"))
 
 
-def _redacted(value: Any, names: Collection[str], exact: Secrets, texts: Collection[str]) -> Any:
+def _redacted(value: Any, names: Collection[str], exact: Secrets, hidden: re.Pattern[str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            _without(texts, name): HIDDEN
+            hidden.sub(HIDDEN, name): HIDDEN
             if name.lower() in names or inner in exact.get(name.lower(), ())
-            else _redacted(inner, names, exact, texts)
+            else _redacted(inner, names, exact, hidden)
             for name, inner in value.items()
         }
     if isinstance(value, list):
-        return [_redacted(inner, names, exact, texts) for inner in value]
-    return _without(texts, value) if isinstance(value, str) else value
-
-
-def _without(texts: Collection[str], shown: str) -> str:
-    for text in texts:
-        shown = shown.replace(text, HIDDEN)
-    return shown
+        return [_redacted(inner, names, exact, hidden) for inner in value]
+    return hidden.sub(HIDDEN, value) if isinstance(value, str) else value

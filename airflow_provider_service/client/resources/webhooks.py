@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.workflows import Workflow
 
 WEBHOOK_NODE = "n8n-nodes-base.webhook"
+#: Algorithms by which a webhook's node can verify a token.
+TOKEN_ALGORITHMS = tuple(f"{kind}{bits}" for kind in ("HS", "RS", "ES", "PS") for bits in (256, 384, 512))
+# Longer than the server's clock may be wrong by.
+TOKEN_SECONDS = 900
 METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 
 
@@ -170,17 +175,40 @@ def _checked_value(name: str, value: object) -> str:
     return text
 
 
-def authentication_headers(kind: str, user: str, password: str) -> dict[str, str]:
+def authentication_headers(kind: str, user: str, password: str, *, algorithm: str | None = None) -> dict[str, str]:
     """The headers for a webhook's own authentication.
 
-    :param kind: authentication of the webhook node: ``basicAuth``, or ``headerAuth``, for which ``user`` is the header.
-    :raises ServiceInputError: the user is missing.
+    :param kind: authentication of the webhook node: ``basicAuth``; ``headerAuth``, for which ``user`` is the header; or
+        ``jwtAuth``, for which a token is signed unless there is a user.
+    :param password: the password, the value of the header, or the passphrase or private key that signs the token.
+    :param algorithm: of the signature of a token; ``HS256`` by default.
+    :raises ServiceInputError: the user or the password is missing, or no token can be signed.
     """
+    if kind == "jwtAuth" and not user:
+        return {"Authorization": HiddenText(f"Bearer {_signed_token(password, algorithm or 'HS256')}")}
     if not user:
         raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
     if kind == "basicAuth":
         return {"Authorization": HiddenText(f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}")}
     return {user: HiddenText(password)}
+
+
+def _signed_token(secret: str, algorithm: str) -> str:
+    import jwt
+
+    if not secret:
+        raise ServiceInputError("the webhook's connection has no password; it is the secret that signs the token")
+    if algorithm not in TOKEN_ALGORITHMS:
+        raise ServiceInputError(
+            f"the algorithm of the webhook's connection must be one of {', '.join(TOKEN_ALGORITHMS)}, not "
+            f"{shown(algorithm)}"
+        )
+    now = int(time.time())
+    try:
+        return jwt.encode({"iat": now, "exp": now + TOKEN_SECONDS}, secret, algorithm)
+    except (jwt.PyJWTError, NotImplementedError, TypeError, ValueError) as error:  # it may quote the key
+        reason = type(error).__name__
+    raise ServiceInputError(f"the password of the webhook's connection cannot sign with {algorithm} ({reason})")
 
 
 def checked_payload(trigger: WebhookTrigger, payload: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -67,13 +68,14 @@ class WebhookWay:
         request = self._request
         trigger = once.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
         filled_path(trigger, request.path_parameters)
+        checked_headers(request.headers(trigger.authentication))
         call = WebhookCall(
             workflow_id=request.workflow.id,
             trigger=trigger,
             key=once.attempt.key,
             payload=checked_payload(trigger, request.payload),
             path_parameters=request.path_parameters,
-            headers=checked_headers(request.headers(trigger.authentication)),
+            headers=partial(request.headers, trigger.authentication),
             timeout=once.timeout,
             is_kept=request.workflow.keeps_executions,
         )
@@ -89,7 +91,7 @@ class WebhookCall:
     :param trigger: the webhook.
     :param key: marks the call.
     :param payload: JSON body, or query parameters where the method has no body.
-    :param headers: further headers, such as the webhook's own authentication.
+    :param headers: makes further headers for each call, such as the webhook's own authentication.
     :param timeout: seconds to keep the call open.
     :param is_kept: whether the workflow keeps its executions, so that a search can find them.
     :param path_parameters: values of the parameters in the path, by name.
@@ -99,7 +101,7 @@ class WebhookCall:
     trigger: WebhookTrigger
     key: RunKey
     payload: Any
-    headers: Mapping[str, str]
+    headers: Callable[[], Mapping[str, str]]
     timeout: float
     is_kept: bool = True
     path_parameters: Mapping[str, Any] | None = None
@@ -126,7 +128,7 @@ class WebhookStarter(CallStarter):
             call.trigger,
             call.payload,
             path_parameters=call.path_parameters,
-            headers={**call.headers, RUN_KEY_HEADER: call.key.header},
+            headers={**call.headers(), RUN_KEY_HEADER: call.key.header},
             timeout=call.timeout,
             stopped=self._stopped,
         )
