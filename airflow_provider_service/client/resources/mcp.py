@@ -81,9 +81,9 @@ class Mcp(Resource):
         return StartedExecution(answer["executionId"], str(answer.get("status")))
 
     def _require_modes(self, timeout: float | None, stopped: threading.Event | None) -> None:
-        """Refuse an older endpoint, as of n8n 1.123: it ignores the mode, and waits for at most five minutes.
+        """Refuse an older endpoint: it ignores the mode, waits for the end, and stops what takes five minutes.
 
-        Only a call with inputs is refused by it, so ask for something that both refuse, each in its own words.
+        It would take any call without inputs, so ask for something that both refuse, each in its own words.
 
         :raises ServiceNotOfferedError: the endpoint is such a one.
         :raises ServiceRunNotStartedError: it cannot be said at present.
