@@ -53,6 +53,10 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "proxies": _field("Proxies", "string", 'Proxy by scheme as JSON: {"https": "http://proxy:3128"}'),
     "page_size": _field("Page size", "integer", "Items to request per page", default=250, minimum=1, maximum=250),
     "max_answer_mib": _field("Largest answer", "integer", "Largest answer to read, in MiB", default=256, minimum=1),
+    # Airflow hides its value, as it must. It must not have a default, for the same reason as the proxies.
+    "bridge_secret": _field(
+        "Bridge secret", "string", "Text that connections share which use one bridge; by default the API key"
+    ),
     "max_payload_mib": _field(
         "Largest payload", "number", "Largest body of a webhook in MiB: the server's N8N_PAYLOAD_SIZE_MAX", default=16
     ),
@@ -102,6 +106,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": _modules("hooks.service"),
         "operators": _modules(
             "operators.audit",
+            "operators.bridge",
             "operators.community_packages",
             "operators.credentials",
             "operators.data_tables",

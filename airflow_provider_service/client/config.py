@@ -51,6 +51,8 @@ class ServiceConfig(BaseModel):
     :param max_answer_mib: largest answer to read, in MiB after decompression; 1 to 4096, 256 by default.
     :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024, 16 by default: the server's
         ``N8N_PAYLOAD_SIZE_MAX``.
+    :param bridge_secret: text of 16 characters or more that connections share which use one bridge; None by default,
+        for the API key in its place.
     :param application: program that uses the client, as ``name/version``; every call names it in its ``User-Agent``.
     """
 
@@ -72,6 +74,7 @@ class ServiceConfig(BaseModel):
     # The service returns up to 100 MiB of an execution's data by default.
     max_answer_mib: int = Field(256, ge=1, le=4096)
     max_payload_mib: float = Field(16.0, gt=0, le=1024)
+    bridge_secret: SecretStr | None = Field(None, min_length=16)
     application: str | None = Field(None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~/ -]+$")
 
     @classmethod
@@ -187,7 +190,8 @@ class ServiceConfig(BaseModel):
     @property
     def keys(self) -> tuple[str, ...]:
         """Every key, to be kept out of logs and messages."""
-        return tuple(key.get_secret_value() for key in (self.api_key, self.mcp_api_key) if key is not None)
+        held = (self.api_key, self.mcp_api_key, self.bridge_secret)
+        return tuple(key.get_secret_value() for key in held if key is not None)
 
     @property
     def webhook_root(self) -> str:

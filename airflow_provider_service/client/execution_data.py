@@ -71,6 +71,22 @@ def pinned_nodes(execution: Execution) -> frozenset[str]:
     return frozenset(pinned) if isinstance(pinned, dict) else frozenset()
 
 
+def sub_execution_id(execution: Execution) -> str | None:
+    """The id of the execution that one of its nodes has started, if one did."""
+    for runs in _runs(execution).values():
+        for run in _list(runs):
+            found = _at(run, "metadata", "subExecution", "executionId")
+            if found:
+                return str(found)
+    return None
+
+
+def parent_execution_id(execution: Execution) -> str | None:
+    """The id of the execution whose node has started it, if one did."""
+    found = _at(execution.data, "parentExecution", "executionId")
+    return str(found) if found else None
+
+
 def _last_node(execution: Execution) -> str | None:
     return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
 

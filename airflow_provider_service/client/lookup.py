@@ -12,7 +12,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from airflow_provider_service.client.errors import ServiceApiError, ServiceLookupError
+from airflow_provider_service.client.errors import (
+    ServiceApiError,
+    ServiceConflictError,
+    ServiceInputError,
+    ServiceLookupError,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -207,6 +212,24 @@ def get_tag(client: Resources, name: str) -> Tag:
 
 def _tag(client: Resources, name: str) -> _Search[Tag]:
     return _Search("tag", name, _exactly(name, client.tags.list()), client.tags.list)
+
+
+def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
+    """Create a tag, or find the one of that name.
+
+    :param client: client or hook of the service.
+    :param name: name of the tag.
+    :returns: the tag, and whether it was created.
+    :raises ServiceInputError: the name cannot be that of a tag.
+    """
+    try:
+        return client.tags.create(name), True
+    except ServiceConflictError:
+        # The service strips spaces from names, and gives the same answer if a name is taken, empty or too long.
+        found = find_tag(client, name.strip())
+        if found is None:
+            raise ServiceInputError(f"{name!r} cannot be the name of a tag: it must have 1 to 24 characters") from None
+        return found, False
 
 
 def find_variable(client: Resources, key: str, *, project_id: str | None = None) -> Variable | None:

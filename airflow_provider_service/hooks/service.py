@@ -113,7 +113,7 @@ class ServiceHook(Resources, BaseHook):
         webhook_method: str | None = None,
         webhook_headers: Mapping[str, str] | None = None,
         activate: bool = True,
-        start: Literal["auto", "webhook", "mcp"] = "auto",
+        start: Literal["auto", "webhook", "mcp", "bridge"] = "auto",
         mode: Literal["production", "manual"] = "production",
         enable_mcp: bool = False,
         wait_for_completion: bool = True,
@@ -151,9 +151,10 @@ class ServiceHook(Resources, BaseHook):
         :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
         :param webhook_headers: further headers of the call.
         :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
-        :param start: the way to start the workflow: through its production webhook (``"webhook"``), or through the
+        :param start: the way to start the workflow: through its production webhook (``"webhook"``); through the
             server's MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual
-            trigger; ``"auto"`` (the default) takes the first of them that can.
+            trigger; or through a workflow that starts others (``"bridge"``), such as those with a sub-workflow
+            trigger, and that is installed if it is missing. ``"auto"`` (the default) takes the first that can.
         :param mode: with ``"mcp"``, what to run: the published version (``"production"``, the default) or the draft
             (``"manual"``).
         :param enable_mcp: make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False by

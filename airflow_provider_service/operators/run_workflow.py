@@ -47,9 +47,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG,
         except for literals that are passed to ``expand``; prefer ``webhook_conn_id`` for secrets.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
-    :param start: the way to start the workflow: through its production webhook (``"webhook"``), or through the server's
-        MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual trigger; ``"auto"``
-        (the default) takes the first of them that can.
+    :param start: the way to start the workflow: through its production webhook (``"webhook"``); through the server's
+        MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual trigger; or through
+        a workflow that starts others (``"bridge"``), such as those with a sub-workflow trigger, and that is installed
+        if it is missing. ``"auto"`` (the default) takes the first of them that can.
     :param mode: with ``"mcp"``, what to run: the published version (``"production"``, the default) or the draft
         (``"manual"``).
     :param enable_mcp: make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False by
@@ -94,7 +95,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     checks = {
         **ServiceStartingOperator.checks,
         "activate": require_flag,
-        "start": one_of("auto", "webhook", "mcp"),
+        "start": one_of("auto", "webhook", "mcp", "bridge"),
         "mode": one_of("production", "manual"),
         "enable_mcp": require_flag,
         "on_retry": one_of("new", "retry_execution"),
@@ -115,7 +116,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         webhook_method: Templated[str | None] = None,
         webhook_headers: Templated[Mapping[str, str] | None] = None,
         activate: bool = True,
-        start: Literal["auto", "webhook", "mcp"] = "auto",
+        start: Literal["auto", "webhook", "mcp", "bridge"] = "auto",
         mode: Literal["production", "manual"] = "production",
         enable_mcp: bool = False,
         on_retry: Literal["new", "retry_execution"] = "new",

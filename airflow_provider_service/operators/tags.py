@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import one_of
-from airflow_provider_service.client.errors import ServiceConflictError, ServiceInputError
-from airflow_provider_service.client.lookup import find_tag
+from airflow_provider_service.client.lookup import create_tag
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.task_arguments import as_rendered
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models.tags import Tag
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -58,21 +55,3 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
         outcome = "created" if created else "skipped"
         self.log.info("Tag %r (%s) %s: %s", tag.name, tag.id, "was created" if created else "exists", url)
         return {"tag_id": tag.id, "name": tag.name, "outcome": outcome, "url": url}
-
-
-def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
-    """Create a tag, or find the one of that name.
-
-    :param client: client or hook of the service.
-    :param name: name of the tag.
-    :returns: the tag, and whether it was created.
-    :raises ServiceInputError: the name cannot be that of a tag.
-    """
-    try:
-        return client.tags.create(name), True
-    except ServiceConflictError:
-        # The service strips spaces from names, and gives the same answer if a name is taken, empty or too long.
-        found = find_tag(client, name.strip())
-        if found is None:
-            raise ServiceInputError(f"{name!r} cannot be the name of a tag: it must have 1 to 24 characters") from None
-        return found, False

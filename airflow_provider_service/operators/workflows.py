@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import as_texts, require, require_flag
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
-from airflow_provider_service.client.lookup import find_workflow
+from airflow_provider_service.client.lookup import create_tag, find_workflow
 from airflow_provider_service.operators._workflow import ServiceWorkflowOperator
 
 # Users import it from here; it has a module of its own because of its size.
 from airflow_provider_service.operators.deployment import (
     ServiceCreateOrUpdateWorkflowOperator as ServiceCreateOrUpdateWorkflowOperator,
 )
-from airflow_provider_service.operators.tags import create_tag
 from airflow_provider_service.references import (
     DESTINATION_PROJECT,
     PROJECT,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Start = Literal["auto", "webhook", "mcp"]
+Start = Literal["auto", "webhook", "mcp", "bridge"]
 Mode = Literal["production", "manual"]
 OnRetry = Literal["new", "retry_execution"]
 Kind = Literal["webhook", "schedule", "form", "chat", "manual", "sub-workflow"]
@@ -110,12 +110,12 @@ class RunRequest:
 
     def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
         """The triggers of some kinds, only the named one if one is named."""
-        return [one for one in self._all_triggers() if one.kind in kinds and self.trigger_node in (None, one.node)]
+        return [one for one in self.all_triggers() if one.kind in kinds and self.trigger_node in (None, one.node)]
 
     def lacking(self, kinds: Collection[Kind]) -> str:
         """That there is no trigger of some kinds, and which there are, for messages."""
         named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
-        others = ", ".join(f"{one.node!r} ({one.kind})" for one in self._all_triggers()) or "none that is known"
+        others = ", ".join(f"{one.node!r} ({one.kind})" for one in self.all_triggers()) or "none that is known"
         return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {others}"
 
     def the_trigger(self, kinds: Collection[Kind]) -> Trigger:
@@ -130,7 +130,7 @@ class RunRequest:
         require(len(found) == 1, several)
         return found[0]
 
-    def _all_triggers(self) -> list[Trigger]:
+    def all_triggers(self) -> list[Trigger]:
         """Those of what would run: the published version, or the draft if there is none or it is asked for."""
         version = self.workflow.active_version if self.mode == "production" else None
         nodes = (version.nodes if version else None) or self.workflow.nodes or []

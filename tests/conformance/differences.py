@@ -52,6 +52,17 @@ DIFFERENCES = (
     Difference("form of execution ids", "1.123", "It refuses different ids, with different messages.", "get_execution"),
     Difference("retry of a success", "1.123", "It is refused with 400, not 409.", "retry_execution"),
     Difference("MCP endpoint", "1.123", "It has no modes, and answers when the workflow has ended."),
+    Difference(
+        "publishing of sub-workflows",
+        "1.123",
+        "A workflow whose only trigger is for sub-workflows cannot be published.",
+        "activate_workflow",
+    ),
+    Difference(
+        "start of what is not published",
+        "1.123",
+        "Another workflow starts the draft, whether it is published or not, and even if it is archived.",
+    ),
     Difference("call beyond the limit", "1.123", "It is answered at once, although the run is queued."),
     Difference("readiness", "1.123", "It reports that it is ready before its API is."),
     Difference("list of waiting executions", "1.123", "It does not list waiting executions.", "list_executions"),

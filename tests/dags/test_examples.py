@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceNotFoundError
+from airflow_provider_service.client.execution_data import last_output
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import TaskRun
@@ -176,3 +177,16 @@ def test_main_job_without_source_control(run: Run, simulator: ServiceSimulator) 
 def test_every_example_has_a_test(path: Path) -> None:
     tests = [one.read_text() for one in Path(__file__).parent.glob("test_*.py")]
     assert any(path.stem in text for text in tests)
+
+
+def test_sub_workflow(run: Run, client: ServiceClient) -> None:
+    for _ in range(2):
+        state, runs = run("example_service_sub_workflow")
+        assert state == "success", runs
+
+    workflow = find_workflow(client, "Airflow example: sub-workflow")
+    assert workflow is not None
+    ended = list(client.executions.list(workflow_id=workflow.id, include_data=True))
+    assert [(one.mode, one.status) for one in ended] == [("integrated", "success")] * 2
+    assert last_output(ended[0]) == [{"region": "north", "done": True}, {"region": "south", "done": True}]
+    assert len(list(client.workflows.list(tags="airflow-bridge"))) == 1

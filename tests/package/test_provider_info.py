@@ -106,8 +106,9 @@ def test_airflow_treats_only_the_fields_that_can_hold_a_secret_as_one() -> None:
 
     assert is_secret("api_key_header"), "the masker knows no names yet"
     secret = {name for name in CONNECTION_FIELDS if is_secret(name)}
-    assert {"mcp_api_key"} <= secret <= {"mcp_api_key", "proxies"}  # Airflow 3.0 does not know the latter
-    assert not any("default" in CONNECTION_FIELDS[name]["schema"] for name in ("mcp_api_key", "proxies"))
+    known = {"bridge_secret", "mcp_api_key"}
+    assert known <= secret <= {*known, "proxies"}  # Airflow 3.0 does not know the latter
+    assert not any("default" in CONNECTION_FIELDS[name]["schema"] for name in (*known, "proxies"))
 
 
 def test_the_older_form_is_the_same() -> None:

@@ -38,6 +38,7 @@ FORM = {
 }
 CHAT = {**node("Chat", "chatTrigger", 1.1, {}, 0), "type": "@n8n/n8n-nodes-langchain.chatTrigger", "webhookId": "c"}
 MANUAL = node("Button", "manualTrigger", 1, {}, 0)
+CALLED = node("Called", "executeWorkflowTrigger", 1.1, {"inputSource": "passthrough"}, 0)
 
 FAIL = node("Fail", "stopAndError", 1, {"errorMessage": "It failed"}, 3)
 DONE = node("Done", "noOp", 1, {}, 4)

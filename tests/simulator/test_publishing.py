@@ -57,7 +57,7 @@ def test_publish_is_idempotent_and_names_the_version(api: Api) -> None:
     assert first["versionCounter"] == second["versionCounter"]
 
 
-@pytest.mark.parametrize("kind", ["manualTrigger", "executeWorkflowTrigger"])
+@pytest.mark.parametrize("kind", ["manualTrigger", "errorTrigger"])
 def test_publish_wants_a_trigger(api: Api, kind: str) -> None:
     workflow = api.post("/workflows", chain("No trigger", [node("Only", kind, 1, {}, 0)])).json()
     refused(api.post(f"/workflows/{workflow['id']}/publish"), 400, NO_TRIGGER)

@@ -27,6 +27,7 @@ ENDS = {
     "example_service_health_check": "success",
     "example_service_nightly": "success",
     "example_service_approval": "success",
+    "example_service_sub_workflow": "success",
     "example_service_upsert_rows": "success",
     "example_service_main_job": "success",
     "example_service_nightly_audit": "success",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_service.runs.ways.bridge import BridgeWay
 from airflow_provider_service.runs.ways.mcp import McpWay
 from airflow_provider_service.runs.ways.webhook import WebhookWay
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.runs.ways.way import Way
 
 # "auto" takes the first that can: one for an endpoint of the API itself, once there is one, would be the first.
-WAYS: tuple[type[Way], ...] = (WebhookWay, McpWay)
+WAYS: tuple[type[Way], ...] = (WebhookWay, McpWay, BridgeWay)
 
 
 def choose(request: RunRequest, client: ServiceClient) -> tuple[Way, str | None]:

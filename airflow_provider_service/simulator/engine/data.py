@@ -33,6 +33,8 @@ def execution_data(execution: Execution) -> dict[str, Any]:
     if run.error is not None:
         result["error"] = run.error
     stack = ([run.initial] if run.initial else []) if hidden else run.stack
+    parent = execution.parent
+    started_by = {} if parent is None else {"parentExecution": _parent_execution(parent)}
     return {
         "version": 1,
         "startData": {},
@@ -45,8 +47,13 @@ def execution_data(execution: Execution) -> dict[str, Any]:
             "waitingExecutionSource": {},
             "runtimeData": _runtime_data(execution),
         },
+        **started_by,
         "resumeToken": execution.resume_token,
     }
+
+
+def _parent_execution(parent: Execution) -> dict[str, Any]:
+    return {"executionId": str(parent.id), "workflowId": parent.workflow_id, "shouldResume": False}
 
 
 def _stack_entry(pending: Pending) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from airflow_provider_service.simulator.clock import Clock
 from airflow_provider_service.simulator.engine.executions import ACTIVE, TERMINAL, Execution, ExecutionStore
 from airflow_provider_service.simulator.engine.nodes import FOREVER, Items, Node, operation_error
 from airflow_provider_service.simulator.engine.run import Pending, Run, Snapshot
+from airflow_provider_service.simulator.engine.sub_workflows import Callee, denial, not_active
 from airflow_provider_service.simulator.schedule import Schedule
 
 # Waits shorter than this stay in memory as "running".
@@ -53,6 +55,8 @@ class Engine:
         self._queue: dict[int, Execution] = {}
         self.concurrency_limit = concurrency_limit
         self._limited = (*_PRODUCTION, "manual", "retry") if has_workers else _PRODUCTION
+        #: Finds a published workflow by its id, for workflows that start others.
+        self.find_callee: Callable[[str], Callee | None] = lambda _workflow_id: None
 
     # ------------------------------------------------------------ starting
 
@@ -142,6 +146,7 @@ class Engine:
         )
         now = self._clock.now()
         execution = Execution(execution_id, run, "retry", now, original.project_id, retry_of=original.id)
+        execution.parent = original.parent
         execution.version_id = None if snapshot is None else snapshot.version_id
         self._executions.add(execution)
         if execution.mode in self._limited:
@@ -209,7 +214,7 @@ class Engine:
         self._schedule.at(moment, act)
 
     def _proceed(self, execution: Execution, moment: datetime) -> None:
-        until = execution.run.proceed(moment)
+        until = execution.run.proceed(moment, partial(self._start_sub_workflow, execution, moment))
         if until is None:
             self._end(execution, "error" if execution.run.error else "success", moment)
             return
@@ -220,6 +225,30 @@ class Engine:
                 self._executions.move(execution, "waiting")
         if until < FOREVER:
             self._plan(execution, until, lambda due: self._resume(execution, due))
+
+    def _start_sub_workflow(
+        self, parent: Execution, moment: datetime, node: Node, workflow_id: str, items: Items
+    ) -> int:
+        """Start a workflow for a node of another one; the id of its execution.
+
+        :raises NodeFailedError: it cannot be started, or has no node to begin at
+        """
+        callee = self.find_callee(workflow_id)
+        if callee is None:
+            raise not_active(workflow_id)
+        first = callee.first_node()
+        execution = self._create(callee.snapshot, first, items, callee.project_id, "integrated")
+        execution.version_id = callee.snapshot.version_id
+        self._executions.add(execution)
+        if callee.allows(parent.workflow_id, parent.project_id):
+            execution.parent = parent
+            self._begin(execution, moment)
+            return execution.id
+        execution.started_at = moment
+        execution.run.stack = [Pending(node, items)]
+        execution.run.fail(denial(workflow_id, node), moment)
+        self._end(execution, "error", moment)
+        return execution.id
 
     def _resume(self, execution: Execution, moment: datetime) -> None:
         execution.wait_till = execution.stopped_at = None

@@ -33,6 +33,7 @@ class Execution:
     version_id: str | None = None
     token: int = 0
     deleted: bool = False
+    parent: Execution | None = None
     tag_ids: list[str] = field(default_factory=list)
     is_annotated: bool = False
     resume_token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)

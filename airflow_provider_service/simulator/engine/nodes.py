@@ -18,11 +18,11 @@ Items = list[dict[str, Any]]
 WEBHOOK = "n8n-nodes-base.webhook"
 WAIT = "n8n-nodes-base.wait"
 RESPOND = "n8n-nodes-base.respondToWebhook"
+SUB_WORKFLOW_TRIGGER = "n8n-nodes-base.executeWorkflowTrigger"
 
 # Trigger nodes that cannot start a production run by themselves.
 _PASSIVE_TRIGGERS = frozenset(
-    f"n8n-nodes-base.{name}"
-    for name in ("manualTrigger", "executeWorkflowTrigger", "errorTrigger", "evaluationTrigger")
+    f"n8n-nodes-base.{name}" for name in ("manualTrigger", "errorTrigger", "evaluationTrigger")
 )
 # The date and time of waits that no time ends.
 FOREVER = datetime(3000, 1, 1, tzinfo=timezone.utc)
@@ -46,6 +46,11 @@ def activates(node: Node) -> bool:
     return is_trigger(node) and not node.get("disabled") and node["type"] not in _PASSIVE_TRIGGERS
 
 
+def is_counted(node: Node) -> bool:
+    """Whether this node is one of the triggers that a workflow is said to have."""
+    return activates(node) and node["type"] != SUB_WORKFLOW_TRIGGER
+
+
 @dataclass(frozen=True)
 class WebhookAnswer:
     """The response that a Respond to Webhook node sends."""
@@ -64,6 +69,8 @@ class Outcome:
     wait_until: datetime | None = None
     answer: WebhookAnswer | None = None
     custom_data: Mapping[str, str] = field(default_factory=dict)
+    calls: str | None = None  # id of a workflow to start with the items
+    metadata: Mapping[str, Any] | None = None
 
 
 class NodeFailedError(Exception):
@@ -250,6 +257,45 @@ def _respond(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scop
     return Outcome(items, answer=WebhookAnswer(status, body, headers, media_type))
 
 
+def _split_out(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
+    field_name = as_text(_parameters(node, items, scope_of).get("fieldToSplitOut"))
+    made: Items = []
+    for index, item in enumerate(items):
+        value: Any = item["json"]
+        for step in field_name.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+        entries = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        made += [
+            {"json": entry if isinstance(entry, dict) else {field_name: entry}, "pairedItem": {"item": index}}
+            for entry in entries
+        ]
+    return Outcome(made)
+
+
+def _execute_workflow(
+    node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime
+) -> Outcome:
+    parameters = _parameters(node, items, scope_of)
+    if (parameters.get("options") or {}).get("waitForSubWorkflow", True):
+        raise NodeFailedError(operation_error(node, "The simulator does not wait for sub-workflows"))
+    passed = [{**item, "pairedItem": {"item": index}} for index, item in enumerate(items)]
+    return Outcome(passed, calls=as_text((parameters.get("workflowId") or {}).get("value")))
+
+
+def _sub_workflow_trigger(
+    node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime
+) -> Outcome:
+    parameters = node.get("parameters") or {}
+    source = parameters.get("inputSource", "passthrough")
+    if source == "passthrough":
+        return Outcome(items)
+    if source == "jsonExample":
+        names = list(json.loads(parameters.get("jsonExample", "{}")))
+    else:
+        names = [str(one.get("name")) for one in (parameters.get("workflowInputs") or {}).get("values", [])]
+    return Outcome([{**item, "json": {name: item["json"].get(name) for name in names}} for item in items])
+
+
 def _json_or_failure(node: Node, text: str) -> Any:
     """Read a JSON parameter.
 
@@ -275,4 +321,7 @@ _BEHAVIOURS: dict[str, Callable[[Node, Items, Callable[[dict[str, Any]], Scope],
     "n8n-nodes-base.set": _set,
     "n8n-nodes-base.code": _code,
     "n8n-nodes-base.executionData": _execution_data,
+    "n8n-nodes-base.splitOut": _split_out,
+    "n8n-nodes-base.executeWorkflow": _execute_workflow,
+    SUB_WORKFLOW_TRIGGER: _sub_workflow_trigger,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,9 @@ from airflow_provider_service.simulator.engine.nodes import (
     operation_error,
     run_node,
 )
+
+#: Starts a workflow for a node: takes the node, the workflow's id and the items, and returns the new execution's id.
+StartSubWorkflow = Callable[[Node, str, Items], int]
 
 # A loop in the connections would never end here: no simulated node can leave it.
 _MOST_NODE_RUNS = 10_000
@@ -77,7 +80,7 @@ class Run:
         if self.initial is None and self.stack:
             self.initial = self.stack[0]
 
-    def proceed(self, moment: datetime) -> datetime | None:
+    def proceed(self, moment: datetime, start_sub_workflow: StartSubWorkflow) -> datetime | None:
         """Run nodes until one has to wait.
 
         :return: when to proceed; None when the run has ended (with an ``error`` or without)
@@ -85,7 +88,7 @@ class Run:
         while self.stack:
             pending = self.stack[0]
             try:
-                outcome = self._run(pending, moment)
+                outcome = self._run(pending, moment, start_sub_workflow)
             except NodeFailedError as failure:
                 if not self._go_on_after(pending, failure.error, moment):
                     return None
@@ -97,10 +100,11 @@ class Run:
             self.custom_data.update(outcome.custom_data)
             # Only the first Respond to Webhook node has an effect.
             self.answer = self.answer or outcome.answer
-            self._complete(pending, [*([] for _ in range(pending.output)), outcome.items], moment)
+            outputs = [*([] for _ in range(pending.output)), outcome.items]
+            self._complete(pending, outputs, moment, outcome.metadata)
         return None
 
-    def _run(self, pending: Pending, moment: datetime) -> Outcome:
+    def _run(self, pending: Pending, moment: datetime, start_sub_workflow: StartSubWorkflow) -> Outcome:
         self._node_runs += 1
         if self._node_runs > _MOST_NODE_RUNS:
             raise NodeFailedError(operation_error(pending.node, "The workflow runs in a circle"))
@@ -108,7 +112,12 @@ class Run:
             return Outcome(self.pinned[pending.node["name"]])
         if self.wait_over and pending.node["type"] == WAIT:
             return Outcome(pending.items)
-        return run_node(pending.node, pending.items, self.scope, moment)
+        outcome = run_node(pending.node, pending.items, self.scope, moment)
+        if outcome.calls is None:
+            return outcome
+        started = start_sub_workflow(pending.node, outcome.calls, outcome.items)
+        started_as = {"executionId": str(started), "workflowId": outcome.calls}
+        return replace(outcome, metadata={"subExecution": started_as, "subExecutionsCount": 1})
 
     def scope(self, item: dict[str, Any]) -> Scope:
         """The scope of expressions for ``item``."""
@@ -135,8 +144,10 @@ class Run:
         if self.stack:
             self._record(self.stack[0], None, moment, status="error", error=error)
 
-    def _complete(self, pending: Pending, outputs: list[Items], moment: datetime) -> None:
-        self._record(pending, outputs, moment, status="success")
+    def _complete(
+        self, pending: Pending, outputs: list[Items], moment: datetime, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        self._record(pending, outputs, moment, status="success", metadata=metadata)
         self.stack.pop(0)
         self.wait_over = False
         self._waiting_since = None
@@ -162,6 +173,7 @@ class Run:
         *,
         status: str,
         error: dict[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         name = pending.node["name"]
         since = self._waiting_since or moment
@@ -175,6 +187,8 @@ class Run:
         }
         if error is not None:
             entry["error"] = error
+        if metadata is not None:
+            entry["metadata"] = metadata
         if outputs is not None:
             entry["data"] = {"main": outputs}
         self.run_data.setdefault(name, []).append(entry)

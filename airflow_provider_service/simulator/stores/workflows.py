@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_service.simulator.engine.engine import Engine
-from airflow_provider_service.simulator.engine.nodes import activates
+from airflow_provider_service.simulator.engine.nodes import activates, is_counted
 from airflow_provider_service.simulator.engine.run import Snapshot
+from airflow_provider_service.simulator.engine.sub_workflows import Callee
 from airflow_provider_service.simulator.host import Host
 from airflow_provider_service.simulator.stores.projects import ProjectStore
 from airflow_provider_service.simulator.stores.tags import TagStore
@@ -82,7 +83,7 @@ class Workflow:
 
     @property
     def trigger_count(self) -> int:
-        return sum(map(activates, self.active_version.nodes)) if self.active_version else 0
+        return sum(map(is_counted, self.active_version.nodes)) if self.active_version else 0
 
     def snapshot(self, version: Version | None = None) -> Snapshot:
         """The workflow as a run sees it: the given version, or the draft."""
@@ -103,6 +104,7 @@ class WorkflowStore:
         self._tags = tags
         self._workflows: dict[str, Workflow] = {}
         self.webhooks = WebhookRegistry()
+        engine.find_callee = self._callee
 
     def all(self) -> Sequence[Workflow]:
         """Every workflow by id, an order that does not depend on age or name."""
@@ -120,6 +122,13 @@ class WorkflowStore:
         if workflow is None:
             raise ApiError(404, missing)
         return workflow
+
+    def _callee(self, workflow_id: str) -> Callee | None:
+        """A published workflow as another one starts it: the version that has gone live."""
+        workflow = self._workflows.get(workflow_id)
+        if workflow is None or workflow.live_version is None or not workflow.active:
+            return None
+        return Callee(workflow.snapshot(workflow.live_version), workflow.project_id)
 
     # ------------------------------------------------------------ drafts
 

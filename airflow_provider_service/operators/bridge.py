@@ -1,0 +1,83 @@
+"""Operator that puts the bridge in place, the workflow that starts other workflows for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.references import PROJECT
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.references import Alternatives
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class ServiceInstallBridgeOperator(ServiceBaseOperator):
+    """Install the bridge: create it, or update it if this package defines a newer one. Safe to repeat.
+
+    The bridge is a workflow that starts other workflows, such as those with a sub-workflow trigger, for
+    ``ServiceRunWorkflowOperator``. Tasks find it by its tag ``airflow-bridge``, and call it with tokens that are signed
+    with the connection's extra ``bridge_secret`` or, without one, with its API key. A connection with another secret
+    needs a bridge of its own. A bridge that was made by a newer version of this package is left as it is.
+
+    The key needs the scopes ``credential:create``, ``tag:create``, ``tag:list``, ``workflow:activate``,
+    ``workflow:create``, ``workflow:delete``, ``workflow:list``, ``workflow:read``, ``workflow:update`` and
+    ``workflowTags:update``; what it lacks is named before anything is changed. Of two installations at once, the later
+    one removes its own bridge and returns the other.
+
+    :param name: name of the workflow if it has to be created; ``"Airflow bridge"`` by default.
+    :param project_id: project of the bridge, by default the personal project of the key's user. Workflows can by
+        default only be started by workflows of their own project.
+    :param project_name: exact name of the project, instead of its id.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"workflow_id", "name", "version", "outcome", "url"}``; ``version`` is that of the bridge's definition,
+        and the outcome is ``"created"``, ``"updated"`` or ``"unchanged"``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", *PROJECT.fields)
+    references: ClassVar[Sequence[Alternatives]] = (PROJECT,)
+    operator_extra_links = (ServiceWorkflowLink(),)
+
+    def __init__(
+        self,
+        *,
+        name: Templated[str] = "Airflow bridge",
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.name = as_rendered(name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Install the bridge."""
+        from airflow_provider_service.runs.bridge.access import BridgeSecret
+        from airflow_provider_service.runs.bridge.definition import version_of
+        from airflow_provider_service.runs.bridge.install import Installer
+
+        secret = BridgeSecret(self.hook.config)
+        project_id = PROJECT.id_in(self, self.hook)
+        installed = Installer(self.hook, secret, name=self.name, project_id=project_id).install()
+        workflow = installed.workflow
+        url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
+        self.log.info("Bridge %s (%s) was %s: %s", workflow.id, workflow.name, _WORDS[installed.outcome], url)
+        return {
+            "workflow_id": workflow.id,
+            "name": workflow.name,
+            "version": version_of(workflow),
+            "outcome": installed.outcome,
+            "url": url,
+        }
+
+
+_WORDS = {"created": "created", "updated": "updated", "unchanged": "left unchanged"}

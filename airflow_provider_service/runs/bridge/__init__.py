@@ -1,0 +1,1 @@
+"""The bridge: a workflow on the service that starts other workflows."""

@@ -1,0 +1,224 @@
+"""Start a workflow through the bridge, a workflow on the service that starts others. Its call carries the run key."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_service.arguments import require
+from airflow_provider_service.client.errors import (
+    ServiceInputError,
+    ServiceInvalidRequestError,
+    ServiceRunNotFoundError,
+    ServiceRunNotStartedError,
+    ServiceWebhookRefusedError,
+    shown,
+)
+from airflow_provider_service.client.http.webhook_answers import is_refusal
+from airflow_provider_service.links import execution_url
+from airflow_provider_service.runs.bridge.access import BridgeSecret
+from airflow_provider_service.runs.bridge.children import BridgeRuns, Children
+from airflow_provider_service.runs.bridge.install import Installer, all_bridges, find_bridge, project_of
+from airflow_provider_service.runs.search import CLOCK_SKEW, RUN_KEY_HEADER, find_earlier_runs
+from airflow_provider_service.runs.starting import CallStarter
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient, errors
+    from airflow_provider_service.client.models.webhooks import WebhookAnswer
+    from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.runs.bridge.children import Started
+    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.request import Kind, RunRequest, Trigger
+    from airflow_provider_service.runs.search import EarlierRuns
+
+log = logging.getLogger(__name__)
+
+# In the order in which the service looks for one to begin at.
+_KINDS: tuple[Kind, ...] = ("sub-workflow", "manual")
+_ID = re.compile(r"[0-9]{1,18}")
+_ONLY_PUBLISHED = (
+    "the server starts only published workflows, but cannot publish one that has only a manual trigger; use "
+    'start="mcp" with mode="manual", or give it a sub-workflow trigger'
+)
+_NOT_ACTIVE = "Workflow is not active and cannot be executed."
+# The service lets other workflows start a workflow a moment after it was activated.
+PUBLISHED_WITHIN_SECONDS = 10.0
+_PAUSE_SECONDS = 0.5
+
+
+class BridgeWay:
+    """The bridge."""
+
+    name: ClassVar[str] = "bridge"
+
+    def __init__(self, request: RunRequest, client: ServiceClient) -> None:
+        self._request, self._client = request, client
+
+    def obstacle(self) -> str | None:
+        """Why this way cannot start the workflow and what would change that; None if nothing speaks against it."""
+        request = self._request
+        if request.mode == "manual":
+            return "the bridge runs the published version, not the draft"
+        first = _first_trigger(request)
+        if first is None:
+            return request.lacking(set(_KINDS))
+        if request.trigger_node not in (None, first.node):
+            return f"through the bridge, the service begins at {first.node!r}, not at {request.trigger_node!r}"
+        if _is_out_of_reach(request.workflow):
+            return f"its only trigger is manual, and {_ONLY_PUBLISHED}"
+        return None
+
+    def earlier(self, once: RunOnce) -> EarlierRuns:
+        """Find the executions that earlier attempts have started."""
+        bridges = [one.id for one in all_bridges(once.client)]
+        runs = BridgeRuns(bridges, self._children(once), once.attempt.since)
+        return find_earlier_runs(once.client, runs, once.attempt.key, once.stopped)
+
+    def starter(self, once: RunOnce) -> BridgeStarter:
+        """Check the payload, install the bridge if there is none, and activate the workflow if it has to be."""
+        request = self._request
+        items = _items(request.payload)
+        request.refuse_archived()
+        bridge = self._bridge(once.client)
+        self._make_active(once.client)
+        return BridgeStarter(request, once, bridge, items, self._children(once))
+
+    def _children(self, once: RunOnce) -> Children:
+        return Children(self._request.workflow.id, once.stopped)
+
+    def _bridge(self, client: ServiceClient) -> Workflow:
+        """The bridge of the workflow's project, or any that takes calls of this connection."""
+        secret = BridgeSecret(client.transport.config)
+        bridges = [one for one in all_bridges(client) if one.active]
+        found = find_bridge(bridges, secret, project_id=project_of(self._request.workflow))
+        found = found or find_bridge(bridges, secret)
+        if found is not None:
+            return found
+        log.info("The bridge is not in place; it is installed")
+        return Installer(client, secret).install().workflow
+
+    def _make_active(self, client: ServiceClient) -> None:
+        try:
+            self._request.make_active(client)
+        except ServiceInvalidRequestError as error:
+            # Older servers cannot activate it and start it all the same. Others do not: then the bridge says so.
+            log.info("%s was not activated: %s", self._request.about, error)
+
+
+class BridgeStarter(CallStarter):
+    """Calls the bridge until it is known which execution it has started.
+
+    :param bridge: the bridge.
+    :param items: the input of the workflow.
+    :param children: what the bridge starts.
+    """
+
+    def __init__(
+        self, request: RunRequest, once: RunOnce, bridge: Workflow, items: Sequence[Any], children: Children
+    ) -> None:
+        runs = BridgeRuns([bridge.id], children, datetime.now(timezone.utc) - CLOCK_SKEW)
+        called = f"bridge {bridge.id}"
+        super().__init__(
+            once.client, called, once.attempt.key, runs, is_kept=bridge.keeps_executions, stopped=once.stopped
+        )
+        self._request, self._bridge, self._children, self._timeout = request, bridge, children, once.timeout
+        self._body = {"workflowId": request.workflow.id, "items": list(items)}
+
+    def send(self) -> WebhookAnswer:
+        """Call the bridge."""
+        client = self._client
+        headers = BridgeSecret(client.transport.config).headers(client)
+        return client.webhooks.call(
+            client.webhooks.find(self._bridge),
+            self._body,
+            headers={**headers, RUN_KEY_HEADER: self._key.header},
+            timeout=self._timeout,
+            stopped=self._stopped,
+        )
+
+    def started_by(self, answer: WebhookAnswer) -> str:
+        """The execution that a call has started."""
+        deadline = time.monotonic() + PUBLISHED_WITHIN_SECONDS
+        while True:
+            execution_id = self._named_by(answer)
+            started = self._children.wait_for(self._client, execution_id)
+            if started is not None and started.execution_id is not None:
+                return started.execution_id
+            is_too_early = started is not None and started.failure is not None and _is_too_early(started)
+            if not (is_too_early and time.monotonic() < deadline):
+                raise self._failed(execution_id, started)
+            if self._stopped.wait(_PAUSE_SECONDS):
+                raise self._failed(execution_id, started)
+            # This execution of the bridge has started nothing, so that another call doubles nothing.
+            answer = self.send()
+
+    def is_refusal(self, error: errors.ServiceApiError) -> bool:
+        """Whether a failed call certainly ran nothing, and will not if it is made again."""
+        if isinstance(error, ServiceWebhookRefusedError):
+            log.error("Bridge %s refuses the calls of this connection; install it again", self._bridge.id)
+        return is_refusal(error)
+
+    def _named_by(self, answer: WebhookAnswer) -> str:
+        named = str(answer.body.get("executionId")) if isinstance(answer.body, Mapping) else ""
+        if _ID.fullmatch(named):
+            return named
+        raise ServiceRunNotFoundError(
+            f"{self._called} answered {answer.status} without naming its execution, so that it is not known what it "
+            f"started; install it again: {shown(answer.body)}"
+        )
+
+    def _failed(self, execution_id: str, started: Started | None) -> errors.ServiceError:
+        page = execution_url(self._client.base_url, self._bridge.id, execution_id)
+        if started is None:
+            return ServiceRunNotFoundError(
+                f"execution {execution_id} of the bridge does not show what it started: {page}"
+            )
+        self.started_nothing = True
+        node, message = started.failure or (None, None)
+        about = f"the bridge could not start {self._request.about}: {message}"
+        if node is None:
+            return ServiceRunNotStartedError(f"{about}; nothing was started: {page}")
+        return ServiceInputError(f"{about}; nothing was started: {page}")
+
+
+def _first_trigger(request: RunRequest) -> Trigger | None:
+    """The trigger at which the service begins, whichever is named: one for sub-workflows before a manual one."""
+    for kind in _KINDS:
+        found = next((one for one in request.all_triggers() if one.kind == kind), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_out_of_reach(workflow: Workflow) -> bool:
+    """Whether other workflows cannot start it, because it has only a manual trigger. Older servers start drafts."""
+    starts_drafts = "source_workflow_id" not in workflow.model_fields_set
+    kinds = [str(node.get("type")) for node in workflow.nodes or [] if not node.get("disabled")]
+    others = [kind for kind in kinds if kind.endswith(("Trigger", ".webhook")) and not kind.endswith(".manualTrigger")]
+    return not (starts_drafts or workflow.active or others)
+
+
+def _is_too_early(started: Started) -> bool:
+    return started.failure is not None and started.failure.message == _NOT_ACTIVE
+
+
+def _items(payload: Any) -> list[Any]:
+    """The input items of a workflow: a mapping is one item, None an empty one.
+
+    :raises ServiceInputError: the payload is neither a mapping nor a list of mappings.
+    """
+    if payload is None:
+        return [{}]
+    if isinstance(payload, Mapping):
+        return [payload]
+    is_list = isinstance(payload, (list, tuple)) and bool(payload) and all(isinstance(one, Mapping) for one in payload)
+    require(
+        is_list,
+        f"a sub-workflow takes a mapping or a list of mappings as its payload, not {shown(payload)}; nothing was "
+        "started",
+    )
+    return list(payload)
