@@ -19,6 +19,8 @@ T = TypeVar("T")
 MAX_COUNT = 2**53
 #: Thirty years; sockets and clocks overflow far beyond that.
 MAX_SECONDS = 10**9
+#: What an operator may return of the output of a run, besides that of a named node.
+OUTPUT_CHOICES = ("none", "last_node")
 
 
 def refuse(name: str, expected: str, value: object) -> NoReturn:
@@ -74,6 +76,20 @@ def require_flag(name: str, value: object, *, optional: bool = False) -> None:
     """
     if not (isinstance(value, bool) or (optional and value is None)):
         refuse(name, "True, False or None" if optional else "True or False", value)
+
+
+def require_output(name: str, value: object) -> None:
+    """Refuse an argument that says which output to return, in none of the documented ways.
+
+    The name of a node is marked as such: plain text would turn a misspelt word into a node that does not exist.
+
+    :raises ServiceInputError: another value.
+    """
+    if isinstance(value, str) and value in OUTPUT_CHOICES:
+        return
+    node = value.get("node") if isinstance(value, Mapping) and len(value) == 1 else None
+    if not isinstance(node, str) or not node.strip():
+        refuse(name, f'one of {", ".join(OUTPUT_CHOICES)}, or {{"node": "name of the node"}}', value)
 
 
 def require_mapping(name: str, value: object) -> None:

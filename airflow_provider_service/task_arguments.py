@@ -42,6 +42,14 @@ def as_rendered(value: Templated[T]) -> T:
 
 # At run time nobody needs them, and making them would be a good part of what an operator costs to import.
 if TYPE_CHECKING:
+
+    class OutputOfNode(TypedDict):
+        """The output of a node that is named."""
+
+        node: str
+
+    #: Which output of a run to return.
+    ReturnOutput = Literal["none", "last_node"] | OutputOfNode
     _Callbacks = Callable[..., Any] | list[Callable[..., Any]] | None
 
     class TaskArguments(TypedDict, total=False):

@@ -8,8 +8,8 @@ MAX_CELL_CHARS = 60
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay out rows under their columns, a line each; numbers are aligned to the right, and long cells are cut."""
-    lines = [list(columns), *([_cut(cell) for cell in row] for row in rows)]
+    """Lay out rows under their columns, a line each; numbers are aligned to the right."""
+    lines = [columns, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     to_right = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
     for line in lines:
@@ -20,8 +20,9 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
         yield "  ".join(cells).rstrip()
 
 
-def _cut(cell: str) -> str:
-    return cell if len(cell) <= MAX_CELL_CHARS else f"{cell[: MAX_CELL_CHARS - 3]}..."
+def cut(cell: str, longest: int = MAX_CELL_CHARS) -> str:
+    """A cell that is not too long."""
+    return cell if len(cell) <= longest else f"{cell[: longest - 3]}..."
 
 
 def _is_number(cell: str) -> bool:

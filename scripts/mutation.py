@@ -56,7 +56,9 @@ TESTS = {
     "runs/ways/mcp.py": "runs/test_mcp",
     "runs/ways/way.py": "runs/test_mcp runs/test_starting",
     "runs/ways/webhook.py": "runs/test_starting runs/test_refusals runs/test_answers_of_others",
-    "runs/workflow.py": "runs/test_starting runs/test_on_retry runs/test_output",
+    "runs/nodes.py": "runs/test_nodes",
+    "runs/output.py": "runs/test_output runs/test_nodes",
+    "runs/workflow.py": "runs/test_starting runs/test_on_retry",
 }
 
 

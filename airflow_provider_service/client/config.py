@@ -176,9 +176,11 @@ class ServiceConfig(BaseModel):
                 raise ValueError("is JSON that is nested too deeply") from None
         return value
 
-    def one_try(self, *, connect_timeout: float | None = None, timeout: float | None = None) -> ServiceConfig:
-        """The same settings without retries and, if given, with other time limits in seconds."""
-        limits = {"connect_timeout": connect_timeout, "timeout": timeout}
+    def one_try(
+        self, *, connect_timeout: float | None = None, timeout: float | None = None, max_answer_mib: int | None = None
+    ) -> ServiceConfig:
+        """The same settings without retries and, if given, with other limits of time in seconds, or of size."""
+        limits = {"connect_timeout": connect_timeout, "timeout": timeout, "max_answer_mib": max_answer_mib}
         given = {name: seconds for name, seconds in limits.items() if seconds is not None}
         return self.model_copy(update={"retry_deadline": 0.0, **given})
 

@@ -15,6 +15,22 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.executions import Execution
 
 
+class NodeRun(NamedTuple):
+    """What a node of an execution did, in all its runs together.
+
+    :param status: how its last run went, in the service's words.
+    :param seconds: how long its runs took.
+    :param items: number of items that it put out.
+    :param message: the service's message, if its last run failed.
+    """
+
+    node: str
+    status: str | None
+    seconds: float
+    items: int
+    message: str | None
+
+
 class Failure(NamedTuple):
     """What made an execution fail: the node, if known, and the service's message, if any."""
 
@@ -43,10 +59,33 @@ def with_data(client: Resources, execution_id: str) -> Execution:
 
 def last_output(execution: Execution) -> list[Any] | None:
     """The JSON items that the last node put out; None where the data does not show that."""
-    runs = _at(execution.data, "resultData", "runData", _last_node(execution) or "")
+    return output_of(execution, _last_node(execution) or "")
+
+
+def output_of(execution: Execution, node: str) -> list[Any] | None:
+    """The JSON items that a node put out in its last run; None where the data does not show that."""
+    runs = _runs(execution).get(node)
     if not runs:
         return None
     return [item.get("json") for item in _list(_at(runs, -1, "data", "main", 0)) if isinstance(item, dict)]
+
+
+def nodes_of(execution: Execution) -> list[NodeRun]:
+    """What each node did that has run, in the order in which they began."""
+    began = sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime")))
+    return [_node_run(str(name), _list(runs)) for name, runs in began]
+
+
+def _node_run(name: str, runs: list[Any]) -> NodeRun:
+    outputs = [output for run in runs for output in _list(_at(run, "data", "main"))]
+    message = _text(_at(runs, -1, "error", "message"))
+    return NodeRun(
+        node=name,
+        status=_text(_at(runs, -1, "executionStatus")),
+        seconds=sum(_number(_at(run, "executionTime")) for run in runs) / 1000,
+        items=sum(len(_list(output)) for output in outputs),
+        message=message,
+    )
 
 
 def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
@@ -115,6 +154,10 @@ def _at(value: Any, *path: str | int) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return value
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
 def _text(value: Any) -> str | None:

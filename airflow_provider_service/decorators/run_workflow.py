@@ -64,7 +64,9 @@ class ServiceWorkflowDecoratedOperator(DecoratedOperator, ServiceRunWorkflowOper
 
 
 def _only_output(result: dict[str, Any]) -> Any:
-    return result.get("output", result)
+    if "output" not in result:
+        return result
+    return result["output_path"] or result["output"]
 
 
 def service_workflow_task(
@@ -82,7 +84,8 @@ def service_workflow_task(
     :param kwargs: the arguments of ``ServiceRunWorkflowOperator``, except ``payload``, and those of any task.
         ``return_output`` is ``"last_node"`` by default.
     :returns: the decorator. Its task returns the output of the run: the list of JSON items of the last node, or None if
-        they are larger than 48 kB or not available. With ``return_output="none"`` or without ``wait_for_completion``,
+        they are larger than 48 kB or not available. With ``output_path``, it returns the address of the file that holds
+        items which are too large. With ``return_output="none"`` or without ``wait_for_completion``,
         it returns what ``ServiceRunWorkflowOperator`` returns. It pushes the id of the execution as ``execution_id``.
     """
     # Of a mapped task, Airflow stores the arguments without making the operator.

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_provider_service.client.errors import one_line
 from airflow_provider_service.client.models._base import wire_time
 from airflow_provider_service.health.figures import Breach, Figures, span
-from airflow_provider_service.text_table import text_table
+from airflow_provider_service.text_table import cut, text_table
 
 #: Workflows in a result or a table, and in a message; the unhealthy ones come first.
 MAX_WORKFLOWS = 50
@@ -54,7 +54,7 @@ class Member:
         """The workflow as a row of a table."""
         figures = self.figures
         return (
-            one_line(self.name),
+            cut(one_line(self.name)),
             str(figures.runs),
             str(figures.failed),
             str(figures.canceled),

@@ -13,9 +13,10 @@ from airflow_provider_service.arguments import read_seconds, refuse, require, re
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce
-from airflow_provider_service.runs.workflow import resume_or_start, small_output
+from airflow_provider_service.runs.workflow import resume_or_start
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
 from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.waits.nodes import end_of
 from airflow_provider_service.waits.outcome import Outcome, settle, started, unseen
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.runs.request import RunRequest
     from airflow_provider_service.runs.search import Mark
     from airflow_provider_service.task_arguments import OnVanished
@@ -95,12 +97,15 @@ def run_once(
     run_key: str | None,
     context: Context | None,
     wait_for_completion: bool,
-    with_output: bool,
+    wanted: WantedOutput | None,
 ) -> dict[str, Any]:
     """Run a workflow for a key, and wait for the execution; returns what the operator returns.
 
     :param wait: how to wait, for an execution that is not known yet.
+    :param wanted: the output that is returned as well, if any.
     """
+    if wanted is not None:
+        wanted.require_in(request)
     workflow_id = request.workflow.id
     attempt = attempt_for(run_key, workflow_id, context)
     try:
@@ -115,11 +120,9 @@ def run_once(
         outcome = _ended(client, replace(wait, execution_id=execution_id))
     if not wait_for_completion:
         return outcome.to_xcom(only_ids=True)
-    result = settle(outcome, retry_helps=True)
-    if with_output:
-        is_known = outcome.status is not None
-        result["output"] = small_output(client, outcome.execution_id, request.headers) if is_known else None
-    return result
+    # The nodes are shown before an error is raised.
+    end = end_of(client, outcome, wanted, request.headers)
+    return {**settle(outcome, retry_helps=True), **end}
 
 
 def _resume_or_start(client: ServiceClient, request: RunRequest, attempt: Attempt, timeout: float) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.config import ServiceConfig
     from airflow_provider_service.client.http.transport import Transport
-    from airflow_provider_service.task_arguments import OnVanished
+    from airflow_provider_service.task_arguments import OnVanished, ReturnOutput
 
 
 class ServiceHook(Resources, BaseHook):
@@ -120,7 +120,9 @@ class ServiceHook(Resources, BaseHook):
         timeout: timedelta | float = DAY_SECONDS,
         poll_interval: timedelta | float = POLL_SECONDS,
         on_vanished: OnVanished = "fail",
-        return_output: Literal["none", "last_node"] = "none",
+        return_output: ReturnOutput = "none",
+        max_output_items: int | None = None,
+        output_path: str | None = None,
     ) -> dict[str, Any]:
         """Run a workflow through its production webhook, and wait in the worker until the execution has ended.
 
@@ -164,12 +166,18 @@ class ServiceHook(Resources, BaseHook):
             default.
         :param poll_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
         :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
-        :param return_output: whether to return the output of the last node (``"last_node"``), or not (``"none"``, the
-            default).
-        :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
-            ``return_output="last_node"`` also ``"output"``: the JSON items, or None if they are larger than 48 kB or
-            not available. Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id", "url"}``.
-            If the execution was not kept and ``on_vanished="succeed"``, unknown values are None.
+        :param return_output: whether to return the output of the last node (``"last_node"``), that of another node
+            (``{"node": "Name"}``), or none (``"none"``, the default).
+        :param max_output_items: number of items to return at most; None (the default) for all.
+        :param output_path: file for output that is larger than 48 kB of JSON: a path, or an address such as
+            ``"s3://my_conn@bucket/key.json"``, in which an Airflow connection may be named. None (the default) leaves
+            such output out.
+        :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes",
+            "node_count"}``. ``nodes`` holds ``{"node", "status", "seconds", "items"}`` for the first 50 of
+            ``node_count`` nodes that ran. With ``return_output`` also ``"output"``: the JSON items, or None if they are
+            too large or not available; ``"output_items"``: how many the node put out; and ``"output_path"``: the file
+            that was written, or None. Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id",
+            "url"}``. If the execution was not kept and ``on_vanished="succeed"``, unknown values are None.
         :raises ServiceExecutionFailedError: the execution failed, or had not ended in time and was stopped.
         :raises ServiceWaitError: the execution could not be observed; with the same key, another call resumes it.
         :raises ServiceRunNotStartedError: nothing was started.
@@ -181,6 +189,7 @@ class ServiceHook(Resources, BaseHook):
         """
         from airflow_provider_service.connection import webhook_headers_as
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as
+        from airflow_provider_service.runs.output import WantedOutput
         from airflow_provider_service.runs.request import MODES, STARTS, RunRequest
         from airflow_provider_service.runs.workflow import whole_workflow
 
@@ -192,7 +201,7 @@ class ServiceHook(Resources, BaseHook):
             require_choice("mode", mode, MODES)
             require_flag("enable_mcp", enable_mcp)
             require_flag("wait_for_completion", wait_for_completion)
-            require_choice("return_output", return_output, ("none", "last_node"))
+            wanted = WantedOutput.of(return_output, max_output_items, output_path)
             wait = wait_as(self.service_conn_id, timeout, poll_interval, on_vanished)
             webhook = None if webhook_conn_id is None else self.get_connection(webhook_conn_id)
             headers = webhook_headers_as(webhook, webhook_headers)
@@ -216,7 +225,7 @@ class ServiceHook(Resources, BaseHook):
                 run_key=run_key,
                 context=context,
                 wait_for_completion=wait_for_completion,
-                with_output=return_output == "last_node",
+                wanted=wanted,
             )
 
     def test_connection(self) -> tuple[bool, str]:

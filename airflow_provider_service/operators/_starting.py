@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.task_arguments import OnVanished
     from airflow_provider_service.waits.outcome import Outcome
 
@@ -46,8 +48,16 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Start the execution, or resume that of an earlier attempt; return its id and the id of its workflow."""
 
-    def output_of(self, outcome: Outcome) -> dict[str, Any]:
-        """What the task returns in addition to the outcome."""
+    def further_result(self, outcome: Outcome) -> dict[str, Any]:
+        """What the task returns in addition to the outcome and what the nodes did."""
+        return {}
+
+    def wanted_output(self) -> WantedOutput | None:
+        """The output that the task returns, if any."""
+        return None
+
+    def call_headers(self, authentication: str) -> Mapping[str, str]:
+        """The headers of the call that started the execution, which are taken out of its output."""
         return {}
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -119,7 +129,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         outcome = unseen(error)
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)
-        return {**outcome.to_xcom(), **self.output_of(outcome)}
+        return {**outcome.to_xcom(), **self._end_of(outcome), **self.further_result(outcome)}
 
     def _noted(self, context: Context, once: RunOnce) -> tuple[str, str] | None:
         noted = once.noted()
@@ -136,4 +146,11 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
         if outcome.verdict == "timed_out":
             outcome = stop_overdue(self.hook.client, outcome, self._wait_for(outcome.execution_id))
-        return {**settle(outcome, retry_helps=True), **self.output_of(outcome)}
+        # The nodes are shown before the task fails.
+        end = self._end_of(outcome)
+        return {**settle(outcome, retry_helps=True), **end, **self.further_result(outcome)}
+
+    def _end_of(self, outcome: Outcome) -> dict[str, Any]:
+        from airflow_provider_service.waits.nodes import end_of
+
+        return end_of(self.hook.client, outcome, self.wanted_output(), self.call_headers)

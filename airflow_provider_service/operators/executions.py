@@ -98,7 +98,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         self.link_workflow(context, workflow_id)
         return self._earlier(once, original) or once.retry(original, load_workflow=self.load_workflow), workflow_id
 
-    def output_of(self, outcome: Outcome) -> dict[str, Any]:
+    def further_result(self, outcome: Outcome) -> dict[str, Any]:
         """The execution that was retried."""
         return {"retry_of": str(self.execution_id)}
 

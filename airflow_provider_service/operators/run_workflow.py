@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.arguments import one_of, require_flag
+from airflow_provider_service.arguments import one_of, optional, read_count, require_flag, require_output
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.references import PROJECT, WORKFLOW
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.runs.request import MakeHeaders
-    from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
-    from airflow_provider_service.waits.outcome import Outcome
+    from airflow_provider_service.task_arguments import Duration, OnVanished, ReturnOutput, TaskArguments, Templated
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
@@ -58,8 +58,12 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param on_retry: what a retry of the task does if the execution of the previous attempt failed: run the workflow
         again (``"new"``, the default), or have the service retry that execution (``"retry_execution"``), unless it was
         canceled.
-    :param return_output: whether to return the output of the last node (``"last_node"``), or not (``"none"``, the
-        default).
+    :param return_output: whether to return the output of the last node (``"last_node"``), that of another node
+        (``{"node": "Name"}``), or none (``"none"``, the default).
+    :param max_output_items: number of items to return at most; None (the default) for all.
+    :param output_path: file for output that is larger than 48 kB of JSON: a path, or an address such as
+        ``"s3://my_conn@bucket/{{ run_id }}.json"``, in which an Airflow connection may be named. None (the default)
+        leaves such output out.
     :param wait_for_completion: wait until the execution has ended; True by default.
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
         ``[operators] default_deferrable``.
@@ -72,10 +76,12 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         it runs in a worker; True by default.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``; with
-        ``return_output="last_node"`` also ``"output"``: the JSON items, or None if they are larger than 48 kB or not
-        available. Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id", "url"}``. If the
-        execution was not kept and ``on_vanished="succeed"``, unknown values are None.
+    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes", "node_count"}``.
+        ``nodes`` holds ``{"node", "status", "seconds", "items"}`` for the first 50 of ``node_count`` nodes that ran.
+        With ``return_output`` also ``"output"``: the JSON items, or None if they are too large or not available;
+        ``"output_items"``: how many the node put out; and ``"output_path"``: the file that was written, or None.
+        Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id", "url"}``. If the execution was
+        not kept and ``on_vanished="succeed"``, unknown values are None.
     """
 
     template_fields: Sequence[str] = (
@@ -88,6 +94,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         "path_parameters",
         "webhook_method",
         "webhook_headers",
+        "output_path",
     )
     references = (WORKFLOW, PROJECT)
     template_fields_renderers = {"payload": "json"}
@@ -99,7 +106,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         "mode": one_of("production", "manual"),
         "enable_mcp": require_flag,
         "on_retry": one_of("new", "retry_execution"),
-        "return_output": one_of("none", "last_node"),
+        "return_output": require_output,
+        "max_output_items": optional(read_count),
     }
 
     def __init__(
@@ -120,7 +128,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         mode: Literal["production", "manual"] = "production",
         enable_mcp: bool = False,
         on_retry: Literal["new", "retry_execution"] = "new",
-        return_output: Literal["none", "last_node"] = "none",
+        return_output: ReturnOutput = "none",
+        max_output_items: int | None = None,
+        output_path: Templated[str | None] = None,
         wait_for_completion: bool = True,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: Duration = POLL_SECONDS,
@@ -158,6 +168,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.enable_mcp = enable_mcp
         self.on_retry = on_retry
         self.return_output = return_output
+        self.max_output_items = max_output_items
+        self.output_path = as_rendered(output_path)
         self.check_arguments()
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
@@ -180,17 +192,20 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             path_parameters=self.path_parameters,
             webhook_method=self.webhook_method,
         )
+        wanted = self.wanted_output()
+        if wanted is not None:
+            wanted.require_in(request)
         return resume_or_start(request, once), workflow.id
 
-    def output_of(self, outcome: Outcome) -> dict[str, Any]:
-        """What the last node put out, when that was asked for and is small enough for XCom."""
-        if self.return_output == "none":
-            return {}
-        if outcome.status is None:
-            return {"output": None}
-        from airflow_provider_service.runs.workflow import small_output
+    def wanted_output(self) -> WantedOutput | None:
+        """The output that the task returns, if any."""
+        from airflow_provider_service.runs.output import WantedOutput
 
-        return {"output": small_output(self.hook.client, outcome.execution_id, self._headers())}
+        return WantedOutput.of(self.return_output, self.max_output_items, self.output_path)
+
+    def call_headers(self, authentication: str) -> Mapping[str, str]:
+        """The headers of the call that started the execution, which are taken out of its output."""
+        return self._headers()(authentication)
 
     def _headers(self) -> MakeHeaders:
         from airflow_provider_service.connection import webhook_headers_as

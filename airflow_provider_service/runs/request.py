@@ -130,11 +130,15 @@ class RunRequest:
         require(len(found) == 1, several)
         return found[0]
 
-    def all_triggers(self) -> list[Trigger]:
-        """Those of what would run: the published version, or the draft if there is none or it is asked for."""
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """The nodes of what would run: the published version, or the draft if there is none or it is asked for."""
         version = self.workflow.active_version if self.mode == "production" else None
-        nodes = (version.nodes if version else None) or self.workflow.nodes or []
-        enabled = (node for node in nodes if not node.get("disabled"))
+        return (version.nodes if version else None) or self.workflow.nodes or []
+
+    def all_triggers(self) -> list[Trigger]:
+        """Those of what would run."""
+        enabled = (node for node in self.nodes if not node.get("disabled"))
         known = ((node, _KINDS.get(str(node.get("type")))) for node in enabled)
         return [Trigger(str(node.get("name")), kind, _method(node)) for node, kind in known if kind is not None]
 

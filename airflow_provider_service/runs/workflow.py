@@ -1,37 +1,24 @@
-"""Run a workflow for a key: what an attempt resumes, what it starts, and what the run has put out."""
+"""Run a workflow for a key: what an attempt resumes, and what it starts."""
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_service.arguments import require
-from airflow_provider_service.client.errors import (
-    ServiceAnswerTooLargeError,
-    ServiceInputError,
-    ServiceRunNotFoundError,
-    ServiceUnexpectedResponseError,
-)
-from airflow_provider_service.client.execution_data import last_output, with_data
-from airflow_provider_service.client.http.redaction import SIGNED, redacted
+from airflow_provider_service.client.errors import ServiceRunNotFoundError
 from airflow_provider_service.client.lookup import get_workflow
-from airflow_provider_service.runs.search import RUN_KEY_HEADER
 from airflow_provider_service.runs.ways.choice import choose
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client._client import Resources, ServiceClient
+    from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.runs.request import MakeHeaders, RunRequest
+    from airflow_provider_service.runs.request import RunRequest
     from airflow_provider_service.runs.search import EarlierRuns
     from airflow_provider_service.runs.ways.way import Way
 
 log = logging.getLogger(__name__)
-
-MAX_OUTPUT_BYTES = 48_000
-_SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
 
 
 def resume_or_start(request: RunRequest, once: RunOnce) -> str:
@@ -87,45 +74,3 @@ def whole_workflow(client: Resources, workflow_id: str | None, workflow_name: st
         found = get_workflow(client, str(workflow_name))
         workflow_id = found.id  # a list's item is not the whole workflow
     return client.workflows.get(workflow_id)
-
-
-def small_output(client: ServiceClient, execution_id: str, headers: MakeHeaders) -> list[Any] | None:
-    """The output of the last node of an execution; None if it is not shown or larger than 48 kB.
-
-    :param headers: made those of the call: what they hold is taken out.
-    """
-    try:
-        items = last_output(with_data(client, execution_id))
-    except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
-        log.warning("The output of execution %s cannot be read: %s", execution_id, error)
-        return None
-    if items is None:
-        log.warning("Execution %s does not show the output of its last node", execution_id)
-        return None
-    # A workflow that passes on its input outputs the headers of the call.
-    items = _without_secrets(items, headers)
-    size = len(json.dumps(items))
-    if size > MAX_OUTPUT_BYTES:
-        log.warning("The output has %d bytes, more than %d, and was left out", size, MAX_OUTPUT_BYTES)
-        return None
-    return list(items)
-
-
-def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
-    try:
-        # The login of the webhook's connection may be a user's name, or the name of a header.
-        sent, doubtful = headers("basicAuth"), headers("headerAuth")
-    except ServiceInputError:  # it has no login, because it signs a token for each call
-        return list(redacted(items, _secrets(headers("jwtAuth")), shapes=[SIGNED]))
-    return list(redacted(items, _secrets(sent), doubtful=_secrets(doubtful)))
-
-
-def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
-    """What a call carried that must not be shown, by name of the header."""
-    return {**{name: [value, *_credentials(value)] for name, value in sent.items()}, RUN_KEY_HEADER: []}
-
-
-def _credentials(value: str) -> list[str]:
-    """What a header holds behind its scheme, as in "Bearer x"."""
-    scheme, _, credentials = value.partition(" ")
-    return [credentials] if scheme.lower() in _SCHEMES else []

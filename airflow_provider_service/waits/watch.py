@@ -121,20 +121,22 @@ class Watch(Wait):
 def look_here(
     config: ServiceConfig, wait: Wait, stopped: threading.Event, *, only_once: bool = False
 ) -> Outcome | None:
-    """Look until a wait is over. Return None if it was given up before.
+    """Look until a wait is over, and log its nodes meanwhile. Return None if it was given up before.
 
     :param config: the server; its retries are off here, since the next look is the retry.
     :param stopped: set from outside to give up.
     :param only_once: give up after one look.
     """
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.waits.nodes import NodeLog
 
-    watch = Watch(wait)
+    watch, nodes = Watch(wait), NodeLog(config, wait.execution_id)
     with ServiceClient(config.one_try()) as client:
         outcome = watch.look(client)
         while outcome is None and not only_once:
             if clock().pause(stopped, wait.poll_interval, wait.deadline):
                 return None
+            nodes.look()
             outcome = watch.look(client)
     return outcome
 

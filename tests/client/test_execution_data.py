@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 import requests_mock
 
-from airflow_provider_service.client.execution_data import Failure, failure_of, last_output, starting_items, with_data
+from airflow_provider_service.client.execution_data import (
+    Failure,
+    NodeRun,
+    failure_of,
+    last_output,
+    nodes_of,
+    output_of,
+    starting_items,
+    with_data,
+)
 from airflow_provider_service.client.models.executions import Execution
 
 from .clients import ROOT, Client
@@ -40,6 +49,8 @@ def test_data_of_any_shape(data: dict[str, Any]) -> None:
     one = execution(data)
     assert list(starting_items(one)) == []
     assert last_output(one) in (None, [])
+    assert output_of(one, "V") in (None, [])
+    assert {node.seconds for node in nodes_of(one)} <= {0}
     assert failure_of(one).message is None
 
 
@@ -72,6 +83,30 @@ def test_the_output_is_what_the_last_run_of_the_last_node_put_out() -> None:
 
     data = {"resultData": {"lastNodeExecuted": "B", "runData": {"A": [{}], "B": [run(1), run(5)]}}}
     assert last_output(execution(data)) == [{"n": 5}, {"n": 6}]
+
+
+def test_the_output_of_a_named_node() -> None:
+    runs = {"A": [{"data": {"main": [[{"json": {"n": 1}}]]}}], "B": [{"data": {"main": [[{"json": {"n": 2}}]]}}]}
+    one = execution({"resultData": {"lastNodeExecuted": "B", "runData": runs}})
+    assert [output_of(one, name) for name in ("A", "B", "C", "")] == [[{"n": 1}], [{"n": 2}], None, None]
+
+
+def test_what_the_nodes_did_in_the_order_in_which_they_began() -> None:
+    def ran(start: Any, milliseconds: Any, *outputs: int, **more: Any) -> dict[str, Any]:
+        main = [[{"json": {}}] * count for count in outputs]
+        return {"startTime": start, "executionTime": milliseconds, "data": {"main": main}, **more}
+
+    failed = {"executionStatus": "error", "error": {"message": "It failed"}}
+    runs = {
+        "Last": [ran(30, 1, **failed)],
+        "Loop": [ran(20, 250, 1, 2, executionStatus="error"), ran(25, 500, 0, 3, executionStatus="success")],
+        "First": [ran(10, None, 7, executionStatus="success")],
+    }
+    assert nodes_of(execution({"resultData": {"runData": runs}})) == [
+        NodeRun("First", "success", 0.0, 7, None),
+        NodeRun("Loop", "success", 0.75, 6, None),
+        NodeRun("Last", "error", 0.001, 0, "It failed"),
+    ]
 
 
 def test_the_starting_items_are_those_of_nodes_to_run_and_of_each_nodes_first_run() -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from airflow_provider_service.client.errors import ServiceTaskKilledError
-from airflow_provider_service.client.execution_data import failure_of, last_output
+from airflow_provider_service.client.execution_data import failure_of, last_output, nodes_of
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, EarlierRuns, RunKey, find_earlier_runs
 
 from .expecting import unique
@@ -115,11 +115,31 @@ def test_the_failure_of_a_stopped_run(bench: Workbench, service: Target) -> None
 
 
 @pytest.mark.covers("get_execution")
-def test_the_output_of_the_last_node(bench: Workbench) -> None:
+def test_the_last_output_the_last_node(bench: Workbench) -> None:
     flow = bench.publish(webhook(unique()), done())
     execution = bench.finished(bench.start(flow))
     (item,) = last_output(execution)
     assert item["executionMode"] == "production"
+
+
+@pytest.mark.covers("get_execution")
+def test_what_the_nodes_did(bench: Workbench) -> None:
+    nodes = nodes_of(bench.finished(start(bench, wait(1), done(), stop_and_error("Out of stock"))))
+    assert [(one.node, one.status, one.items, one.message) for one in nodes] == [
+        ("Webhook", "success", 1, None),
+        ("Wait", "success", 1, None),
+        ("Done", "success", 1, None),
+        ("Stop", "error", 0, "Out of stock"),
+    ]
+    assert 0.9 <= nodes[1].seconds < 60
+
+
+@pytest.mark.covers("get_execution")
+def test_the_nodes_of_a_run_that_sleeps(bench: Workbench, service: Target) -> None:
+    execution_id = start(bench, done(), wait(LONG_WAIT * 10))
+    bench.reaches(execution_id, "waiting")
+    nodes = nodes_of(service.client.executions.get(execution_id, include_data=True))
+    assert [(one.node, one.status) for one in nodes][:2] == [("Webhook", "success"), ("Done", "success")]
 
 
 @pytest.mark.covers("get_execution")

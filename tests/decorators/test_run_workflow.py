@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,18 @@ def test_the_payload_goes_in_and_the_output_comes_out(service: SimulatedService,
     assert (result.xcoms["execution_id"], result.xcoms["return_value"]) == ("1", ROWS)
     assert result.xcoms["_link_ServiceExecutionLink"].endswith("/executions/1")
     service.assert_ran("Sync", payload={"region": "eu"})
+
+
+def test_output_that_is_too_large_is_the_address_of_a_file(service: SimulatedService, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    rows = [{"text": "x" * 50_000}]
+    service.workflow("Sync", output=rows)
+
+    @task.service_workflow(workflow_name="Sync", output_path=str(path))
+    def sync() -> None: ...
+
+    assert run_task(sync()).return_value == str(path)
+    assert json.loads(path.read_text()) == rows
 
 
 def test_without_payload(service: SimulatedService) -> None:

@@ -40,7 +40,7 @@ def test_it_returns_what_the_operator_returns(
     task = TaskRun(ServiceRunWorkflowOperator, arguments)
     of_task = task.attempt(1)
     task.close()
-    own = {"execution_id", "started_at", "stopped_at", "url"}
+    own = {"execution_id", "started_at", "stopped_at", "url", "nodes"}
     assert done.keys() == of_task.keys()
     assert {name: value for name, value in done.items() if name not in own} == {
         name: value for name, value in of_task.items() if name not in own
@@ -62,9 +62,13 @@ def test_an_execution_that_does_not_end_in_time_is_stopped(
 def test_a_run_that_is_not_kept(run_workflow: RunWorkflow, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), DONE, saveDataSuccessExecution="none")
     nothing = dict.fromkeys(("execution_id", "status", "started_at", "stopped_at", "url"))
+    nodes = dict.fromkeys(("nodes", "node_count"))
     for options, expected in [
-        ({}, nothing),
-        ({"return_output": "last_node"}, {**nothing, "output": None}),
+        ({}, nothing | nodes),
+        (
+            {"return_output": "last_node"},
+            nothing | nodes | dict.fromkeys(("output", "output_items", "output_path")),
+        ),
         ({"wait_for_completion": False}, {"execution_id": None, "url": None}),
     ]:
         done = run_workflow(workflow_id=workflow_id, on_vanished="succeed", **options)
@@ -122,7 +126,10 @@ def test_an_inactive_workflow(run_workflow: RunWorkflow, simulator: ServiceSimul
         ({"workflow_id": "w", "activate": "no"}, "activate must be True or False, not 'no'"),
         ({"workflow_id": "w", "wait_for_completion": 1}, "wait_for_completion must be True or False"),
         ({"workflow_id": "w", "on_vanished": "skip"}, "on_vanished must be one of fail, succeed, not 'skip'"),
-        ({"workflow_id": "w", "return_output": "all"}, "return_output must be one of none, last_node, not 'all'"),
+        (
+            {"workflow_id": "w", "return_output": "all"},
+            'return_output must be one of none, last_node, or {"node": "name of the node"}, not \'all\'',
+        ),
         ({"workflow_id": "w", "timeout": 0}, "timeout must be a timedelta or a number of seconds above 0"),
         (
             {"workflow_id": "w", "poll_interval": timedelta(0)},

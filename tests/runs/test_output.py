@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.http.redaction import redacted
-from airflow_provider_service.runs.workflow import MAX_OUTPUT_BYTES
+from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.runs.output import MAX_OUTPUT_BYTES
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.stored_triggers import first_event, revived
 
 from .conftest import MakeRun, connect
-from .workflows import DONE, WITH_ID, answers_as, put, puts_out, wait, webhook
+from .workflows import DONE, WITH_ID, answers_as, calls, put, puts_out, wait, webhook
 
 
 def test_the_items_of_the_last_node(make_run: MakeRun, simulator: ServiceSimulator) -> None:
@@ -68,6 +71,149 @@ def test_output_that_the_key_may_not_read_is_not_tried_again(task_run: MakeRun, 
     simulator.inject("status", status=403, path=f"/executions/{execution_id}$")
     with pytest.raises(AirflowFailException, match="lacks the scope 'execution:read'"):
         run.resume(1, deferred.value, event)
+
+
+def test_the_items_of_a_named_node(make_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), puts_out('={{ {"sum": $json.body.n} }}'), DONE)
+    run = make_run(workflow_id=workflow_id, payload={"n": 3}, return_output={"node": "Webhook"})
+    [item] = run.whole_attempt(1)["output"]
+    assert item["body"] == {"n": 3}
+    assert "airflow-run-key" not in json.dumps({**item, "headers": None})
+    assert item["headers"]["x-airflow-run-key"] == "***"
+
+
+def test_a_node_that_the_workflow_lacks_is_refused_before_it_runs(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    run = task_run(workflow_id=workflow_id, return_output={"node": "last_node"})
+    with pytest.raises(AirflowFailException, match=r"no node named 'last_node' .*: 'Webhook', 'Done'; nothing was"):
+        run.attempt(1)
+    assert calls(simulator) == 0
+
+
+def test_a_node_that_did_not_run_has_no_output(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+
+    def add_node() -> None:
+        version = simulator.state.workflows.get(workflow_id).active_version
+        assert version is not None
+        version.nodes.append({**DONE, "name": "Aside"})
+
+    simulator.in_loop(add_node)
+    done = task_run(workflow_id=workflow_id, return_output={"node": "Aside"}).attempt(1)
+    assert (done["status"], done["output"], done["output_items"]) == ("success", None, None)
+
+
+def test_the_number_of_items_may_be_limited(task_run: MakeRun, simulator: ServiceSimulator, caplog: Any) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    items = [{"json": {"n": n}} for n in range(5)]
+    run = task_run(workflow_id=workflow_id, return_output="last_node", max_output_items=2, wait_for_completion=True)
+    hold_items(simulator, items)
+    done = run.attempt(1)
+    assert (done["output"], done["output_items"]) == ([{"n": 0}, {"n": 1}], 5)
+    assert "The output has 5 items; only the first 2 are returned" in caplog.text
+
+
+def hold_items(simulator: ServiceSimulator, items: list[dict[str, Any]]) -> None:
+    """Let every answer show these items as what its last node put out."""
+
+    def proxy(inner: Any) -> Any:
+        async def changed(scope: Any, receive: Any, send: Any) -> None:
+            if b"includeData" not in scope.get("query_string", b""):
+                await inner(scope, receive, send)
+                return
+            messages: list[Any] = []
+
+            async def keep(message: Any) -> None:
+                messages.append(message)
+
+            await inner(scope, receive, keep)
+            body = json.loads(b"".join(message.get("body", b"") for message in messages))
+            result = (body.get("data") or {}).get("resultData", {})
+            if result.get("lastNodeExecuted") in result.get("runData", {}):
+                result["runData"][result["lastNodeExecuted"]][-1]["data"]["main"][0] = items
+            start, text = messages[0], json.dumps(body).encode()
+            start["headers"] = [one for one in start["headers"] if one[0].lower() != b"content-length"]
+            await send(start)
+            await send({"type": "http.response.body", "body": text})
+
+        return changed
+
+    simulator.wrap(proxy)
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_output_that_is_too_large_is_written_to_a_file(
+    make_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path, prefix: str
+) -> None:
+    workflow_id = put(simulator, webhook(), puts_out('={{ {"text": $json.body.text} }}'))
+    path = tmp_path / "output.json"
+    path.write_text("of an earlier run")
+    arguments = {"workflow_id": workflow_id, "return_output": "last_node", "output_path": f"{prefix}{path}"}
+
+    small = make_run(payload={"text": "x"}, **arguments).whole_attempt(1)
+    assert (small["output"], small["output_path"]) == ([{"text": "x"}], None)
+    assert path.read_text() == "of an earlier run"
+
+    text = "🙂" * MAX_OUTPUT_BYTES
+    large = make_run(payload={"text": text}, map_index=2, **arguments).whole_attempt(1)
+    assert (large["output"], large["output_items"], large["output_path"]) == (None, 1, f"{prefix}{path}")
+    assert json.loads(path.read_text()) == [{"text": text}]
+    assert [one.name for one in tmp_path.iterdir()] == ["output.json"]
+
+
+def test_a_file_that_cannot_be_written_fails_the_attempt_and_a_retry_writes_it(
+    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    workflow_id = put(simulator, webhook(), wait(0.2), puts_out('={{ {"text": $json.body.text} }}'))
+    place = tmp_path / "outputs"
+    place.mkdir()
+    run = task_run(
+        workflow_id=workflow_id,
+        payload={"text": "x" * MAX_OUTPUT_BYTES},
+        return_output="last_node",
+        output_path=str(place / "output.json"),
+        deferrable=True,
+    )
+    with pytest.raises(TaskDeferred) as deferred:
+        run.attempt(1)
+    event = asyncio.run(first_event(revived(deferred.value.trigger)))
+    place.rmdir()
+    with pytest.raises(FileNotFoundError):
+        run.resume(1, deferred.value, event)
+
+    place.mkdir()
+    assert run.whole_attempt(2)["output_path"] == str(place / "output.json")
+    assert [one.name for one in place.iterdir()] == ["output.json"]
+    assert calls(simulator) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_output_items": 1}, "max_output_items means nothing with return_output='none'"),
+        ({"output_path": "/tmp/x"}, "output_path means nothing with return_output='none'"),
+        ({"return_output": "last_node", "output_path": "/none/x.json"}, "the directory of output_path .* does not"),
+        ({"return_output": "last_node", "output_path": "/tmp"}, "output_path '/tmp' is a directory"),
+        ({"return_output": "last_node", "output_path": "s4://b/x.json"}, "output_path 's4://b/x.json' cannot be used"),
+    ],
+)
+def test_arguments_of_no_use_are_refused_before_anything_runs(
+    task_run: MakeRun, simulator: ServiceSimulator, options: dict[str, Any], message: str
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    with pytest.raises(AirflowFailException, match=message):
+        task_run(workflow_id=workflow_id, **options).attempt(1)
+    assert calls(simulator) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", ["Done", "last", {"node": ""}, {"node": 5}, {"name": "Done"}, {}, None, ["last_node"]]
+)
+def test_a_way_that_is_none_fails_the_dag_file(wrong: Any) -> None:
+    with pytest.raises(ServiceInputError, match=r"^return_output must be one of none, last_node, or .*, not "):
+        ServiceRunWorkflowOperator(task_id="run", workflow_id="w", return_output=wrong)
 
 
 SECRET = "Bearer token-of-the-hook"

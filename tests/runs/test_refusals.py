@@ -135,7 +135,10 @@ def test_arguments_without_meaning(
     ("arguments", "message"),
     [
         ({"on_retry": "never"}, "on_retry must be one of new, retry_execution, not 'never'"),
-        ({"return_output": "all"}, "return_output must be one of none, last_node, not 'all'"),
+        (
+            {"return_output": "all"},
+            'return_output must be one of none, last_node, or {"node": "name of the node"}, not \'all\'',
+        ),
         ({"activate": "no"}, "activate must be True or False, not 'no'"),
         ({"deferrable": 1}, "deferrable must be True or False, not 1"),
         ({"on_vanished": "skip"}, "on_vanished must be one of fail, succeed, not 'skip'"),

@@ -1,0 +1,174 @@
+"""What a task returns of an execution that has ended: its nodes and, if that is wanted, what a node put out."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import OUTPUT_CHOICES, read_count, require, require_output
+from airflow_provider_service.client.errors import (
+    ServiceAnswerTooLargeError,
+    ServiceError,
+    ServiceInputError,
+    ServiceUnexpectedResponseError,
+)
+from airflow_provider_service.client.execution_data import last_output, nodes_of, output_of, with_data
+from airflow_provider_service.client.http.redaction import SIGNED, redacted
+from airflow_provider_service.object_storage import require_place, write_whole
+from airflow_provider_service.runs.nodes import log_nodes, nodes_in_short, read_small
+from airflow_provider_service.runs.search import RUN_KEY_HEADER
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.runs.request import MakeHeaders, RunRequest
+    from airflow_provider_service.task_arguments import ReturnOutput
+
+log = logging.getLogger(__name__)
+
+MAX_OUTPUT_BYTES = 48_000
+#: Larger executions are read only for their output, not to show their nodes.
+MAX_SHOWN_MIB = 8
+_SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
+
+
+@dataclass(frozen=True)
+class WantedOutput:
+    """Which output of an execution a task returns.
+
+    :param node: name of the node; None for the last one.
+    :param max_items: how many of its items at most; None for all.
+    :param path: where to write what is too large for XCom; None to leave it out.
+    """
+
+    node: str | None
+    max_items: int | None
+    path: str | None
+
+    @classmethod
+    def of(cls, return_output: ReturnOutput, max_items: int | None, path: str | None) -> WantedOutput | None:
+        """Read the arguments of an operator or the hook; None if no output is wanted.
+
+        :raises ServiceInputError: an argument is invalid, or means nothing without output.
+        """
+        require_output("return_output", return_output)
+        if return_output == "none":
+            require(max_items is None, "max_output_items means nothing with return_output='none'")
+            require(path is None, "output_path means nothing with return_output='none'")
+            return None
+        node = None if return_output in OUTPUT_CHOICES else return_output["node"]  # type: ignore[index]
+        return cls(node, None if max_items is None else read_count("max_output_items", max_items), path)
+
+    def require_in(self, request: RunRequest) -> None:
+        """Refuse a node that the workflow does not have, and a file that cannot be written, before anything is started.
+
+        :raises ServiceInputError: either.
+        """
+        if self.path is not None:
+            require_place("output_path", self.path)
+        names = [str(node.get("name")) for node in request.nodes]
+        require(
+            self.node is None or self.node in names,
+            f"{request.about} has no node named {self.node!r} whose output could be returned; its nodes: "
+            f"{', '.join(map(repr, names[:20]))}; nothing was started",
+        )
+
+
+def read_end(
+    client: ServiceClient, execution_id: str, wanted: WantedOutput | None, headers: MakeHeaders | None = None
+) -> dict[str, Any]:
+    """Read an execution that has ended, and log what its nodes did.
+
+    :param wanted: the output that is wanted as well, if any.
+    :param headers: made those of the call: what they hold is taken out of the output.
+    :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
+    """
+    execution = _small(client, execution_id) if wanted is None else _whole(client, execution_id)
+    nodes = nodes_of(execution) if execution is not None else None
+    log_nodes(nodes or [])
+    shown = nodes_in_short(nodes)
+    return shown if wanted is None else {**shown, **_output(execution, wanted, headers)}
+
+
+def nothing_of(wanted: WantedOutput | None) -> dict[str, Any]:
+    """What :func:`read_end` returns for an execution that cannot be read."""
+    shown = nodes_in_short(None)
+    return shown if wanted is None else {**shown, "output": None, "output_items": None, "output_path": None}
+
+
+def _small(client: ServiceClient, execution_id: str) -> Execution | None:
+    """The execution with its data, unless that is large; nothing depends on it, so it is not worth a second try."""
+    try:
+        return read_small(client.transport.config, execution_id, MAX_SHOWN_MIB)
+    except ServiceAnswerTooLargeError as error:
+        log.info("The nodes of execution %s are not shown, because its data is large: %s", execution_id, error)
+    except ServiceError as error:
+        log.warning("The nodes of execution %s cannot be shown: %s", execution_id, error)
+    return None
+
+
+def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
+    try:
+        return with_data(client, execution_id)
+    except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
+        log.warning("The output of execution %s cannot be read: %s", execution_id, error)
+        return None
+
+
+def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHeaders | None) -> dict[str, Any]:
+    """What a node put out: ``{"output", "output_items", "output_path"}``.
+
+    ``output`` holds the items, unless they are not shown or too large; ``output_items`` is their whole number, and
+    ``output_path`` is where they are if they were too large.
+    """
+    nothing = {"output": None, "output_items": None, "output_path": None}
+    if execution is None:
+        return nothing
+    items = last_output(execution) if wanted.node is None else output_of(execution, wanted.node)
+    if items is None:
+        whose = "its last node" if wanted.node is None else f"node {wanted.node!r}"
+        log.warning("Execution %s does not show the output of %s", execution.id, whose)
+        return nothing
+    count = len(items)
+    if wanted.max_items is not None and count > wanted.max_items:
+        log.warning("The output has %d items; only the first %d are returned", count, wanted.max_items)
+        items = items[: wanted.max_items]
+    if headers is not None:
+        items = _without_secrets(items, headers)
+    return {**nothing, "output_items": count, **_small_enough(items, wanted.path)}
+
+
+def _small_enough(items: list[Any], path: str | None) -> dict[str, Any]:
+    text = json.dumps(items)
+    if len(text) <= MAX_OUTPUT_BYTES:
+        return {"output": items}
+    if path is None:
+        log.warning("The output has %d bytes, more than %d, and was left out", len(text), MAX_OUTPUT_BYTES)
+        return {}
+    written = write_whole(path, text.encode())
+    log.info("The output has %d bytes and was written to %s", len(text), written)
+    return {"output_path": written}
+
+
+def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
+    # A workflow that passes on its input outputs the headers of the call.
+    try:
+        # The login of the webhook's connection may be a user's name, or the name of a header.
+        sent, doubtful = headers("basicAuth"), headers("headerAuth")
+    except ServiceInputError:  # it has no login, because it signs a token for each call
+        return list(redacted(items, _secrets(headers("jwtAuth")), shapes=[SIGNED]))
+    return list(redacted(items, _secrets(sent), doubtful=_secrets(doubtful)))
+
+
+def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
+    """What a call carried that must not be shown, by name of the header."""
+    return {**{name: [value, *_credentials(value)] for name, value in sent.items()}, RUN_KEY_HEADER: []}
+
+
+def _credentials(value: str) -> list[str]:
+    """What a header holds behind its scheme, as in "Bearer x"."""
+    scheme, _, credentials = value.partition(" ")
+    return [credentials] if scheme.lower() in _SCHEMES else []

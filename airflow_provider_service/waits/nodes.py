@@ -1,0 +1,76 @@
+"""What a wait shows of the nodes of its execution: while a worker waits, and when the execution has ended."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError
+from airflow_provider_service.client.execution_data import NodeRun, nodes_of
+from airflow_provider_service.runs.nodes import log_nodes, read_small
+from airflow_provider_service.waits.clock import clock
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+    from airflow_provider_service.runs.output import WantedOutput
+    from airflow_provider_service.runs.request import MakeHeaders
+    from airflow_provider_service.waits.outcome import Outcome
+
+log = logging.getLogger(__name__)
+
+# Reading data costs the server more than a poll, so there is little of it: the pause doubles while nothing changes.
+LEAST_PAUSE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 300.0
+#: Executions with more data are left alone until they end.
+MAX_WATCHED_MIB = 1
+
+
+class NodeLog:
+    """Logs the nodes of an execution that a worker waits for, each time that they have changed.
+
+    The service shows them while the execution sleeps, or if its workflow saves its progress.
+
+    :param config: the server.
+    """
+
+    def __init__(self, config: ServiceConfig, execution_id: str) -> None:
+        self._config, self._execution_id = config, execution_id
+        self._pause = LEAST_PAUSE_SECONDS
+        self._next = clock().monotonic() + self._pause
+        self._shown: list[NodeRun] = []
+
+    def look(self) -> None:
+        """Read the nodes if it is time, and log them if they have changed; a failure is none of the wait."""
+        if clock().monotonic() < self._next:
+            return
+        nodes = self._read()
+        has_changed = bool(nodes) and nodes != self._shown
+        self._pause = LEAST_PAUSE_SECONDS if has_changed else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self._next = max(self._next, clock().monotonic() + self._pause)
+        if has_changed:
+            self._shown = nodes
+            log_nodes(nodes)
+
+    def _read(self) -> list[NodeRun]:
+        try:
+            return nodes_of(read_small(self._config, self._execution_id, MAX_WATCHED_MIB))
+        except ServiceAnswerTooLargeError:
+            self._next = float("inf")
+        except ServiceError as error:
+            log.debug("The nodes of execution %s cannot be shown: %s", self._execution_id, error)
+        return []
+
+
+def end_of(
+    client: ServiceClient, outcome: Outcome, wanted: WantedOutput | None, headers: MakeHeaders
+) -> dict[str, Any]:
+    """Log the nodes of an execution whose wait is over, and return what they did and put out.
+
+    :param wanted: the output that is wanted if the execution has succeeded.
+    :param headers: made those of the call, which are taken out of the output.
+    """
+    from airflow_provider_service.runs.output import nothing_of, read_end
+
+    if outcome.status is None and outcome.verdict != "timed_out":
+        return nothing_of(wanted)
+    return read_end(client, outcome.execution_id, wanted if outcome.status == "success" else None, headers)
