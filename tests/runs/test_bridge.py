@@ -28,6 +28,7 @@ from .workflows import (
     calls,
     held,
     put,
+    put_bridge,
     started_with,
     statuses,
     wait,
@@ -52,13 +53,6 @@ def bridge_of(simulator: ServiceSimulator) -> str:
 def bridged(simulator: ServiceSimulator) -> list[Execution]:
     """The executions of the bridge, oldest first."""
     return held(simulator, bridge_of(simulator))
-
-
-def install(task_run: MakeRun, simulator: ServiceSimulator) -> str:
-    """Install the bridge by a first run; its id."""
-    task_run(workflow_id=put(simulator, CALLED, DONE), map_index=99).attempt(1)
-    simulator.clear_requests()
-    return bridge_of(simulator)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +153,7 @@ def test_the_bridge_says_why_it_starts_nothing(
 ) -> None:
     workflow_id = put(simulator, CALLED, DONE, active=False)
     run = task_run(workflow_id=workflow_id, store=store)
-    install(task_run, simulator)
+    put_bridge(simulator)
     simulator.inject("status", status=400, path=f"{workflow_id}/activate$", times=1)
     with pytest.raises(
         AirflowFailException, match=r"could not start workflow \w+ \(Workflow\): Workflow is not active"
@@ -193,14 +187,14 @@ def test_a_shared_secret_serves_a_key_that_cannot_install(
 ) -> None:
     extra = {"bridge_secret": "known to both connections"}
     connect(monkeypatch, simulator, extra=extra)
-    install(task_run, simulator)
+    task_run(workflow_id=put(simulator, CALLED, DONE)).attempt(1)
     scopes = ["workflow:list", "workflow:read", "execution:list", "execution:read"]
     connect(monkeypatch, simulator, password=simulator.create_key(scopes=scopes), extra=extra)
     assert task_run(workflow_id=put(simulator, CALLED, DONE)).attempt(1)["status"] == "success"
 
 
 def test_a_bridge_whose_credential_was_deleted(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    install(task_run, simulator)
+    put_bridge(simulator)
     [credential] = simulator.state.credentials.all()
     simulator.in_loop(lambda: simulator.state.credentials.delete(credential["id"]))
     workflow_id = put(simulator, CALLED, DONE)
@@ -213,7 +207,7 @@ def test_a_bridge_whose_credential_was_deleted(task_run: MakeRun, simulator: Ser
 
 
 def test_a_lost_answer(make_run: MakeRun, simulator: ServiceSimulator, task_run: MakeRun) -> None:
-    install(task_run, simulator)
+    put_bridge(simulator)
     workflow_id = put(simulator, CALLED, wait(0.2), DONE)
     simulator.inject("drop", path="^/webhook/", after_processing=True)
     assert make_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
@@ -221,7 +215,7 @@ def test_a_lost_answer(make_run: MakeRun, simulator: ServiceSimulator, task_run:
 
 
 def test_a_call_that_did_not_arrive_is_repeated(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    install(task_run, simulator)
+    put_bridge(simulator)
     workflow_id = put(simulator, CALLED, DONE)
     simulator.inject("drop", path="^/webhook/", times=1)
     assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
@@ -261,8 +255,29 @@ def test_the_service_retries_a_failed_one(task_run: MakeRun, simulator: ServiceS
     assert [one.mode for one in held(simulator, workflow_id)] == ["integrated", "retry"]
 
 
+@pytest.mark.parametrize("had_started", [True, False], ids=["after", "before"])
+def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_started: bool) -> None:
+    workflow_id = put(simulator, CALLED, wait(0.5), DONE)
+    run = task_run(workflow_id=workflow_id)
+    first = run.attempt(1, wait_for_completion=False)
+
+    def die() -> None:
+        [execution] = simulator.state.executions.of_workflow(bridge_of(simulator))
+        del execution.run.run_data["Start"][0]["metadata"]
+        execution.run.crash(simulator.clock.now())
+        execution.status = "crashed"
+        if not had_started:
+            simulator.state.engine.remove_workflow(workflow_id)
+
+    bridged(simulator)
+    simulator.in_loop(die)
+    second = run.attempt(2)
+    assert (second["execution_id"] == first["execution_id"], second["status"]) == (had_started, "success")
+    assert len(held(simulator, workflow_id)) == 1
+
+
 def test_killed_with_the_call_on_its_way(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    install(task_run, simulator)
+    put_bridge(simulator)
     workflow_id = put(simulator, CALLED, wait(0.5), DONE)
     run = task_run(workflow_id=workflow_id)
     simulator.inject("latency", seconds=0.3, path="^/webhook/", after_processing=True)
@@ -299,7 +314,7 @@ def test_clearing_resumes_what_is_still_active(task_run: MakeRun, simulator: Ser
 
 
 def test_nothing_of_the_secret_is_kept(task_run: MakeRun, simulator: ServiceSimulator) -> None:
-    install(task_run, simulator)
+    task_run(workflow_id=put(simulator, CALLED, DONE)).attempt(1)
     [execution] = bridged(simulator)
     [credential] = simulator.state.credentials.all()
     assert simulator.state.credentials.data(credential["id"])["secret"] not in json.dumps(execution.run.run_data)

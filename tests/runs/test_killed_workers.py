@@ -29,7 +29,7 @@ from . import victims
 from .hook_task import HookTask
 from .moments import connections, seed_of_the_day, soon
 from .task_run import StateStore, TaskRun
-from .workflows import DONE, FORM, SCHEDULE, WITH_ID, held, put, respond, wait, webhook
+from .workflows import CALLED, DONE, FORM, SCHEDULE, WITH_ID, held, put, put_bridge, respond, wait, webhook
 
 TRIES_FOR_A_KILL = 4
 AT_ONCE = 3
@@ -67,12 +67,14 @@ class Subject(NamedTuple):
 
 
 THROUGH_MCP = {"start": "mcp"}
+THROUGH_BRIDGE = {"start": "bridge"}
 SUBJECTS = {
     "webhook": Subject(ServiceRunWorkflowOperator, 50),
     "hook": Subject(HookTask, 7),
     "retry": Subject(ServiceRetryExecutionOperator, 7),
     "form": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[FORM, wait(RUN_SECONDS), DONE]]),
     "schedule": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[SCHEDULE, wait(RUN_SECONDS), DONE]], True),
+    "sub-workflow": Subject(ServiceRunWorkflowOperator, 50, THROUGH_BRIDGE, [[CALLED, wait(RUN_SECONDS), DONE]]),
 }
 
 
@@ -189,6 +191,8 @@ def victim(slot: Slot, subject: Subject, modes: list[Nodes], dice: random.Random
     is_retry = operator is ServiceRetryExecutionOperator
     nodes = QUICKLY_ANSWERED[0] if is_retry else dice.choice(subject.modes or modes)
     workflow_id = put(simulator, *nodes, availableInMCP=True)
+    if subject.arguments == THROUGH_BRIDGE:
+        put_bridge(simulator)
     original = simulator.start_execution(workflow_id, status="error") if is_retry else None
     target = {"execution_id": original} if is_retry else {"workflow_id": workflow_id}
     run = TaskRun(

@@ -6,6 +6,9 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.runs.bridge.access import BridgeSecret
+from airflow_provider_service.runs.bridge.install import Installer
 from airflow_provider_service.simulator import ServiceSimulator, samples
 from airflow_provider_service.simulator.engine.executions import Execution
 from airflow_provider_service.simulator.samples import WITH_ID as WITH_ID
@@ -57,6 +60,16 @@ def put(
         return str(workflow.id)
 
     return simulator.in_loop(create)
+
+
+def put_bridge(simulator: ServiceSimulator) -> str:
+    """Install the bridge of the simulator's own key, live when this returns; its id."""
+    config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)
+    with ServiceClient(config) as client:
+        workflow = Installer(client, BridgeSecret(config)).install().workflow
+    simulator.in_loop(lambda: simulator.clock.advance(1))
+    simulator.clear_requests()
+    return workflow.id
 
 
 def held(simulator: ServiceSimulator, workflow_id: str) -> list[Execution]:

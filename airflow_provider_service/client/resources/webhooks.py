@@ -185,7 +185,7 @@ def authentication_headers(kind: str, user: str, password: str, *, algorithm: st
     :raises ServiceInputError: the user or the password is missing, or no token can be signed.
     """
     if kind == "jwtAuth" and not user:
-        return {"Authorization": HiddenText(f"Bearer {_signed_token(password, algorithm or 'HS256')}")}
+        return {"Authorization": HiddenText(f"Bearer {signed_token(password, algorithm or 'HS256')}")}
     if not user:
         raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
     if kind == "basicAuth":
@@ -193,7 +193,15 @@ def authentication_headers(kind: str, user: str, password: str, *, algorithm: st
     return {user: HiddenText(password)}
 
 
-def _signed_token(secret: str, algorithm: str) -> str:
+def signed_token(secret: str, algorithm: str, *, now: float | None = None, seconds: float = TOKEN_SECONDS) -> str:
+    """Sign a token that is valid for a while.
+
+    :param secret: passphrase or private key.
+    :param algorithm: of the signature.
+    :param now: when it is issued, in seconds since 1970; now by default.
+    :param seconds: how long it is valid.
+    :raises ServiceInputError: the secret is missing, or no key for the algorithm.
+    """
     import jwt
 
     if not secret:
@@ -203,9 +211,9 @@ def _signed_token(secret: str, algorithm: str) -> str:
             f"the algorithm of the webhook's connection must be one of {', '.join(TOKEN_ALGORITHMS)}, not "
             f"{shown(algorithm)}"
         )
-    now = int(time.time())
+    issued = int(time.time() if now is None else now)
     try:
-        return jwt.encode({"iat": now, "exp": now + TOKEN_SECONDS}, secret, algorithm)
+        return jwt.encode({"iat": issued, "exp": issued + int(seconds)}, secret, algorithm)
     except (jwt.PyJWTError, NotImplementedError, TypeError, ValueError) as error:  # it may quote the key
         reason = type(error).__name__
     raise ServiceInputError(f"the password of the webhook's connection cannot sign with {algorithm} ({reason})")

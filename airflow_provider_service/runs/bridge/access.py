@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import hmac
-import json
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client.http.redaction import HiddenText
+from airflow_provider_service.client.resources.webhooks import signed_token
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
 
 # Long enough for clocks that differ and for a queue in front of the webhook.
 LIFETIME_SECONDS = 900.0
-_HEADER = {"alg": "HS256", "typ": "JWT"}
+_ALGORITHM = "HS256"
 
 
 class BridgeSecret:
@@ -37,21 +36,16 @@ class BridgeSecret:
         """The data of the credential that checks the tokens."""
         # Older servers refuse data that lacks a field, even one that this kind of key does not use.
         unused = {"privateKey": "", "publicKey": ""}
-        return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _HEADER["alg"], **unused}
+        return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM, **unused}
 
     def headers(self, client: ServiceClient, *, lifetime: float = LIFETIME_SECONDS) -> dict[str, str]:
         """The header of a call, a token.
 
         :param lifetime: seconds for which the token is valid, by the service's clock.
         """
-        ends = time.time() + (client.transport.clock_offset or timedelta()).total_seconds() + lifetime
-        signed = b".".join(_encoded(json.dumps(part).encode()) for part in (_HEADER, {"exp": int(ends)}))
-        signature = hmac.digest(self._derived("tokens").encode(), signed, "sha256")
-        return {"Authorization": HiddenText(f"Bearer {(signed + b'.' + _encoded(signature)).decode()}")}
+        now = time.time() + (client.transport.clock_offset or timedelta()).total_seconds()
+        token = signed_token(self._derived("tokens"), _ALGORITHM, now=now, seconds=lifetime)
+        return {"Authorization": HiddenText(f"Bearer {token}")}
 
     def _derived(self, purpose: str) -> str:
         return hmac.digest(self._seed, f"airflow-provider-service bridge {purpose}".encode(), "sha256").hex()
-
-
-def _encoded(part: bytes) -> bytes:
-    return base64.urlsafe_b64encode(part).rstrip(b"=")
