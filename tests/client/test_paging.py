@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client.errors import ServiceUnexpectedResponseError
-from airflow_provider_service.client.http.paging import MAX_EMPTY_PAGES, PagingError, follow_cursor, follow_skip
+from airflow_provider_service.client.http.paging import MAX_PAGES, PagingError, follow_cursor, follow_skip
 
 from .clients import ROOT, Client
 
@@ -59,7 +61,7 @@ class Endless:
 
     def __call__(self, _paging: dict[str, Any]) -> dict[str, Any]:
         self.asked += 1
-        assert self.asked < 10 * MAX_EMPTY_PAGES, "no end of pages"
+        assert self.asked <= MAX_PAGES + 1, "no end of pages"
         return {"data": self.data(self.asked), "nextCursor": self.cursor(self.asked)}
 
 
@@ -72,15 +74,35 @@ STUCK: list[tuple[Endless, str, int]] = [
     (Endless(lambda _: [[], 7, None]), "a page was repeated", 2),
     (Endless(lambda _: []), "100 pages in a row were empty", 101),
     (Endless(lambda number: [{"n": 0}] if number == 50 else []), "100 pages in a row were empty", 151),
+    (Endless(lambda number: [{"n": number}]), "after 250,000 pages there was still another one", MAX_PAGES + 1),
 ]
 
 
 @pytest.mark.parametrize(("stuck", "says", "asked"), STUCK, ids=lambda value: value if isinstance(value, str) else "")
 def test_pages_that_lead_nowhere_are_an_error(stuck: Endless, says: str, asked: int) -> None:
     with pytest.raises(PagingError, match=says):
-        [*follow_cursor(stuck, page_size=2, limit=None)]
+        deque(follow_cursor(stuck, page_size=2, limit=None), maxlen=0)
 
     assert stuck.asked == asked
+
+
+def test_a_skip_list_without_an_end_is_an_error() -> None:
+    endless = Endless(lambda number: [{"n": number}])
+    with pytest.raises(PagingError, match="after 250,000 pages"):
+        deque(follow_skip(endless, page_size=1, limit=None), maxlen=0)
+
+
+def test_a_long_list_takes_little_memory() -> None:
+    pages = 20_000
+    long = Endless(lambda number: [{"text": f"{number} {'x' * 2000}"}], cursor=lambda number: f"{number} {'y' * 2000}")
+    tracemalloc.start()
+    try:
+        deque(follow_cursor(long, page_size=1, limit=pages), maxlen=0)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 500 * pages  # bytes; the texts of a page alone are eight times as long
 
 
 def test_a_limit_that_is_reached_first_is_not_an_error() -> None:

@@ -15,6 +15,8 @@ Fetch = Callable[[dict[str, Any]], Any]
 
 # A filter of the server can empty a page, or several in a row, but not an endless number of them.
 MAX_EMPTY_PAGES = 100
+# Far beyond any real list: 62 million items in pages of the default size.
+MAX_PAGES = 250_000
 
 
 class PagingError(Exception):
@@ -32,12 +34,13 @@ def follow_cursor(
     :param page_size: items to request per page.
     :param limit: maximum number of items; None for all.
     :param offset: number of items to skip, on lists that support it; a cursor contains its own offset.
-    :raises PagingError: while iterating: a cursor or a page was repeated, or too many pages in a row were empty.
+    :raises PagingError: while iterating: a cursor or a page was repeated, too many pages in a row were empty, or there
+        is no end of pages.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
         size = page_size if limit is None else min(page_size, limit)
-        cursors: set[str] = set()
+        cursors: set[int] = set()
         advance = _Advance()
         cursor = None
         while True:
@@ -47,9 +50,9 @@ def follow_cursor(
             cursor = page.get("nextCursor")
             if not cursor:
                 return
-            if cursor in cursors:
+            if hash(cursor) in cursors:
                 raise PagingError("a cursor was repeated")
-            cursors.add(cursor)
+            cursors.add(hash(cursor))
 
     return _first(pages(), limit)
 
@@ -59,7 +62,7 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
 
     The parameters are those of :func:`follow_cursor`.
 
-    :raises PagingError: while iterating: a page was repeated.
+    :raises PagingError: while iterating: a page was repeated, or there is no end of pages.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -85,20 +88,23 @@ class _Advance:
     """
 
     def __init__(self) -> None:
-        self._seen: set[tuple[int, str, str]] = set()
-        self._empty = 0
+        self._seen: set[int] = set()  # hashes, because items can be long
+        self._empty = self._pages = 0
 
     def check(self, items: list[Any]) -> None:
         """Record a page.
 
-        :raises PagingError: it was seen before, or too many pages in a row were empty.
+        :raises PagingError: it was seen before, too many pages in a row were empty, or there is no end of pages.
         """
+        self._pages += 1
+        if self._pages > MAX_PAGES:
+            raise PagingError(f"after {MAX_PAGES:,} pages there was still another one")
         self._empty = 0 if items else self._empty + 1
         if self._empty > MAX_EMPTY_PAGES:
             raise PagingError(f"{MAX_EMPTY_PAGES} pages in a row were empty, and each led to another one")
         if not items:
             return
-        page = (len(items), _identity(items[0]), _identity(items[-1]))
+        page = hash((len(items), _identity(items[0]), _identity(items[-1])))
         if page in self._seen:
             raise PagingError("a page was repeated")
         self._seen.add(page)
