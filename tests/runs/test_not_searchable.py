@@ -48,8 +48,10 @@ UNKEPT_ANSWERS = {
 
 @pytest.mark.parametrize("nodes", UNKEPT_ANSWERS.values(), ids=UNKEPT_ANSWERS)
 def test_an_execution_that_was_not_kept_ends_as_on_vanished_says(
-    make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]]
+    make_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Whoever searched for so long would make far more requests than are allowed below.
+    monkeypatch.setattr(call_and_search, "VISIBLE_WITHIN_SECONDS", 30.0)
     workflow_id = put(simulator, *nodes, saveDataSuccessExecution="none")
     run = make_run(workflow_id=workflow_id, on_vanished="succeed", return_output="last_node")
     simulator.clear_requests()
