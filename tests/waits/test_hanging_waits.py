@@ -113,6 +113,7 @@ async def test_dripping_answers_exhaust_the_tolerance(monkeypatch: pytest.Monkey
 
 LEAVES = """
 import asyncio, sys, time
+from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 
@@ -132,6 +133,7 @@ async def main():
         for one in range(8)
     ]
     waits += [asyncio.create_task(first(ServiceExecutionEventTrigger(workflow_id="w", poll_interval=0.1).run()))]
+    waits += [asyncio.create_task(ServiceNotifier(workflow_id="w").async_notify({}))]
     print("waiting", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
 
@@ -147,8 +149,8 @@ def test_a_process_exits_while_answers_hang() -> None:
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "waiting\n"
-            # The lists or reads of the waits, and a list of the watcher.
-            while server.open < 4:
+            # The lists or reads of the waits, a list of the watcher, and the workflow that is to be notified.
+            while server.open < 5:
                 assert process.poll() is None
                 time.sleep(0.01)
             # No answer ends before the server does, so whoever exits leaves them open.
