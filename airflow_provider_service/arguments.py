@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.client.errors import ServiceInputError, shown, type_of
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ def require_mapping(name: str, value: object) -> None:
 
     :raises ServiceInputError: another value.
     """
-    require(isinstance(value, Mapping), f"{name} must be a mapping, not {type(value).__name__}")
+    require(isinstance(value, Mapping), f"{name} must be a mapping, not {type_of(value)}")
 
 
 def read_count(name: str, value: int | str, *, least: int = 1) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from airflow import __version__ as airflow_version
@@ -13,11 +13,31 @@ from airflow.providers.common.compat.connection import get_async_connection
 from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.client.config import NO_EXTRAS, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
+from airflow_provider_service.client.http.redaction import hidden
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
 _PROTOCOLS = ("http", "https")
+# The extras that Airflow masks, too.
+_SECRETS = frozenset({"mcp_api_key", "proxies"})
+
+
+class _Fields(NamedTuple):
+    """Fields of a connection. Unlike the repr of Airflow's connection, that of this one shows no secret."""
+
+    conn_id: str
+    host: str | None
+    schema: str | None
+    login: str | None
+    password: str | None
+    port: int | None
+    extra: str | None
+
+
+def _fields_of(connection: Any) -> _Fields:
+    read = {name: getattr(connection, name) for name in _Fields._fields}
+    return _Fields(**{**read, "password": hidden(read["password"]), "extra": hidden(read["extra"])})
 
 
 def config_of(connection: Connection) -> ServiceConfig:
@@ -27,14 +47,16 @@ def config_of(connection: Connection) -> ServiceConfig:
         ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
     :raises ServiceConfigError: a field is unknown, missing or invalid.
     """
-    source = f"connection '{connection.conn_id}'"
-    extra = _extra(source, connection.extra)
+    fields = _fields_of(connection)
+    del connection  # the frame of an error would show it
+    source = f"connection '{fields.conn_id}'"
+    extra = _extra(source, fields.extra)
     if misplaced := NO_EXTRAS & extra.keys():
         names = ", ".join(sorted(misplaced))
         raise ServiceConfigError(
             f"{source}: {names} cannot be in extra; the address belongs in host, the key in password"
         )
-    own = {"base_url": _base_url(source, connection), "api_key": connection.password}
+    own = {"base_url": _base_url(source, fields), "api_key": fields.password}
     return ServiceConfig.parse(source, {**own, "application": f"apache-airflow/{airflow_version}", **extra})
 
 
@@ -46,7 +68,7 @@ async def config_for(service_conn_id: str) -> ServiceConfig:
     return config_of(await get_async_connection(service_conn_id))
 
 
-def webhook_headers_of(connection: Connection, authentication: str) -> dict[str, str]:
+def _authentication_of(connection: _Fields, authentication: str) -> dict[str, str]:
     """The headers of a webhook's own authentication, whose values the task's log hides.
 
     :param connection: user and password; for a header its name as login and its value as password; for a signed token
@@ -62,7 +84,7 @@ def webhook_headers_of(connection: Connection, authentication: str) -> dict[str,
         authentication, connection.login or "", connection.password or "", algorithm=algorithm
     )
     for value in headers.values():
-        mask_secret(value)
+        mask_secret(str(value))
         mask_secret(value.removeprefix("Bearer "))
     return headers
 
@@ -72,15 +94,18 @@ def webhook_headers_as(
 ) -> Callable[[str], dict[str, str]]:
     """What makes the headers of a call: those that are given, and the webhook's own authentication.
 
-    :param connection: holds the authentication; None if there is none.
+    :param connection: holds the authentication: user and password; for a header its name as login and its value as
+        password. None if there is none.
     :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
     """
+    fields, given = None if connection is None else _fields_of(connection), hidden(given)
+    del connection  # the frame of an error would show it
     from airflow_provider_service.client.http.webhook_answers import checked_headers
 
     headers = checked_headers({} if given is None else given, "webhook_headers")
 
     def make(authentication: str) -> dict[str, str]:
-        own = {} if connection is None else webhook_headers_of(connection, authentication)
+        own = {} if fields is None else _authentication_of(fields, authentication)
         return {**headers, **own}
 
     return make
@@ -93,10 +118,10 @@ def _extra(source: str, text: str | None) -> dict[str, Any]:
         extra = None
     if not isinstance(extra, dict):
         raise ServiceConfigError(f"{source}: extra must be a JSON object")
-    return extra
+    return {name: hidden(value) if name in _SECRETS else value for name, value in extra.items()}
 
 
-def _base_url(source: str, connection: Connection) -> str:
+def _base_url(source: str, connection: _Fields) -> str:
     host, schema = (connection.host or "").strip(), (connection.schema or "").strip("/")
     if not host:
         raise ServiceConfigError(f"{source}: host is empty; it holds the base URL, e.g. https://service.example.com")

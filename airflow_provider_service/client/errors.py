@@ -22,6 +22,11 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
 
 
+def type_of(value: object) -> str:
+    """The type of a refused value that a message must not show."""
+    return "str" if isinstance(value, str) else type(value).__name__
+
+
 def one_line(text: str) -> str:
     """External text in a form that a message can show: on one line, without control characters, and not too long."""
     printable = re.sub(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\uffff]", " ", text)

@@ -187,12 +187,14 @@ class ServiceHook(Resources, BaseHook):
             that cannot be found, or it has vanished. Airflow does not retry the task: that would not help, or might
             run the workflow twice.
         """
+        from airflow_provider_service.client.http.redaction import hidden
         from airflow_provider_service.connection import webhook_headers_as
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as
         from airflow_provider_service.runs.output import WantedOutput
         from airflow_provider_service.runs.request import MODES, STARTS, RunRequest
         from airflow_provider_service.runs.workflow import whole_workflow
 
+        webhook_headers = hidden(webhook_headers)  # no frame of a later error shows them
         with failing_at_once():
             require_one_of(workflow_id=workflow_id, workflow_name=workflow_name)
             require_key(run_key, context)
@@ -203,8 +205,9 @@ class ServiceHook(Resources, BaseHook):
             require_flag("wait_for_completion", wait_for_completion)
             wanted = WantedOutput.of(return_output, max_output_items, output_path)
             wait = wait_as(self.service_conn_id, timeout, poll_interval, on_vanished)
-            webhook = None if webhook_conn_id is None else self.get_connection(webhook_conn_id)
-            headers = webhook_headers_as(webhook, webhook_headers)
+            headers = webhook_headers_as(
+                None if webhook_conn_id is None else self.get_connection(webhook_conn_id), webhook_headers
+            )
             workflow = whole_workflow(self, workflow_id, workflow_name)
             request = RunRequest(
                 workflow,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.runs.request import MakeHeaders
 
 MAX_EXCEPTION_CHARS = 1000
 
@@ -94,40 +95,38 @@ class ServiceNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Call the workflow's webhook."""
+        from airflow_provider_service.connection import webhook_headers_as
         from airflow_provider_service.hooks.service import ServiceHook
 
         hook = ServiceHook(self.service_conn_id)
-        webhook = hook.get_connection(self.webhook_conn_id) if self.webhook_conn_id else None
-        self._send(hook.config, webhook, self._notice(context))
+        headers = webhook_headers_as(hook.get_connection(self.webhook_conn_id) if self.webhook_conn_id else None, None)
+        self._send(hook.config, headers, self._notice(context))
 
     async def async_notify(self, context: Context) -> None:
         """Call the workflow's webhook from an event loop."""
-        import asyncio
-
         from airflow.providers.common.compat.connection import get_async_connection
 
-        from airflow_provider_service.connection import config_for
+        from airflow_provider_service.connection import config_for, webhook_headers_as
+        from airflow_provider_service.daemon_threads import in_daemon_thread
 
         config = await config_for(self.service_conn_id)
-        webhook = await get_async_connection(self.webhook_conn_id) if self.webhook_conn_id else None
-        await asyncio.to_thread(self._send, config, webhook, self._notice(context))
+        headers = webhook_headers_as(
+            await get_async_connection(self.webhook_conn_id) if self.webhook_conn_id else None, None
+        )
+        await in_daemon_thread(self._send, config, headers, self._notice(context))
 
-    def _send(self, config: ServiceConfig, webhook: Any, notice: dict[str, Any]) -> None:
+    def _send(self, config: ServiceConfig, headers: MakeHeaders, notice: dict[str, Any]) -> None:
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
         from airflow_provider_service.client.http.transport import to_json
-        from airflow_provider_service.connection import webhook_headers_of
 
         with ServiceClient(config) as client:
             workflow = client.workflows.get(WORKFLOW.required_id_in(self, client))
             trigger = client.webhooks.find(workflow, self.trigger_node)
-            headers: dict[str, str] = {}
-            if webhook is not None:
-                headers = webhook_headers_of(webhook, trigger.authentication)
             # A query cannot contain nested values.
             payload = notice if trigger.has_body else {**notice, "details": to_json(self.details)}
             try:
-                answer = client.webhooks.call(trigger, payload, headers=headers)
+                answer = client.webhooks.call(trigger, payload, headers=headers(trigger.authentication))
             except ServiceTimeoutError:
                 self.log.info("Workflow %s has not answered within %g s; it keeps running", workflow.id, config.timeout)
             else:

@@ -10,15 +10,16 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._compat import mask_secret
+from airflow_provider_service.client.http.redaction import hidden
 
 _TEMPLATE = re.compile(r"\{[{%#]")
 
 
 class Sealed:
-    """A rendered value that stays hidden wherever Airflow shows rendered fields."""
+    """A rendered value that stays hidden wherever Airflow shows rendered fields, and in tracebacks."""
 
     def __init__(self, value: Any) -> None:
-        self._value = value
+        self._value = hidden(value)
 
     def reveal(self) -> Any:
         """Return the value."""
@@ -26,6 +27,24 @@ class Sealed:
 
     def __repr__(self) -> str:
         return "***"
+
+
+def _sealing_partial(kind: type[Any]) -> type[Any]:
+    """The same partial operator, which seals the arguments that differ between mapped tasks."""
+
+    class Sealing(kind):  # type: ignore[misc]
+        __slots__ = ()
+
+        def expand(self, **kwargs: Any) -> Any:
+            return super().expand(**_sealed_in(kwargs, self.operator_class.sealed_fields))
+
+        def expand_kwargs(self, kwargs: Any, **options: Any) -> Any:
+            fields = self.operator_class.sealed_fields
+            if isinstance(kwargs, (list, tuple)):
+                kwargs = [_sealed_in(one, fields) if isinstance(one, Mapping) else one for one in kwargs]
+            return super().expand_kwargs(kwargs, **options)
+
+    return Sealing
 
 
 class SealedFieldsMixin:
@@ -40,9 +59,11 @@ class SealedFieldsMixin:
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """Set the arguments that all mapped tasks share."""
-        hidden = {name: sealed_literals(kwargs[name]) for name in cls.sealed_fields if name in kwargs}
-        return super().partial(**{**kwargs, **hidden})  # type: ignore[misc]
+        """Set the arguments that all mapped tasks share, and seal those that differ when they are given."""
+        partial = super().partial(**_sealed_in(kwargs, cls.sealed_fields))  # type: ignore[misc]
+        # Airflow always makes its own class, whose objects allow no attribute of another name.
+        partial.__class__ = _sealing_partial(type(partial))
+        return partial
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, sealed_literals(value) if name in self.sealed_fields else value)
@@ -136,6 +157,10 @@ def _with_literal_texts(value: Any) -> Any:
     return value
 
 
+def _sealed_in(arguments: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    return {name: sealed_literals(value) if name in fields else value for name, value in arguments.items()}
+
+
 def sealed_literals(value: Any) -> Any:
     """Seal the texts in a value that are not templates."""
     if isinstance(value, str):
@@ -159,7 +184,7 @@ def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
 def mask_all(value: Any) -> None:
     """Mask every text in a value in the logs of the task."""
     for text in _texts(value):
-        mask_secret(text)
+        mask_secret(str(text))
 
 
 def _texts(value: Any) -> Iterator[str]:

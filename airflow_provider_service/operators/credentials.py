@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import one_of, refuse, require, require_flag, require_mapping, required
 from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.http.redaction import hidden
 from airflow_provider_service.client.lookup import find_credential, get_credential
 from airflow_provider_service.links import CREDENTIALS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -37,6 +38,17 @@ def _check_fields(name: str, value: object) -> None:
     for field in value.values():
         if not (isinstance(field, str) and (field in _CONNECTION_FIELDS or field.startswith(_EXTRA_PREFIX))):
             refuse(f"a field in {name}", f"one of {', '.join(_CONNECTION_FIELDS)}, {_EXTRA_PREFIX}<name>", field)
+
+
+def _read_fields(connection: Any, fields: Mapping[str, str]) -> dict[str, Any]:
+    """The values of a connection's fields by the credential's names, which tracebacks do not show."""
+    return {name: hidden(_read_field(connection, field)) for name, field in fields.items()}
+
+
+def _read_field(connection: Any, field: str) -> Any:
+    if field.startswith(_EXTRA_PREFIX):
+        return connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX))
+    return getattr(connection, field)
 
 
 class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
@@ -89,23 +101,18 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         )
         if data is None and not self.data_conn_id:
             return None
-        merged = {**(data or {}), **self._from_connection()}
+        merged: dict[str, Any] = hidden({**(data or {}), **self._from_connection()})
         mask_all(merged)
         return merged
 
     def _from_connection(self) -> dict[str, Any]:
         if not self.data_conn_id or not self.data_conn_fields:
             return {}
-        connection = self.hook.get_connection(self.data_conn_id)
-        return {name: self._field(connection, field) for name, field in self.data_conn_fields.items()}
-
-    def _field(self, connection: Any, field: str) -> Any:
-        if field.startswith(_EXTRA_PREFIX):
-            value = connection.extra_dejson.get(field.removeprefix(_EXTRA_PREFIX))
-        else:
-            value = getattr(connection, field)
-        require(value is not None, f"connection {self.data_conn_id!r} has no value for {field}")
-        return value
+        found = _read_fields(self.hook.get_connection(self.data_conn_id), self.data_conn_fields)
+        # Not while a frame holds the connection, whose repr shows its password.
+        for name, field in self.data_conn_fields.items():
+            require(found[name] is not None, f"connection {self.data_conn_id!r} has no value for {field}")
+        return found
 
     def find(self, name: str) -> Credential | None:
         return find_credential(self.hook, name, credential_type=self.credential_type, project_id=self.owner_id)

@@ -44,8 +44,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
     :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for ``orders/:id``.
     :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
-    :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG,
-        except for literals that are passed to ``expand``; prefer ``webhook_conn_id`` for secrets.
+    :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG;
+        prefer ``webhook_conn_id`` for secrets.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
     :param start: the way to start the workflow: through its production webhook (``"webhook"``); through the server's
         MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual trigger; or through
@@ -210,5 +210,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     def _headers(self) -> MakeHeaders:
         from airflow_provider_service.connection import webhook_headers_as
 
-        connection = None if self.webhook_conn_id is None else self.hook.get_connection(self.webhook_conn_id)
-        return webhook_headers_as(connection, revealed(self.webhook_headers))
+        return webhook_headers_as(
+            None if self.webhook_conn_id is None else self.hook.get_connection(self.webhook_conn_id),
+            revealed(self.webhook_headers),
+        )

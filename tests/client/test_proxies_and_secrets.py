@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
-import traceback
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,16 @@ import pytest
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.http.webhook_answers import checked_headers
 from airflow_provider_service.client.resources.webhooks import authentication_headers
+from tests.frames import showing
 
 from .clients import KEY, Client
-from .tiny_server import TinyServer, answer
+from .tiny_server import Received, TinyServer, answer
 
 TAG = b'{"id": "t", "name": "x"}'
 PASSWORD = "proxy-password-of-a-test"
 WEBHOOK_SECRET = "webhook-secret-of-a-test"
+MCP_KEY = "mcp-key-of-a-test"
+CREDENTIAL_SECRET = "credential-secret-of-a-test"
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -176,19 +179,6 @@ def test_an_unusable_proxy_of_the_environment_is_reported(monkeypatch: pytest.Mo
 # Frames
 
 
-def frames_of(error: BaseException | None) -> Iterator[str]:
-    """Every local variable of every frame of an error, and of those that it hangs on, but for the tests' own."""
-    while error is not None:
-        for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals["__name__"] != __name__:
-                yield from (f"{frame.f_code.co_name} {name} {value!r}" for name, value in frame.f_locals.items())
-        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
-        for summary in shown.stack:
-            if summary.filename != __file__:
-                yield from (f"{summary.name} {name} {text}" for name, text in (summary.locals or {}).items())
-        error = error.__cause__ or error.__context__
-
-
 def read(client: Client) -> Any:
     return client.tags.get("t")
 
@@ -202,9 +192,29 @@ def webhook(client: Client) -> Any:
     return client.transport.call_webhook("POST", "x", headers=headers, payload={}, timeout=1)
 
 
+def credential(client: Client) -> Any:
+    # Too much for one piece, so it is also in frames while it is sent.
+    data = {"value": CREDENTIAL_SECRET, "more": {"list": [CREDENTIAL_SECRET] * 20_000}}
+    return client.credentials.create("x", "httpHeaderAuth", data)
+
+
+def credential_change(client: Client) -> Any:
+    return client.credentials.update("c", data={"value": CREDENTIAL_SECRET})
+
+
+def mcp(client: Client) -> Any:
+    return client.mcp.execute_workflow("w", trigger_node="Form", inputs={"formData": {}})
+
+
+def echo(received: Received) -> bytes:
+    """Show the key, as a careless proxy does."""
+    key = received.headers.get("x-service-api-key") or received.headers["authorization"]
+    return answer(f"<p>{key}</p>".encode(), "Content-Type: text/html", status="500 No")
+
+
 ANSWERS: dict[str, Any] = {
     "refused": answer(b'{"message": "unauthorized"}', status="401 Unauthorized"),
-    "failed": answer(f"<p>{KEY}</p>".encode(), "Content-Type: text/html", status="500 No"),
+    "failed": echo,
     "redirected": answer(b"", "Location: http://elsewhere.test/", status="302 Found"),
     "no JSON": answer(b"<p>hello</p>"),
     "wrong shape": answer(b'{"id": 5}'),
@@ -217,21 +227,25 @@ ANSWERS: dict[str, Any] = {
 
 
 def secrets_in(error: BaseException) -> list[str]:
-    found = [*frames_of(error), repr(error), str(error)]
-    assert len(found) > 10
-    return [line for line in found if any(secret in line for secret in (KEY, PASSWORD, WEBHOOK_SECRET))]
+    return showing(error, KEY, MCP_KEY, PASSWORD, WEBHOOK_SECRET, CREDENTIAL_SECRET)
 
 
 # A workflow may answer anything else.
 FAILURES_OF_A_WEBHOOK = ("redirected", "too large", "cut off", "lost", "silent", "no gzip")
-FAILURES = [(read, name) for name in ANSWERS] + [(webhook, name) for name in FAILURES_OF_A_WEBHOOK]
+FAILURES = [
+    *((call, name) for name in ANSWERS for call in (read, credential, mcp)),
+    *((webhook, name) for name in FAILURES_OF_A_WEBHOOK),
+    (write, "lost"),
+    (credential_change, "lost"),
+]
 
 
-@pytest.mark.parametrize(("call", "name"), [*FAILURES, (write, "lost")])
+@pytest.mark.parametrize(("call", "name"), FAILURES)
 def test_no_secret_is_in_the_frames_of_an_error(call: Callable[[Client], Any], name: str) -> None:
     with TinyServer(ANSWERS[name]) as proxy:
         proxies = {"http": proxy.address.replace("//", f"//user:{PASSWORD}@")}
-        client = Client(base_url="http://service.test", proxies=proxies, timeout=1, max_answer_mib=1, retry_deadline=0)
+        settings = {"base_url": "http://service.test", "proxies": proxies, "mcp_api_key": MCP_KEY}
+        client = Client(**settings, timeout=1, max_answer_mib=1, retry_deadline=0)
         with pytest.raises(errors.ServiceApiError) as caught:
             call(client)
         client.transport.close()
@@ -239,7 +253,7 @@ def test_no_secret_is_in_the_frames_of_an_error(call: Callable[[Client], Any], n
     assert not secrets_in(caught.value)
 
 
-@pytest.mark.parametrize("call", [read, write, webhook], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("call", [read, write, webhook, credential, mcp], ids=lambda call: call.__name__)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_no_secret_is_in_the_frames_of_a_failed_connection(
     scheme: str, call: Callable[[Client], Any], closed_port: int
@@ -251,7 +265,7 @@ def test_no_secret_is_in_the_frames_of_a_failed_connection(
         {"base_url": f"{scheme}://127.0.0.1:{closed_port}", "verify": "/no/such.pem"},
     ):
         with pytest.raises((errors.ServiceApiError, errors.ServiceConfigError)) as caught:
-            call(Client(retry_deadline=0, **settings))
+            call(Client(retry_deadline=0, mcp_api_key=MCP_KEY, **settings))
 
         assert not secrets_in(caught.value)
 
@@ -267,24 +281,41 @@ class Killed(BaseException):
     """What Airflow raises from a signal when a task's time is over."""
 
 
-@pytest.mark.parametrize("call", [read, write, webhook], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("call", [read, write, webhook, credential, mcp], ids=lambda call: call.__name__)
 @pytest.mark.parametrize("silent", SENT_BEFORE)
 def test_no_secret_is_in_the_frames_of_a_task_that_is_interrupted(silent: str, call: Callable[[Client], Any]) -> None:
     def interrupt(*_: Any) -> None:
         raise Killed
 
+    def pieces(_: Received) -> Iterator[bytes | float]:
+        yield SENT_BEFORE[silent]
+        yield 0.1  # for the client to read it
+        signal.pthread_kill(here, signal.SIGALRM)
+        yield 30.0
+
+    here = threading.get_ident()
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with TinyServer(lambda _: iter([SENT_BEFORE[silent], 1.0])) as proxy:
+        with TinyServer(pieces) as proxy:
             proxies = {"http": proxy.address.replace("//", f"//user:{PASSWORD}@")}
-            client = Client(base_url="http://service.test", proxies=proxies, timeout=30)
-            signal.setitimer(signal.ITIMER_REAL, 0.4)
+            client = Client(base_url="http://service.test", proxies=proxies, timeout=20, mcp_api_key=MCP_KEY)
             with pytest.raises((Killed, errors.ServiceApiError)) as caught:
                 call(client)
             client.transport.close()
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
     assert caught.type is Killed
+    assert not secrets_in(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"value": f"{CREDENTIAL_SECRET}\ud800"}, {"value": CREDENTIAL_SECRET, "other": object()}],
+    ids=["text", "object"],
+)
+def test_no_secret_is_in_the_frames_of_an_argument_that_cannot_be_written(data: dict[str, Any]) -> None:
+    with pytest.raises(errors.ServiceInputError, match="cannot be written as JSON") as caught:
+        Client().credentials.create("x", "httpHeaderAuth", data)
+
     assert not secrets_in(caught.value)

@@ -39,6 +39,33 @@ def test_literals_are_not_stored_with_the_dag(operator: type[Any], name: str) ->
         assert revealed(getattr(task, name)) == {**SECRETS, "X-Template": "t"}
 
 
+@pytest.mark.parametrize("by", ["expand", "expand_kwargs"])
+@pytest.mark.parametrize(
+    ("operator", "name"), [(ServiceRunWorkflowOperator, "webhook_headers"), (ServiceUpdateCredentialOperator, "data")]
+)
+def test_literals_that_differ_between_mapped_tasks_are_not_stored(operator: type[Any], name: str, by: str) -> None:
+    other = {**SECRETS, "X-Token": "another-secret"}
+    with DAG("dag", schedule=None) as dag:
+        made = ServiceRunWorkflowOperator(task_id="made", workflow_id="w")
+        if by == "expand":
+            mapped = operator.partial(task_id="mapped").expand(**{name: [SECRETS, other]})
+            operator.partial(task_id="of_output").expand(**{name: made.output})
+        else:
+            mapped = operator.partial(task_id="mapped").expand_kwargs([{name: SECRETS}, {name: other}])
+            operator.partial(task_id="of_output").expand_kwargs(made.output)
+    text = stored(dag)
+    assert not {one for one in ("literal-secret", "another-secret") if one in text + repr(mapped.expand_input.value)}
+    assert text.count("{{ var.value.token }}") == 2
+    # The scheduler counts them, and workers take them from the DAG's file.
+    kept = SERIALIZATION.from_dict(json.loads(text)).get_task("mapped").expand_input.value
+    assert len(kept[name] if by == "expand" else kept) == 2
+    given = mapped.expand_input.value
+    second = given[name][1] if by == "expand" else given[1][name]
+    task = mapped.unmap({name: second})
+    task.render_template_fields({"task": task, "var": {"value": {"token": "t"}}})
+    assert revealed(getattr(task, name)) == {**other, "X-Template": "t"}
+
+
 def test_the_output_of_another_task_among_them_is_a_dependency() -> None:
     with DAG("dag", schedule=None):
         first = ServiceRunWorkflowOperator(task_id="first", workflow_id="w")

@@ -16,7 +16,7 @@ from .deployment import Deployment
 from .figures import FIGURES
 from .simulated import SimulatedService
 
-NAMES = ("webhook password", "wrong webhook password", "refused key", "proxy password", "credential data")
+NAMES = ("webhook password", "wrong webhook password", "refused key", "proxy password", "credential data", "MCP key")
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,7 @@ def secrets(deployment: Deployment, service: SimulatedService) -> dict[str, str]
         {"connection_id": "stack_wrong_webhook", **header, "password": made["wrong webhook password"]},
         {"connection_id": "stack_credential", **header, "password": made["credential data"]},
         {**to_service, "connection_id": "stack_refused", "password": made["refused key"]},
+        {**to_service, "connection_id": "stack_mcp", "extra": json.dumps({"mcp_api_key": made["MCP key"]})},
         {**to_service, "connection_id": "stack_proxied", "extra": json.dumps(without_retries)},
     ):
         deployment.api.set_connection(connection)
@@ -46,8 +47,9 @@ def test_tasks_that_handle_secrets_end_as_they_should(
     start = webhook(workflows.path(), authentication="headerAuth", options={"responseData": WITH_ID})
     reference = {"httpHeaderAuth": {"id": credential.id, "name": credential.name}}
     workflow_id = service.create_workflow("Protected", [{**start, "credentials": reference}])
+    other_id = service.create_workflow("Through MCP", [webhook(workflows.path())])
     api.unpause("stack_secrets")
-    run_id = api.trigger("stack_secrets", {"workflow_id": workflow_id})
+    run_id = api.trigger("stack_secrets", {"workflow_id": workflow_id, "other_id": other_id})
 
     api.wait_for_run("stack_secrets", run_id, seconds=240)
 
@@ -58,9 +60,11 @@ def test_tasks_that_handle_secrets_end_as_they_should(
         "fails_wrong": {"failed"},
         "fails_proxied": {"failed"},
         "fails_refused": {"failed"},
+        "fails_mcp": {"failed"},
     }
     # The search below means something only where the tasks have written what went wrong.
     assert "127.0.0.1:9" in api.log("stack_secrets", run_id, "fails_proxied")
+    assert "/mcp-server/http" in api.log("stack_secrets", run_id, "fails_mcp")
 
 
 def test_no_secret_is_in_a_log(deployment: Deployment, secrets: dict[str, str]) -> None:

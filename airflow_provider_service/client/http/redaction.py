@@ -20,6 +20,26 @@ class HiddenText(str):
         return repr(HIDDEN)
 
 
+class HiddenBytes(bytes):
+    """Bytes that their repr does not show."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(HIDDEN.encode())
+
+
+def hidden(value: Any) -> Any:
+    """Copy a JSON value, with texts that its repr does not show."""
+    if isinstance(value, str):
+        return HiddenText(value)
+    if isinstance(value, Mapping):
+        return {name: hidden(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [hidden(inner) for inner in value]
+    return value
+
+
 def masked(text: str, *secrets: str | None) -> str:
     """The text with secrets masked."""
     for secret in filter(None, secrets):

@@ -37,7 +37,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.http import answers, mcp_answers, webhook_answers
 from airflow_provider_service.client.http.exchange import Answer, Session
-from airflow_provider_service.client.http.redaction import HiddenText
+from airflow_provider_service.client.http.redaction import HiddenBytes, HiddenText
 from airflow_provider_service.client.http.server_clock import ServerClock
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY, WebhookAnswer
 
@@ -122,7 +122,7 @@ class Transport:
         method = _checked_method(method)
         target = fill_path(path, ids)
         _check_timeout(timeout)
-        data = to_json(body).encode() if files is None and body is not None else body
+        data = _json_body(body) if files is None and body is not None else body
         headers = {self.config.key_header: self._key}
         request = self._prepare(method, self.config.api_root + target + encode_query(query), headers, data, files)
         repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
@@ -214,7 +214,7 @@ class Transport:
         return _until(stopped, self._retrying_starts[repeatable], self._start_seconds)(send)
 
     def _limited_body(self, payload: Any) -> bytes:
-        body = to_json(payload).encode()
+        body = _json_body(payload)
         limit = self.config.max_payload_mib
         # The server would answer as if the workflow had been executed and had failed.
         if len(body) > limit * MEBIBYTE:
@@ -286,11 +286,18 @@ def to_json(value: Any) -> str:
     """
     try:
         text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        text = HiddenText(text)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         reason = errors.one_line(str(error))
-        raise ServiceInputError(f"an argument cannot be written as JSON: {reason}; nothing was sent") from None
-    return text
+    else:
+        return text
+    # Raised outside the handler, so that the error's context keeps no frames that hold the value.
+    raise ServiceInputError(f"an argument cannot be written as JSON: {reason}; nothing was sent")
+
+
+def _json_body(value: Any) -> HiddenBytes:
+    return HiddenBytes(to_json(value).encode())
 
 
 def _plain(value: Any) -> Any:

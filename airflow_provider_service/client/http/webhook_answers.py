@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, type_of
 from airflow_provider_service.client.http import answers
 from airflow_provider_service.client.http.redaction import HiddenText
 from airflow_provider_service.client.models.webhooks import WebhookAnswer
@@ -54,7 +54,7 @@ def checked_headers(headers: Mapping[str, Any], argument: str = "headers") -> di
         HTTP does not allow.
     """
     if not isinstance(headers, Mapping):
-        raise ServiceInputError(f"{argument} must be a mapping, not {type(headers).__name__}; nothing was started")
+        raise ServiceInputError(f"{argument} must be a mapping, not {type_of(headers)}; nothing was started")
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
             raise ServiceInputError(f"{name!r} cannot be the name of a header; nothing was started")

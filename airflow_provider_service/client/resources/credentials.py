@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from airflow_provider_service.client.http.redaction import hidden
 from airflow_provider_service.client.models.credentials import Credential, CredentialTest, DeletedCredential
 from airflow_provider_service.client.resources._base import Resource, given
 
@@ -38,6 +39,7 @@ class Credentials(Resource):
         :raises ServiceInvalidRequestError: an unknown type, or data that does not fit it.
         :raises ServiceNotFoundError: no such project.
         """
+        data = hidden(data)  # no frame of a later error shows it
         body = given(name=name, type=type, data=data, projectId=project_id, isResolvable=is_resolvable)
         return self._call(Credential, "POST", "/credentials", scope="credential:create", body=body)
 
@@ -69,6 +71,7 @@ class Credentials(Resource):
         :raises ServiceInvalidRequestError: data that does not fit the type.
         :raises ServiceNotFoundError: no such credential.
         """
+        data = hidden(data)  # no frame of a later error shows it
         body = given(
             name=name,
             type=type,

@@ -8,7 +8,7 @@ from airflow_provider_service.operators.credentials import ServiceCreateCredenti
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 
-with DAG("stack_secrets", schedule=None, catchup=False, params={"workflow_id": ""}):
+with DAG("stack_secrets", schedule=None, catchup=False, params={"workflow_id": "", "other_id": ""}):
     for name, deferrable in (("deferred", True), ("in_worker", False)):
         ServiceRunWorkflowOperator(
             task_id=f"protected_{name}",
@@ -30,6 +30,15 @@ with DAG("stack_secrets", schedule=None, catchup=False, params={"workflow_id": "
         task_id="fails_proxied",
         workflow_id="{{ params.workflow_id }}",
         service_conn_id="stack_proxied",
+        poll_interval=1,
+        retries=0,
+    )
+    ServiceRunWorkflowOperator(
+        task_id="fails_mcp",
+        workflow_id="{{ params.other_id }}",
+        service_conn_id="stack_mcp",
+        start="mcp",
+        enable_mcp=True,
         poll_interval=1,
         retries=0,
     )
