@@ -75,7 +75,7 @@ def get_provider_info() -> dict[str, Any]:
     return {
         "package-name": "airflow-provider-service",
         "name": "Service",
-        "description": "Drive a workflow-automation service from Airflow and wait for its executions.",
+        "description": "Drive n8n, the workflow-automation service, from Airflow and wait for its executions.",
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "connection-types": [
             {

@@ -60,10 +60,10 @@ def test_activate_and_deactivate_are_their_older_names(bench: Workbench, service
 def test_it_takes_effect_a_moment_after_the_answer(bench: Workbench, service: Target) -> None:
     made = bench.create()
     service.client.workflows.activate(made.id)
-    until(lambda: bench.is_live(made), seconds=5, what="the webhook to go live")
+    until(lambda: bench.is_live(made), what="the webhook to go live")
     assert bench.call(made).status_code == 200
     service.client.workflows.deactivate(made.id)
-    until(lambda: not bench.is_live(made), seconds=5, what="the webhook to go")
+    until(lambda: not bench.is_live(made), what="the webhook to go")
     assert bench.call(made).status_code == 404
 
 
@@ -126,7 +126,7 @@ def test_a_workflow_that_is_being_unpublished_is_not_deleted(bench: Workbench, s
     def deleted() -> bool:
         return service.raw("DELETE", f"/workflows/{made.id}").status_code == 200
 
-    until(deleted, seconds=5, what="the deletion")
+    until(deleted, what="the deletion")
 
 
 @pytest.mark.covers("update_workflow", "publish_workflow")

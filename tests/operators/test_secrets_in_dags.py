@@ -17,19 +17,26 @@ SECRETS = {"X-Token": "literal-secret", "X-List": ["literal-secret"], "X-Templat
 SERIALIZATION: Any = getattr(serialized_objects, "DagSerialization", None) or serialized_objects.SerializedDAG
 
 
+sealing = pytest.mark.parametrize(
+    ("operator", "reference", "name"),
+    [
+        (ServiceRunWorkflowOperator, {"workflow_id": "w"}, "webhook_headers"),
+        (ServiceUpdateCredentialOperator, {"credential_id": "c"}, "data"),
+    ],
+)
+
+
 def stored(dag: DAG) -> str:
     text = json.dumps(SERIALIZATION.to_dict(dag))
     assert SERIALIZATION.from_dict(json.loads(text)).task_ids == dag.task_ids
     return text
 
 
-@pytest.mark.parametrize(
-    ("operator", "name"), [(ServiceRunWorkflowOperator, "webhook_headers"), (ServiceUpdateCredentialOperator, "data")]
-)
-def test_literals_are_not_stored_with_the_dag(operator: type[Any], name: str) -> None:
+@sealing
+def test_literals_are_not_stored_with_the_dag(operator: type[Any], reference: dict[str, str], name: str) -> None:
     with DAG("dag", schedule=None) as dag:
-        plain = operator(task_id="plain", service_conn_id="c", **{name: SECRETS})
-        mapped = operator.partial(task_id="mapped", **{name: SECRETS}).expand(service_conn_id=["a", "b"])
+        plain = operator(task_id="plain", **reference, service_conn_id="c", **{name: SECRETS})
+        mapped = operator.partial(task_id="mapped", **reference, **{name: SECRETS}).expand(service_conn_id=["a", "b"])
     text = stored(dag)
     assert "literal-secret" not in text + repr(vars(plain)[name]) + repr(mapped.partial_kwargs[name])
     assert text.count("{{ var.value.token }}") == 2
@@ -40,19 +47,19 @@ def test_literals_are_not_stored_with_the_dag(operator: type[Any], name: str) ->
 
 
 @pytest.mark.parametrize("by", ["expand", "expand_kwargs"])
-@pytest.mark.parametrize(
-    ("operator", "name"), [(ServiceRunWorkflowOperator, "webhook_headers"), (ServiceUpdateCredentialOperator, "data")]
-)
-def test_literals_that_differ_between_mapped_tasks_are_not_stored(operator: type[Any], name: str, by: str) -> None:
+@sealing
+def test_literals_that_differ_between_mapped_tasks_are_not_stored(
+    operator: type[Any], reference: dict[str, str], name: str, by: str
+) -> None:
     other = {**SECRETS, "X-Token": "another-secret"}
     with DAG("dag", schedule=None) as dag:
         made = ServiceRunWorkflowOperator(task_id="made", workflow_id="w")
         if by == "expand":
-            mapped = operator.partial(task_id="mapped").expand(**{name: [SECRETS, other]})
-            operator.partial(task_id="of_output").expand(**{name: made.output})
+            mapped = operator.partial(task_id="mapped", **reference).expand(**{name: [SECRETS, other]})
+            operator.partial(task_id="of_output", **reference).expand(**{name: made.output})
         else:
-            mapped = operator.partial(task_id="mapped").expand_kwargs([{name: SECRETS}, {name: other}])
-            operator.partial(task_id="of_output").expand_kwargs(made.output)
+            mapped = operator.partial(task_id="mapped", **reference).expand_kwargs([{name: SECRETS}, {name: other}])
+            operator.partial(task_id="of_output", **reference).expand_kwargs(made.output)
     text = stored(dag)
     assert not {one for one in ("literal-secret", "another-secret") if one in text + repr(mapped.expand_input.value)}
     assert text.count("{{ var.value.token }}") == 2

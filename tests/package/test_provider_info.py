@@ -60,6 +60,16 @@ def test_every_module_is_listed(kind: str) -> None:
         importlib.import_module(module)
 
 
+def test_people_who_look_for_n8n_find_it() -> None:
+    stated = metadata.metadata(DISTRIBUTION)
+    first_lines = stated["Description"].split("\n\n")[1]
+
+    assert "n8n" in stated["Summary"]
+    assert {"n8n", "airflow", "airflow-provider"} <= set(stated["Keywords"].split(","))
+    assert "for n8n" in first_lines
+    assert "n8n" in INFO["description"]
+
+
 def test_every_class_is_there() -> None:
     assert load(INFO["connection-types"][0]["hook-class-name"]) is ServiceHook
     decorators = [entry["class-name"] for entry in INFO["task-decorators"]]

@@ -17,6 +17,7 @@ from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
     ServiceWaitError,
     ServiceWebhookNotLiveError,
+    ServiceWebhookRefusedError,
 )
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.attempt import Attempt
@@ -26,7 +27,9 @@ from airflow_provider_service.simulator import ServiceSimulator
 from .conftest import MakeRun, connect
 from .cutting import cut_off, end_each
 from .task_run import StateStore
-from .workflows import DONE, FAIL, WITH_ID, calls, held, put, set_live, statuses, wait, webhook
+from .workflows import DONE, FAIL, WITH_ID, calls, held, put, set_live, statuses, wait, webhook, with_credential
+
+SIGNING = "a secret that is long enough for every algorithm " * 2
 
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
@@ -214,6 +217,37 @@ def test_a_refused_call_leaves_no_doubt(
         run.attempt(1)
     set_live(simulator, workflow_id, True)
     assert run.attempt(2)["status"] == "success"
+
+
+AUTHENTICATIONS: dict[str, tuple[str, str, dict[str, str], str, str]] = {
+    "user and password": ("basicAuth", "httpBasicAuth", {"user": "me", "password": "right one"}, "me", "wrong one"),
+    "no password": ("basicAuth", "httpBasicAuth", {"user": "me", "password": "right one"}, "me", ""),
+    "header": ("headerAuth", "httpHeaderAuth", {"name": "X-Own", "value": "right one"}, "X-Own", "wrong one"),
+    "no header": ("headerAuth", "httpHeaderAuth", {"name": "X-Own", "value": "right one"}, "X-Other", "right one"),
+    "token": ("jwtAuth", "jwtAuth", {"secret": SIGNING, "algorithm": "HS256"}, "", SIGNING[1:]),
+    "no token": ("jwtAuth", "jwtAuth", {"secret": SIGNING, "algorithm": "HS256"}, "Authorization", "Bearer"),
+    "malformed token": ("jwtAuth", "jwtAuth", {"secret": SIGNING, "algorithm": "HS256"}, "Authorization", "Bearer x"),
+}
+
+
+@pytest.mark.parametrize("name", AUTHENTICATIONS)
+def test_a_refused_authentication_leaves_no_doubt(
+    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path, name: str
+) -> None:
+    def own(login: str, password: str) -> None:
+        fields = {"conn_type": "generic", "login": login, "password": password}
+        monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(fields))
+
+    kind, credential_type, data, login, wrong = AUTHENTICATIONS[name]
+    workflow_id = with_credential(simulator, kind, credential_type, data, saveDataErrorExecution="none")
+    run = task_run(workflow_id=workflow_id, webhook_conn_id="hook", store=StateStore(tmp_path / "state.json"))
+    own(login, wrong)
+    with pytest.raises(ServiceWebhookRefusedError):
+        run.attempt(1)
+    assert (calls(simulator), held(simulator, workflow_id)) == (1, [])
+    own(data.get("user") or data.get("name") or "", data.get("password") or data.get("value") or SIGNING)
+    assert run.attempt(2)["status"] == "success"
+    assert (statuses(simulator, workflow_id), calls(simulator)) == (["success"], 2)
 
 
 def test_a_call_that_cannot_be_sent_leaves_no_doubt(

@@ -27,7 +27,7 @@ from airflow_provider_service.simulator.samples import node
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore
-from .workflows import DONE, answers_as, calls, held, put, set_live, started_with, webhook
+from .workflows import DONE, answers_as, calls, held, put, set_live, started_with, webhook, with_credential
 
 Guarded = Callable[..., str]
 
@@ -236,15 +236,6 @@ def test_authentication_that_the_webhook_itself_lacks(task_run: MakeRun, simulat
     with pytest.raises(ServiceWebhookRefusedError, match="No authentication data defined on node!"):
         task_run(workflow_id=workflow_id).attempt(1)
     assert calls(simulator) == 1
-
-
-def with_credential(
-    simulator: ServiceSimulator, authentication: str, credential_type: str, data: dict[str, str]
-) -> str:
-    """A workflow whose webhook asks for a credential."""
-    own = simulator.in_loop(lambda: simulator.state.credentials.create("hook", credential_type, data))
-    reference = {credential_type: {"id": own["id"], "name": "hook"}}
-    return put(simulator, {**webhook(authentication=authentication), "credentials": reference}, DONE)
 
 
 @pytest.mark.parametrize("password", ["pass word", "wrong-secret"])

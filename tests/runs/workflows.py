@@ -105,6 +105,15 @@ def answers_as(simulator: ServiceSimulator, workflow_id: str, live: dict[str, An
     simulator.in_loop(lambda: simulator.state.workflows.webhooks.register(workflow_id, version.version_id, [live]))
 
 
+def with_credential(
+    simulator: ServiceSimulator, authentication: str, credential_type: str, data: dict[str, str], **settings: Any
+) -> str:
+    """Store a workflow whose webhook asks for a credential, and return its id."""
+    own = simulator.in_loop(lambda: simulator.state.credentials.create("hook", credential_type, data))
+    reference = {credential_type: {"id": own["id"], "name": "hook"}}
+    return put(simulator, {**webhook(authentication=authentication), "credentials": reference}, DONE, **settings)
+
+
 def put_behind_prefix(simulator: ServiceSimulator, prefix: str) -> None:
     """Let a running simulator answer below a path prefix only, as a service behind a proxy does."""
 
