@@ -236,7 +236,7 @@ def test_all_problems_are_reported_at_once() -> None:
     assert "field 'base_url' is missing" in text
     assert "field 'api_key' is missing" in text
     assert "field 'timeout': Input should be greater than 0" in text
-    assert "unknown field 'tiemout'; known are api_version, cert, connect_timeout, key_header" in text
+    assert "unknown field 'tiemout'; known are api_version, bridge_secret, cert, connect_timeout" in text
 
 
 def test_absent_values_leave_the_defaults() -> None:
