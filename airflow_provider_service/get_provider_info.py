@@ -60,6 +60,9 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "max_payload_mib": _field(
         "Largest payload", "number", "Largest body of a webhook in MiB: the server's N8N_PAYLOAD_SIZE_MAX", default=16
     ),
+    "max_files_mib": _field(
+        "Largest files", "number", "All files of a call in MiB: the server's N8N_FORMDATA_FILE_SIZE_MAX", default=200
+    ),
 }
 
 _INTEGRATION = "Service"

@@ -53,6 +53,8 @@ class ServiceConfig(BaseModel):
         ``N8N_PAYLOAD_SIZE_MAX``.
     :param bridge_secret: text of 16 characters or more that connections share which use one bridge; None by default,
         for the API key in its place.
+    :param max_files_mib: how large all files of a webhook's call may be, in MiB, up to 4096, 200 by default: the
+        server's ``N8N_FORMDATA_FILE_SIZE_MAX``.
     :param application: program that uses the client, as ``name/version``; every call names it in its ``User-Agent``.
     """
 
@@ -75,6 +77,7 @@ class ServiceConfig(BaseModel):
     max_answer_mib: int = Field(256, ge=1, le=4096)
     max_payload_mib: float = Field(16.0, gt=0, le=1024)
     bridge_secret: SecretStr | None = Field(None, min_length=16)
+    max_files_mib: float = Field(200.0, gt=0, le=4096)
     application: str | None = Field(None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~/ -]+$")
 
     @classmethod

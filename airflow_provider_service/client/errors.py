@@ -74,6 +74,12 @@ class ServiceInputError(ServiceError, ValueError):
     ends_wait = final = True
 
 
+class ServiceFileError(ServiceError):
+    """A file could not be read while it was sent, so the call was broken off before the server had all of it."""
+
+    repeat_may_help = True
+
+
 class ServiceLookupError(ServiceError, LookupError):
     """A name matches no object, or several of them."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_service.client.config import ServiceConfig
+    from airflow_provider_service.client.http.multipart import FileSource
     from airflow_provider_service.client.http.transport import Transport
     from airflow_provider_service.task_arguments import OnVanished, ReturnOutput
 
@@ -110,6 +111,7 @@ class ServiceHook(Resources, BaseHook):
         trigger_node: str | None = None,
         webhook_conn_id: str | None = None,
         path_parameters: Mapping[str, str | int] | None = None,
+        files: Mapping[str, str | FileSource] | None = None,
         webhook_method: str | None = None,
         webhook_headers: Mapping[str, str] | None = None,
         activate: bool = True,
@@ -150,6 +152,9 @@ class ServiceHook(Resources, BaseHook):
             passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
         :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for
             ``orders/:id``.
+        :param files: files that the call of a webhook carries, by the name of their field: paths on the worker, URLs
+            such as ``s3://conn_id@bucket/key``, or an ``ObjectStoragePath``. The values of ``payload`` are then text
+            fields.
         :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
         :param webhook_headers: further headers of the call.
         :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
@@ -220,6 +225,7 @@ class ServiceHook(Resources, BaseHook):
                 enable_mcp,
                 path_parameters=path_parameters,
                 webhook_method=webhook_method,
+                files=files,
             )
             return run_once(
                 self.client,

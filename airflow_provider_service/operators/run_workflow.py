@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.client.http.multipart import FileSource
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.runs.request import MakeHeaders
@@ -43,6 +44,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
         passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
     :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for ``orders/:id``.
+    :param files: files that the call of a webhook carries, by the name of their field: paths on the worker, URLs such
+        as ``s3://conn_id@bucket/key``, or an ``ObjectStoragePath``. The values of ``payload`` are then text fields.
     :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
     :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG;
         prefer ``webhook_conn_id`` for secrets.
@@ -92,6 +95,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         "trigger_node",
         "webhook_conn_id",
         "path_parameters",
+        "files",
         "webhook_method",
         "webhook_headers",
         "output_path",
@@ -121,6 +125,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         trigger_node: Templated[str | None] = None,
         webhook_conn_id: Templated[str | None] = None,
         path_parameters: Templated[Mapping[str, str | int] | None] = None,
+        files: Templated[Mapping[str, str | FileSource] | None] = None,
         webhook_method: Templated[str | None] = None,
         webhook_headers: Templated[Mapping[str, str] | None] = None,
         activate: bool = True,
@@ -160,6 +165,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.trigger_node = as_rendered(trigger_node)
         self.webhook_conn_id = as_rendered(webhook_conn_id)
         self.path_parameters = as_rendered(path_parameters)
+        self.files = as_rendered(files)
         self.webhook_method = as_rendered(webhook_method)
         self.webhook_headers = as_rendered(webhook_headers)
         self.activate = activate
@@ -191,6 +197,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             on_retry=self.on_retry,
             path_parameters=self.path_parameters,
             webhook_method=self.webhook_method,
+            files=self.files,
         )
         wanted = self.wanted_output()
         if wanted is not None:

@@ -63,6 +63,7 @@ class RunRequest:
     :param enable_mcp: make the workflow available in MCP when it is not.
     :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
     :param path_parameters: values of the parameters in a webhook's path, by name.
+    :param files: files that the call of a webhook carries, by the name of their field.
     :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
     """
 
@@ -77,11 +78,16 @@ class RunRequest:
     on_retry: OnRetry = "new"
     path_parameters: Mapping[str, Any] | None = None
     webhook_method: str | None = None
+    files: Mapping[str, Any] | None = None
 
     @property
     def only_for_webhooks(self) -> str:
         """Names of the given arguments that only a call of a webhook carries, for messages; empty if there are none."""
-        given = {"path_parameters": self.path_parameters, "webhook_method": self.webhook_method}
+        given = {
+            "path_parameters": self.path_parameters,
+            "webhook_method": self.webhook_method,
+            "files": self.files,
+        }
         return ", ".join(name for name, value in given.items() if value)
 
     @property

@@ -34,6 +34,7 @@ __all__ = [
     "Reply",
     "Upload",
     "error_response",
+    "form_items",
     "handle",
     "hold_open",
     "html_response",
@@ -67,6 +68,7 @@ class Upload:
 
     filename: str
     content: bytes
+    media_type: str = ""
 
 
 @dataclass
@@ -217,16 +219,16 @@ def parse_json(content: bytes) -> Any:
     return json.loads(content, parse_constant=refuse)
 
 
-async def read_body(request: Request) -> bytes | Response:
-    """The whole body, or the 413 page if it exceeds the payload limit."""
+async def read_body(request: Request, limit: int = PAYLOAD_LIMIT) -> bytes | Response:
+    """The whole body, or the 413 page if it exceeds the limit."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size <= PAYLOAD_LIMIT:
+        if size <= limit:
             chunks.append(chunk)
     # Read to the end before refusing: closing early would reset the connection and hide the answer.
-    return html_response(413, "Payload Too Large") if size > PAYLOAD_LIMIT else b"".join(chunks)
+    return html_response(413, "Payload Too Large") if size > limit else b"".join(chunks)
 
 
 async def handle(request: Request, op: Operation, state: State) -> Response:
@@ -324,20 +326,31 @@ def _check_media_type(request: Request, op: Operation, content: bytes) -> None:
 
 
 async def read_form(request: Request, content: bytes) -> tuple[dict[str, Any], dict[str, Upload]]:
+    fields: dict[str, Any] = {}
+    files: dict[str, Upload] = {}
+    for name, value in await form_items(request, content):
+        if isinstance(value, str):
+            fields[name] = value
+        else:
+            # For the body's description the field counts as present; its bytes are in Call.files.
+            fields[name] = value.filename
+            files[name] = value
+    return fields, files
+
+
+async def form_items(request: Request, content: bytes) -> list[tuple[str, str | Upload]]:
+    """The fields and files of a multipart body, in their order."""
+
     async def replay() -> dict[str, Any]:
         return {"type": "http.request", "body": content, "more_body": False}
 
-    fields: dict[str, Any] = {}
-    files: dict[str, Upload] = {}
     async with Request(request.scope, replay).form() as form:
-        for name, value in form.multi_items():
-            if isinstance(value, str):
-                fields[name] = value
-            else:
-                # For the body's description the field counts as present; its bytes are in Call.files.
-                fields[name] = value.filename or name
-                files[name] = Upload(value.filename or name, await value.read())
-    return fields, files
+        return [
+            (name, value)
+            if isinstance(value, str)
+            else (name, Upload(value.filename or name, await value.read(), value.content_type or ""))
+            for name, value in form.multi_items()
+        ]
 
 
 def _with_etag(request: Request, response: Response) -> Response:

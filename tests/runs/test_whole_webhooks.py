@@ -1,19 +1,26 @@
-"""All that the call of a webhook carries: values of its path, one of several methods, a token."""
+"""All that the call of a webhook carries: values of its path, one of several methods, files, a token."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, ObjectStoragePath
+from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.task_run import TaskRun
 from tests.runs.workflows import DONE, FORM, calls, held, put, puts_out, started_with, statuses, webhook
+
+try:
+    from airflow.sdk.io import attach
+except ImportError:  # Airflow 2
+    from airflow.io import attach  # type: ignore[no-redef]
 
 
 def run(workflow_id: str, **arguments: Any) -> TaskRun:
@@ -69,6 +76,57 @@ def test_head_runs_a_workflow_that_goes_live_a_little_later(simulator: ServiceSi
     assert statuses(simulator, workflow_id) == ["success"]
 
 
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_files_are_the_binary_data_of_the_item(
+    simulator: ServiceSimulator, tmp_path: Path, scheme: str, is_lost: bool
+) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    (tmp_path / "orders.csv").write_bytes(b"x" * 300_000)
+    if is_lost:
+        simulator.inject("drop", path="/webhook/", after_processing=True)
+    task = run(workflow_id, files={"data": f"{scheme}{tmp_path}/orders.csv"}, payload={"n": 1, "day": "ä"})
+    assert task.attempt(1)["status"] == "success"
+    task.close()
+    (execution,) = held(simulator, workflow_id)
+    assert started_with(execution)["body"] == {"n": "1", "day": "ä"}
+    assert execution.run.initial is not None
+    file = execution.run.initial.items[0]["binary"]["data"]
+    assert (file["fileName"], file["mimeType"], file["bytes"]) == ("orders.csv", "text/csv", 300_000)
+
+
+def test_files_of_an_object_storage(simulator: ServiceSimulator) -> None:
+    attach("memory", fs=MemoryFileSystem())
+    path = ObjectStoragePath("memory://bucket/report.pdf")
+    path.write_bytes(b"report")
+    workflow_id = put(simulator, webhook(), DONE)
+    with ServiceHook() as hook:
+        hook.run_workflow(workflow_id=workflow_id, files={"report": path}, poll_interval=0.05)
+    (execution,) = held(simulator, workflow_id)
+    assert execution.run.initial is not None
+    assert execution.run.initial.items[0]["binary"]["report"]["fileName"] == "report.pdf"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/no/such/file", "there is no such file"),
+        ("nosuch://bucket/key", "Unsupported filesystem: 'nosuch'"),
+    ],
+)
+def test_a_file_that_is_not_there_starts_nothing(simulator: ServiceSimulator, path: str, words: str) -> None:
+    workflow_id = put(simulator, webhook(), DONE, active=False)
+    with pytest.raises(AirflowFailException, match=words):
+        run(workflow_id, files={"data": path}).attempt(1)
+    assert (calls(simulator), statuses(simulator, workflow_id)) == (0, [])
+    assert not simulator.in_loop(lambda: simulator.state.workflows.get(workflow_id).active)
+
+
+# ---------------------------------------------------------------- tokens
+
 SECRET = "the passphrase of the webhook, which is long enough"
 
 
@@ -117,7 +175,7 @@ def test_a_token_that_cannot_be_signed_starts_nothing(
     assert calls(simulator) == 0
 
 
-@pytest.mark.parametrize("given", [{"path_parameters": {"id": 7}}, {"webhook_method": "PUT"}])
+@pytest.mark.parametrize("given", [{"path_parameters": {"id": 7}}, {"webhook_method": "PUT"}, {"files": {"a": "b"}}])
 def test_only_a_webhook_takes_them(simulator: ServiceSimulator, given: dict[str, Any]) -> None:
     workflow_id = put(simulator, FORM, DONE)
     for start in ("auto", "mcp"):

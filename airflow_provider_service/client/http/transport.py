@@ -37,6 +37,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.http import answers, mcp_answers, webhook_answers
 from airflow_provider_service.client.http.exchange import Answer, Session
+from airflow_provider_service.client.http.multipart import FilePart, MultipartBody
 from airflow_provider_service.client.http.redaction import HiddenBytes, HiddenText
 from airflow_provider_service.client.http.server_clock import ServerClock
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY, WebhookAnswer
@@ -143,6 +144,7 @@ class Transport:
         headers: Mapping[str, str],
         payload: Any,
         timeout: float,
+        files: Sequence[FilePart] = (),
         stopped: threading.Event | None = None,
     ) -> WebhookAnswer:
         """Call a production webhook, without the key; repeat the call only while nothing has run.
@@ -150,8 +152,9 @@ class Transport:
         :param method: HTTP method of the webhook.
         :param path: path of the webhook, as given in its node.
         :param headers: additional headers.
-        :param payload: JSON body; query parameters if the method has no body.
+        :param payload: JSON body; query parameters if the method has no body; text fields if there are files.
         :param timeout: seconds within which the whole answer must arrive.
+        :param files: files of the body, which is then multipart form data.
         :param stopped: set by the caller to stop further tries.
         :returns: the answer of the workflow, or of the service on its behalf.
         :raises ServiceInputError: the payload cannot be sent or is larger than the server accepts.
@@ -163,7 +166,7 @@ class Transport:
         has_body = method not in METHODS_WITHOUT_BODY
         target = "/webhook/" + "/".join(map(_segment, path.split("/")))
         query = "" if has_body else encode_query(payload)
-        data = self._limited_body(payload) if has_body else None
+        data = self._form(payload, files) if files else self._limited_body(payload) if has_body else None
         headers = webhook_answers.checked_headers(headers)
         request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
 
@@ -213,6 +216,15 @@ class Transport:
 
         return _until(stopped, self._retrying_starts[repeatable], self._start_seconds)(send)
 
+    def _form(self, payload: Mapping[str, Any], files: Sequence[FilePart]) -> MultipartBody:
+        limit, size = self.config.max_files_mib, sum(part.size for part in files)
+        if size > limit * MEBIBYTE:
+            raise ServiceInputError(
+                f"the files have {size:,} bytes, and the server accepts {limit:g} MiB (its N8N_FORMDATA_FILE_SIZE_MAX; "
+                "the connection's extra 'max_files_mib'); nothing was sent"
+            )
+        return MultipartBody({name: _text(value) for name, value in payload.items() if value is not None}, files)
+
     def _limited_body(self, payload: Any) -> bytes:
         body = _json_body(payload)
         limit = self.config.max_payload_mib
@@ -244,6 +256,8 @@ class Transport:
         data: Any = None,
         files: Mapping[str, Any] | None = None,
     ) -> requests.PreparedRequest:
+        if isinstance(data, MultipartBody):
+            headers = {"Content-Type": data.content_type, **headers}
         if isinstance(data, bytes):
             headers = {"Content-Type": "application/json", **headers}
         try:

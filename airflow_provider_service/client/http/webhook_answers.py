@@ -33,6 +33,12 @@ _DENIALS = frozenset(
 _TOKEN_DENIAL = re.compile(
     r"No token provided|(jwt|invalid|secretOrPublicKey|secret or public key|iat|maxAge) [^\n]{1,300}|error:[^\n]{1,300}"
 )
+_BAD_FORMS = frozenset(
+    {
+        (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The submitted form data exceeds the allowed size."),
+        (HTTPStatus.BAD_REQUEST, "The submitted form data could not be parsed."),
+    }
+)
 _DENIAL_HEADER = 'Basic realm="Webhook"'
 _UNAVAILABLE_STATUSES = frozenset(
     {
@@ -128,6 +134,8 @@ def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.Serv
         return errors.ServiceWebhookRefusedError, "the webhook refused the body", None
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and (is_page or text == "Payload Too Large"):
         return errors.ServiceWebhookRefusedError, "the body is larger than the server accepts", None
+    if (status, message) in _BAD_FORMS:
+        return errors.ServiceWebhookRefusedError, "the webhook refused the files and fields", None
     if status in _UNAVAILABLE_STATUSES:
         return errors.ServiceWebhookUncertainError, "the service is not available now, or its workflow says so", None
     return None

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.client.http.multipart import FilePart, FileSource, file_parts
 from airflow_provider_service.client.http.redaction import HiddenText
 from airflow_provider_service.client.http.transport import MAX_ID_CHARS
 from airflow_provider_service.client.models.webhooks import PARAMETER_MARK, WebhookAnswer, WebhookTrigger
@@ -63,6 +64,7 @@ class Webhooks(Resource):
         payload: Any = None,
         *,
         path_parameters: Mapping[str, str | int] | None = None,
+        files: Mapping[str, str | FileSource] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
         stopped: threading.Event | None = None,
@@ -74,12 +76,15 @@ class Webhooks(Resource):
         :param trigger: the webhook, as :meth:`find` returns it.
         :param payload: JSON body; for a method without a body, a mapping of plain values, which becomes the query.
         :param path_parameters: values of the parameters in the webhook's path, by name; text, or whole numbers.
+        :param files: files to send, by the name of their field: local paths, or objects with the methods of
+            ``pathlib.Path``. The body is then multipart form data, and the payload its text fields.
         :param headers: additional headers, such as those of :func:`authentication_headers`.
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
         :returns: the answer of the workflow, or of the service on its behalf.
-        :raises ServiceInputError: the payload or a header cannot be sent, the payload is too large, or a parameter of
+        :raises ServiceInputError: the payload, a header or a file cannot be sent, they are too large, or a parameter of
             the path is missing, unknown or cannot be sent.
+        :raises ServiceFileError: a file could not be read while it was sent; nothing ran.
         :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live; nothing ran.
         :raises ServiceWebhookRefusedError: wrong authentication, method or body; nothing ran.
         :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
@@ -88,7 +93,8 @@ class Webhooks(Resource):
             trigger.method,
             filled_path(trigger, path_parameters),
             headers=headers or {},
-            payload=checked_payload(trigger, payload),
+            payload=checked_payload(trigger, payload, with_files=bool(files)),
+            files=checked_files(trigger, files),
             timeout=self._transport.config.timeout if timeout is None else timeout,
             stopped=stopped,
         )
@@ -219,18 +225,32 @@ def signed_token(secret: str, algorithm: str, *, now: float | None = None, secon
     raise ServiceInputError(f"the password of the webhook's connection cannot sign with {algorithm} ({reason})")
 
 
-def checked_payload(trigger: WebhookTrigger, payload: Any) -> Any:
+def checked_files(trigger: WebhookTrigger, files: Mapping[str, str | FileSource] | None) -> list[FilePart]:
+    """The files of a call.
+
+    :raises ServiceInputError: one cannot be sent, or the webhook takes no body.
+    """
+    parts = file_parts({} if files is None else files)
+    if parts and not trigger.has_body:
+        raise ServiceInputError(
+            f"webhook {trigger.node!r} takes {trigger.method}, which has no body for files; nothing was started"
+        )
+    return parts
+
+
+def checked_payload(trigger: WebhookTrigger, payload: Any, *, with_files: bool = False) -> Any:
     """The payload of a call; an empty object by default.
 
-    :raises ServiceInputError: the webhook takes no body, and the payload is not a mapping of plain values.
+    :param with_files: whether the call also carries files.
+    :raises ServiceInputError: the payload is a query or goes with files, and is not a mapping of plain values.
     """
     if payload is None:
         return {}
-    if trigger.has_body:
+    if trigger.has_body and not with_files:
         return payload
     if not isinstance(payload, Mapping) or any(isinstance(one, (Mapping, list, tuple)) for one in payload.values()):
+        why = "is called with files, whose fields are texts, so" if with_files else f"takes {trigger.method}, so"
         raise ServiceInputError(
-            f"webhook {trigger.node!r} takes {trigger.method}, so payload must be a mapping of plain values; "
-            "nothing was started"
+            f"webhook {trigger.node!r} {why} payload must be a mapping of plain values; nothing was started"
         )
     return payload

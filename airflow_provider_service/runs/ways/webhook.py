@@ -17,7 +17,7 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
 from airflow_provider_service.client.http.webhook_answers import checked_headers, is_refusal
 from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
-from airflow_provider_service.client.resources.webhooks import checked_payload, filled_path
+from airflow_provider_service.client.resources.webhooks import checked_files, checked_payload, filled_path
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
@@ -30,9 +30,11 @@ from airflow_provider_service.runs.search import (
     origin_of,
 )
 from airflow_provider_service.runs.starting import CallStarter
+from airflow_provider_service.runs.stored_files import stored_files
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.http.multipart import FileSource
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import RunRequest
@@ -69,11 +71,14 @@ class WebhookWay:
         trigger = once.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
         filled_path(trigger, request.path_parameters)
         checked_headers(request.headers(trigger.authentication))
+        files = stored_files(request.files)
+        checked_files(trigger, files)
         call = WebhookCall(
             workflow_id=request.workflow.id,
             trigger=trigger,
             key=once.attempt.key,
-            payload=checked_payload(trigger, request.payload),
+            payload=checked_payload(trigger, request.payload, with_files=bool(files)),
+            files=files,
             path_parameters=request.path_parameters,
             headers=partial(request.headers, trigger.authentication),
             timeout=once.timeout,
@@ -95,6 +100,7 @@ class WebhookCall:
     :param timeout: seconds to keep the call open.
     :param is_kept: whether the workflow keeps its executions, so that a search can find them.
     :param path_parameters: values of the parameters in the path, by name.
+    :param files: files by the name of their field.
     """
 
     workflow_id: str
@@ -105,6 +111,7 @@ class WebhookCall:
     timeout: float
     is_kept: bool = True
     path_parameters: Mapping[str, Any] | None = None
+    files: Mapping[str, FileSource] | None = None
 
 
 class WebhookStarter(CallStarter):
@@ -128,6 +135,7 @@ class WebhookStarter(CallStarter):
             call.trigger,
             call.payload,
             path_parameters=call.path_parameters,
+            files=call.files,
             headers={**call.headers(), RUN_KEY_HEADER: call.key.header},
             timeout=call.timeout,
             stopped=self._stopped,

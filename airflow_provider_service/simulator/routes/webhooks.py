@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,13 +15,15 @@ from airflow_provider_service.simulator.engine.expressions import ExpressionErro
 from airflow_provider_service.simulator.engine.nodes import RESPOND, WebhookAnswer
 from airflow_provider_service.simulator.engine.run import Snapshot
 from airflow_provider_service.simulator.gateway import (
+    PAYLOAD_LIMIT,
     ApiError,
+    Upload,
     error_response,
+    form_items,
     hold_open,
     json_response,
     parse_json,
     read_body,
-    read_form,
 )
 from airflow_provider_service.simulator.state import State
 from airflow_provider_service.simulator.stores.webhooks import LiveWebhook
@@ -34,13 +38,19 @@ _TEST_HINT = (
     "Click the 'Execute workflow' button on the canvas, then try again. (In test mode, the webhook only works for one "
     "call after you click this button)"
 )
+_FORM = "multipart/form-data"
+FORM_LIMIT = 200 * 1024 * 1024
 _FAILED = WebhookAnswer(500, {"message": "Error in workflow"})
 _BROKEN_OFF = WebhookAnswer(500, {"code": 0, "message": "There was a problem executing the workflow"})
 
 
 async def answer_webhook(request: Request, state: State) -> Response:
     """Start the workflow that listens here, and answer as its webhook node specifies."""
-    content = await read_body(request)
+    is_form = _media_type(request) == _FORM
+    content = await read_body(request, FORM_LIMIT if is_form else PAYLOAD_LIMIT)
+    if isinstance(content, Response) and is_form:
+        message = "The submitted form data exceeds the allowed size."
+        return error_response(ApiError(413, message, code=413))
     if isinstance(content, Response):
         # Too large; the service answers as it does for a run that was interrupted.
         return _respond(_BROKEN_OFF)
@@ -97,14 +107,59 @@ async def _trigger_item(request: Request, state: State, live: LiveWebhook, conte
         name: values[0] if len(values) == 1 else values
         for name, values in parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True).items()
     }
-    return {
+    body = await _read_input(request, content)
+    binary: dict[str, Any] = {}
+    if _media_type(request) == _FORM:
+        body, binary = await _read_files(request, content, live)
+    item = {
         "headers": dict(request.headers),
         "params": live.params,
         "query": query,
-        "body": await _read_input(request, content),
+        "body": body,
         "webhookUrl": f"{state.base_url}/webhook/{live.address}",
         "executionMode": "production",
     }
+    return {"json": item, **({"binary": binary} if binary else {}), "pairedItem": {"item": 0}}
+
+
+async def _read_files(
+    request: Request, content: bytes, live: LiveWebhook
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The text fields of a form, and its files as the binary data of an item.
+
+    :raises ApiError: 400 for a body that is not a form
+    """
+    try:
+        parts = await form_items(request, content)
+    except HTTPException as error:
+        raise ApiError(400, "The submitted form data could not be parsed.", code=400) from error
+    wanted = ((live.node.get("parameters") or {}).get("options") or {}).get("binaryPropertyName")
+    files = [(name, one) for name, one in parts if not isinstance(one, str)]
+    names = [f"{wanted}{count}" if wanted else name.removesuffix("[]") for count, (name, _) in enumerate(files)]
+    binary = {name: _binary(one, live.workflow_id) for name, (_, one) in zip(names, files, strict=True)}
+    return {name: one for name, one in parts if isinstance(one, str)}, binary
+
+
+def _binary(file: Upload, workflow_id: str) -> dict[str, Any]:
+    kind, _, subtype = file.media_type.partition("/")
+    shown = kind if kind in ("text", "image", "audio", "video") else subtype if subtype in ("pdf", "json") else None
+    name = file.filename.rpartition("\\")[2].replace("%22", '"')
+    extension = name.rpartition(".")[2] if "." in name else None
+    size = len(file.content)
+    return {
+        "mimeType": file.media_type,
+        **({"fileType": shown} if shown else {}),
+        **({"fileExtension": extension} if extension else {}),
+        "data": "filesystem-v2",
+        "fileName": name,
+        "id": f"filesystem-v2:workflows/{workflow_id}/executions/temp/binary_data/{uuid.uuid4()}",
+        "fileSize": f"{size} B" if size < 1000 else f"{size / 1000:.3g} kB",
+        "bytes": size,
+    }
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def _read_input(request: Request, content: bytes) -> Any:
@@ -112,8 +167,8 @@ async def _read_input(request: Request, content: bytes) -> Any:
 
     :raises ApiError: 422 for malformed JSON
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not content:
+    media_type = _media_type(request)
+    if not content or media_type == _FORM:
         return {}
     if media_type == "application/json":
         try:
@@ -122,8 +177,6 @@ async def _read_input(request: Request, content: bytes) -> Any:
             raise ApiError(422, "Failed to parse request body", code=422) from error
     if media_type == "application/x-www-form-urlencoded":
         return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
-    if media_type == "multipart/form-data":
-        return (await read_form(request, content))[0]
     return content.decode("utf-8", "replace")
 
 
@@ -135,14 +188,14 @@ async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str
     snapshot = workflow.snapshot(workflow.versions[live.version_id])
     parameters = live.node.get("parameters") or {}
     mode = parameters.get("responseMode", "onReceived")
-    items = [{"json": item, "pairedItem": {"item": 0}}]
+    items = [item]
     if mode == "responseNode" and not _has_respond_node(snapshot):
         message = "No Respond to Webhook node found in the workflow"
         state.engine.refuse(snapshot, live.node, items, workflow.project_id, message=message)
         return WebhookAnswer(500, {"code": 0, "message": message})
     execution = state.engine.start(snapshot, live.node, items, workflow.project_id, mode="webhook", output=live.output)
     if mode == "onReceived" and state.queue_mode:
-        return WebhookAnswer(_status_code(parameters), _received(execution, item, parameters))
+        return WebhookAnswer(_status_code(parameters), _received(execution, item["json"], parameters))
     # With a concurrency limit even "respond immediately" waits for a free slot.
     await hold_open(request, state, lambda: execution.status != "new" and not _never_began(execution))
     if mode == "responseNode":
@@ -154,7 +207,7 @@ async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str
     if mode == "lastNode":
         await hold_open(request, state, lambda: not execution.in_progress)
         return _ended(execution, _last_node_answer(execution, parameters, status))
-    return WebhookAnswer(status, _received(execution, item, parameters))
+    return WebhookAnswer(status, _received(execution, item["json"], parameters))
 
 
 def _never_began(execution: Execution) -> bool:

@@ -1,0 +1,83 @@
+"""Files that a webhook is called with: the binary data of the item, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client.errors import ServiceWebhookRefusedError
+from airflow_provider_service.client.models.executions import Execution
+from airflow_provider_service.client.models.workflows import Workflow
+
+from .expecting import unique
+from .target import Target, until
+from .workbench import Workbench, done, path_of, webhook
+
+
+def the_run(bench: Workbench, service: Target, flow: Workflow) -> Execution:
+    (run,) = until(lambda: list(service.client.executions.list(workflow_id=flow.id)), what="the run")
+    return bench.finished(run.id)
+
+
+def item_of(execution: Execution) -> dict[str, Any]:
+    """The whole item that the webhook put out."""
+    assert execution.data is not None
+    item = execution.data["resultData"]["runData"]["Webhook"][0]["data"]["main"][0][0]
+    assert isinstance(item, dict)
+    return item
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    contents = {"a.csv": b"x,y\n", 'ä "q".pdf': b"%PDF-", "nothing.bin": b"", "large.json": b" " * 3_000_000}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    return {f"f{number}": tmp_path / name for number, name in enumerate(contents)}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_files_are_binary_data(bench: Workbench, service: Target, files: dict[str, Path], method: str) -> None:
+    flow = bench.create(webhook(unique(), httpMethod=method), done())
+    service.client.workflows.activate(flow.id)
+    until(lambda: "not registered for" in service.outside("GET", f"/webhook/{path_of(flow)}").text, what="the webhook")
+    trigger = service.client.webhooks.find(flow)
+    answer = service.client.webhooks.call(trigger, {"n": 1, "ä": "ö\r\n"}, files=files, timeout=30)
+    assert answer.status == 200
+    item = item_of(the_run(bench, service, flow))
+    assert item["json"]["body"] == {"n": "1", "ä": "ö\r\n"}
+    shown = ("fileName", "mimeType", "fileExtension")
+    assert {name: tuple(map(file.get, shown)) for name, file in item["binary"].items()} == {
+        "f0": ("a.csv", "text/csv", "csv"),
+        "f1": ('ä "q".pdf', "application/pdf", "pdf"),
+        "f2": ("nothing.bin", "application/octet-stream", "bin"),
+        "f3": ("large.json", "application/json", "json"),
+    }
+    assert item["binary"]["f0"]["fileSize"] == "4 B"
+
+
+def test_the_node_may_name_them(bench: Workbench, service: Target, files: dict[str, Path]) -> None:
+    flow = bench.publish(webhook(unique(), options={"binaryPropertyName": "file"}), done())
+    few = {name: files[name] for name in ("f0", "f1")}
+    service.client.webhooks.call(service.client.webhooks.find(flow), files=few, timeout=30)
+    item = item_of(the_run(bench, service, flow))
+    assert {name: file["fileName"] for name, file in item["binary"].items()} == {"file0": "a.csv", "file1": 'ä "q".pdf'}
+
+
+def test_a_form_that_cannot_be_read_runs_nothing(bench: Workbench, service: Target) -> None:
+    flow = bench.publish()
+    answer = bench.call(flow, data=b"x", headers={"Content-Type": "multipart/form-data; boundary=b"})
+    assert (answer.status_code, answer.json()["message"]) == (400, "The submitted form data could not be parsed.")
+    assert list(service.client.executions.list(workflow_id=flow.id)) == []
+
+
+def test_files_above_the_limit_run_nothing(bench: Workbench, service: Target, tmp_path: Path) -> None:
+    flow, large = bench.publish(), tmp_path / "large.bin"
+    with large.open("wb") as file:
+        file.truncate(201 * 2**20)
+    client = service.client_of(max_files_mib=300)
+    with pytest.raises(ServiceWebhookRefusedError, match=r"The submitted form data exceeds the allowed size\."):
+        client.webhooks.call(client.webhooks.find(flow), files={"data": large}, timeout=60)
+    client.close()
+    assert list(service.client.executions.list(workflow_id=flow.id)) == []
