@@ -82,13 +82,14 @@ class RunRequest:
 
     @property
     def only_for_webhooks(self) -> str:
-        """Names of the given arguments that only a call of a webhook carries, for messages; empty if there are none."""
+        """That arguments are given which only the call of a webhook carries, for messages; empty if there are none."""
         given = {
             "path_parameters": self.path_parameters,
             "webhook_method": self.webhook_method,
             "files": self.files,
         }
-        return ", ".join(name for name, value in given.items() if value)
+        names = ", ".join(name for name, value in given.items() if value)
+        return f"only the call of a webhook takes {names}" if names else ""
 
     @property
     def about(self) -> str:

@@ -15,7 +15,7 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.task_run import TaskRun
-from tests.runs.workflows import DONE, FORM, calls, held, put, puts_out, started_with, statuses, webhook
+from tests.runs.workflows import CALLED, DONE, FORM, calls, held, put, puts_out, started_with, statuses, webhook
 
 try:
     from airflow.sdk.io import attach
@@ -177,8 +177,10 @@ def test_a_token_that_cannot_be_signed_starts_nothing(
 
 @pytest.mark.parametrize("given", [{"path_parameters": {"id": 7}}, {"webhook_method": "PUT"}, {"files": {"a": "b"}}])
 def test_only_a_webhook_takes_them(simulator: ServiceSimulator, given: dict[str, Any]) -> None:
-    workflow_id = put(simulator, FORM, DONE)
-    for start in ("auto", "mcp"):
-        with pytest.raises(AirflowFailException, match=f"mcp: only the call of a webhook takes {next(iter(given))}"):
-            run(workflow_id, start=start, **given).attempt(1)
-    assert statuses(simulator, workflow_id) == []
+    for trigger, way in ((FORM, "mcp"), (CALLED, "bridge")):
+        workflow_id = put(simulator, trigger, DONE)
+        words = f"{way}: only the call of a webhook takes {next(iter(given))}"
+        for start in ("auto", way):
+            with pytest.raises(AirflowFailException, match=words):
+                run(workflow_id, start=start, **given).attempt(1)
+        assert statuses(simulator, workflow_id) == []

@@ -63,6 +63,8 @@ class BridgeWay:
         request = self._request
         if request.mode == "manual":
             return "the bridge runs the published version, not the draft"
+        if request.only_for_webhooks:
+            return request.only_for_webhooks
         first = _first_trigger(request)
         if first is None:
             return request.lacking(set(_KINDS))

@@ -89,7 +89,7 @@ class McpWay:
         if not request.triggers(kinds):
             return request.lacking(kinds)
         if request.only_for_webhooks:
-            return f"only the call of a webhook takes {request.only_for_webhooks}"
+            return request.only_for_webhooks
         if self._client.transport.config.mcp_api_key is None:
             return (
                 "the connection has no mcp_api_key; switch on MCP in the service's settings, make a key there, and "
