@@ -67,10 +67,15 @@ def test_a_triggerer_that_stalls_stops_nothing(
     )
     wait_until(lambda: not unassigned(deployment), seconds=60, what="all triggers to run", interval=1)
 
-    deployment["triggerer-1"].freeze()
-    time.sleep(FROZEN_SECONDS)
-    deployment["triggerer-1"].thaw()
-    time.sleep(15)  # what it does on waking up
+    calls_before = calls_of_on_kill(deployment)
+    moved = stall_one_that_has_triggers(deployment)
+    wait_until(
+        lambda: calls_of_on_kill(deployment) > calls_before,
+        seconds=300,
+        what="the woken triggerer to call on_kill",
+        interval=5,
+    )
+    time.sleep(15)  # for those of its other triggers, and for what they do
 
     for one in workflows.executions(client, workflow_id):
         if one.status in workflows.ACTIVE:
@@ -78,7 +83,37 @@ def test_a_triggerer_that_stalls_stops_nothing(
     state = api.wait_for_run("stack_many", run_id, seconds=END_SECONDS)
     assert_exactly_one_each(client, service, [workflow_id], FROZEN_RUNS, stops)
     assert state == "success"
-    FIGURES.add(f"triggerers stalled for {FROZEN_SECONDS} s")
+    FIGURES.add(f"triggers taken from a triggerer that stalled for {FROZEN_SECONDS} s", moved)
+    FIGURES.add("their calls of on_kill", calls_of_on_kill(deployment) - calls_before)
+
+
+def stall_one_that_has_triggers(deployment: Deployment) -> int:
+    """Stop a triggerer for a while, until Airflow has given its triggers to the other one; returns their number."""
+    for name in ("triggerer-1", "triggerer-2"):
+        before = triggerers(deployment)
+        deployment[name].freeze()
+        time.sleep(FROZEN_SECONDS)
+        after = triggerers(deployment)
+        moved = [trigger for trigger, owner in before.items() if after.get(trigger, owner) != owner]
+        deployment[name].thaw()
+        if moved:
+            return len(moved)
+    raise AssertionError("no trigger was taken from a triggerer that stalled")
+
+
+def triggerers(deployment: Deployment) -> dict[str, str]:
+    """Which triggerer has which trigger of a deferred task."""
+    rows = deployment.query(
+        "SELECT t.id, t.triggerer_id FROM trigger t JOIN task_instance ti ON ti.trigger_id = t.id"
+        " WHERE t.triggerer_id IS NOT NULL"
+    )
+    return {str(trigger): owner for trigger, owner in rows}
+
+
+def calls_of_on_kill(deployment: Deployment) -> int:
+    """How often a triggerer says that it calls ``on_kill``, in the logs of tasks and in its own."""
+    files = (file for name in ("logs", "output") for file in (deployment.folder / name).rglob("*"))
+    return sum(file.read_bytes().count(b"invoking on_kill") for file in files if file.is_file())
 
 
 def unassigned(deployment: Deployment) -> list[list[str]]:
