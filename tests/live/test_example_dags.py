@@ -132,6 +132,18 @@ def test_fan_out(run: Run, client: ServiceClient) -> None:
     assert [one.status for one in client.executions.list(workflow_id=workflow.id)] == ["success"] * 3
 
 
+def test_sub_workflow_twice(run: Run, client: ServiceClient) -> None:
+    for count in (1, 2):
+        state, tasks = run("example_service_sub_workflow")
+        assert (state, set().union(*tasks.values())) == ("success", {"success"})
+        workflow = find_workflow(client, "Airflow example: sub-workflow")
+        assert workflow is not None
+        executions = list(client.executions.list(workflow_id=workflow.id, include_data=True))
+        assert [(one.mode, one.status) for one in executions] == [("integrated", "success")] * count
+        assert last_output(executions[0]) == [{"region": "north", "done": True}, {"region": "south", "done": True}]
+    assert len(list(client.workflows.list(tags="airflow-bridge"))) == 1
+
+
 def test_upsert_rows_twice_and_export_them(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     for _ in range(2):
         assert run("example_service_upsert_rows")[0] == "success"
