@@ -56,7 +56,6 @@ DIFFERENCES = (
         "publishing of sub-workflows",
         "1.123",
         "A workflow whose only trigger is for sub-workflows cannot be published.",
-        "activate_workflow",
     ),
     Difference(
         "start of what is not published",

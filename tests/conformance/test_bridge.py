@@ -145,7 +145,6 @@ def test_declared_fields_are_all_that_arrives(bridge: Bridge, callee: Callable[.
     assert last_output(child) == [{"a": 5, "z": None}]
 
 
-@pytest.mark.covers("activate_workflow")
 @pytest.mark.parametrize("kind", ["manual", "sub-workflow"])
 def test_which_of_them_can_be_published(service: Target, bench: Workbench, kind: str) -> None:
     made = bench.create(sub_workflow_trigger() if kind == "sub-workflow" else manual_trigger(), done())
