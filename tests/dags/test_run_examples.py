@@ -20,7 +20,8 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import SimulatedService
 from airflow_provider_service.testing.passing_time import time_passes_at
 from scripts.dag_runner import TaskRun
-from tests.runs.workflows import FAIL, put, put_behind_prefix, statuses, wait, webhook
+from tests.runs import workflows
+from tests.runs.workflows import DONE, FAIL, put, put_behind_prefix, statuses, wait, webhook
 
 Run = Callable[..., tuple[str, list[TaskRun]]]
 
@@ -102,6 +103,31 @@ def test_taskflow(run: Run, simulator: ServiceSimulator) -> None:
     assert all(one.payload["requested_by"].startswith("manual__") for one in service.runs("Sync region"))
     [total] = ask("SELECT value FROM xcom WHERE dag_id = 'example_service_taskflow' AND task_id = 'total'")
     assert int(total[0]) == 14
+
+
+def test_send_file(run: Run, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    secret = "the passphrase of the invoices, long enough"
+    fields = {"conn_type": "generic", "password": secret, "extra": {"algorithm": "HS256"}}
+    monkeypatch.setenv("AIRFLOW_CONN_INVOICES_WEBHOOK", json.dumps(fields))
+    data = {"keyType": "passphrase", "secret": secret, "algorithm": "HS256"}
+    own = simulator.in_loop(lambda: simulator.state.credentials.create("invoices", "jwtAuth", data))
+    node = {
+        **webhook("invoices/:customer", authentication="jwtAuth"),
+        "credentials": {"jwtAuth": {"id": own["id"], "name": "invoices"}},
+    }
+    workflow_id = put(simulator, node, DONE, name="Book invoice")
+    (tmp_path / "invoice.pdf").write_bytes(b"%PDF-")
+
+    invoice = str(tmp_path / "invoice.pdf")
+    state, runs = run("example_service_send_file", customer=8, invoice=invoice)
+
+    assert state == "success", runs
+    (execution,) = workflows.held(simulator, workflow_id)
+    assert execution.run.initial is not None
+    [item] = execution.run.initial.items
+    assert item["json"]["params"] == {"customer": "8"}
+    assert item["json"]["body"]["booked_by"].startswith("manual__")
+    assert item["binary"]["invoice"]["fileName"] == "invoice.pdf"
 
 
 def test_the_link_shows_while_deferred_and_after_failure_below_a_path_prefix(
