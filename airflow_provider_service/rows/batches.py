@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MAX_CONDITIONS = 900
 #: Characters of an encoded filter that is sent in the URL: common proxies refuse a request line of 8 KiB.
 MAX_URL_CHARS = 7_000
+# A character takes 12 at most.
+_CERTAINLY_SHORT = 500
 #: Number of consecutive ids from which a range takes fewer calls than naming them.
 MIN_RANGE = 80
 
@@ -54,7 +56,16 @@ def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
 
 def fits_in_url(value: str | None) -> bool:
     """Whether a filter for a text can be sent in a request's URL."""
-    return value is None or _encoded_length(_equals("", value)) <= MAX_URL_CHARS
+    if value is None or len(value) <= _CERTAINLY_SHORT:
+        return True
+    return _encoded_length(_equals("", value)) <= MAX_URL_CHARS
+
+
+def may_fit_in_urls(column: str, values: Collection[Any], urls: int) -> bool:
+    """Whether filters for these values may fit in a number of URLs; a quick look, without writing them."""
+    # No value takes fewer characters than its text has.
+    least = _encoded_length(_equals(column, 0)) - 1 + min(len(str(value)) for value in values)
+    return len(values) <= urls * min(MAX_CONDITIONS, max(1, MAX_URL_CHARS // least))
 
 
 def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:

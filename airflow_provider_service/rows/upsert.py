@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, shown
-from airflow_provider_service.rows.batches import any_of_in_url, fits_in_url
+from airflow_provider_service.rows.batches import any_of_in_url, fits_in_url, may_fit_in_urls
 from airflow_provider_service.rows.options import chosen_strategy
 from airflow_provider_service.rows.upsert_plan import Key, key_of, plan_upsert
 from airflow_provider_service.rows.upsert_writes import write_plan
@@ -184,6 +184,8 @@ def _key_filters(
     if not findable:
         return None
     sharpest = max(findable, key=lambda name: len(values[name]))
+    if not may_fit_in_urls(sharpest, values[sharpest], MAX_FILTERED_READS):
+        return None
     filters = list(islice(any_of_in_url(sharpest, values[sharpest]), MAX_FILTERED_READS + 1))
     return filters if len(filters) <= MAX_FILTERED_READS else None
 
