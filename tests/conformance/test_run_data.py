@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.client.execution_data import failure_of, last_output, nodes_of
-from airflow_provider_service.runs.search import RUN_KEY_HEADER, EarlierRuns, RunKey, find_earlier_runs
+from airflow_provider_service.runs.search import RUN_KEY_HEADER, EarlierRuns, RunKey, RunSearch, find_earlier_runs
 
 from .expecting import unique
 from .target import Target, until
@@ -26,7 +26,7 @@ def search(service: Target, workflow_id: str, key: RunKey, since: datetime | Non
     stopped = threading.Event()
     stopped.set()
     try:
-        return find_earlier_runs(service.client, workflow_id, key, since, stopped)
+        return find_earlier_runs(service.client, RunSearch(workflow_id, since), key, stopped)
     except ServiceTaskKilledError:
         return None
 

@@ -150,7 +150,7 @@ def test_the_keys_are_hidden_in_logs() -> None:
         def get_connection(cls, conn_id: str) -> Any:
             extra = json.dumps({"mcp_api_key": "the-second-key-of-this-test"})
             fields = {"host": "https://s.example.com", "password": "the-first-key-of-this-test", "extra": extra}
-            return SimpleNamespace(conn_id=conn_id, schema=None, port=None, **fields)
+            return SimpleNamespace(conn_id=conn_id, conn_type="service", schema=None, login=None, port=None, **fields)
 
     _ = Hook().config
 

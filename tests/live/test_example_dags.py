@@ -19,7 +19,7 @@ from airflow_provider_service.client.execution_data import last_output, starting
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, migrate, run_dag
-from tests.runs.workflows import FORM, SCHEDULE, puts_out
+from tests.runs.workflows import FORM, SCHEDULE, puts_out, webhook
 
 from . import running
 from .servers import LiveServer, wait_until
@@ -219,6 +219,15 @@ def test_a_form_that_decides(
     state, tasks = run("example_service_approval")
 
     assert (state, set().union(*tasks.values())) == ("success", {"success"})
+
+
+def test_taskflow(run: Run, client: ServiceClient) -> None:
+    workflow_id = running.put(client, webhook(running.path()), puts_out('{"rows": 3}'), name="Sync region")
+
+    state, tasks = run("example_service_taskflow")
+
+    assert (state, set().union(*tasks.values())) == ("success", {"success"})
+    assert [one.status for one in client.executions.list(workflow_id=workflow_id)] == ["success"] * 2
 
 
 def test_a_health_check(run: Run, client: ServiceClient) -> None:

@@ -41,7 +41,7 @@ Guarded = Callable[..., str]
         ),
         ([{**webhook(), "disabled": True}, node("Clock", "scheduleTrigger", 1, {}, 0)], "has no webhook trigger"),
         ([webhook("a", name="A"), webhook("b", name="B")], "has several webhooks; choose one by its node: 'A', 'B'"),
-        ([webhook("orders/:id")], "has the path 'orders/:id', which is not fixed"),
+        ([webhook("orders/:id")], "path_parameters lacks 'id'; webhook 'Webhook' has the path '.*/orders/:id'"),
         ([webhook("={{ $json.path }}")], "which is not fixed"),
         (
             [{**webhook(), "parameters": ["path"]}],
@@ -49,7 +49,7 @@ Guarded = Callable[..., str]
         ),
         ([webhook(httpMethod="POST (?")], r"takes 'POST \(\?', which is not an HTTP method"),
         ([webhook(httpMethod=[{"a": 1}])], "which is not an HTTP method"),
-        ([webhook(httpMethod=None)], "takes None, which is not an HTTP method"),
+        ([webhook(httpMethod=None)], "takes 'NONE', which is not an HTTP method"),
     ],
 )
 def test_webhooks_that_cannot_be_called(

@@ -47,6 +47,8 @@ def test_every_response_mode(make_run: MakeRun, simulator: ServiceSimulator, nod
     workflow_id = put(simulator, *nodes)
     done = make_run(workflow_id=workflow_id, payload={"n": 1}).whole_attempt(1)
     [execution] = held(simulator, workflow_id)
+    assert {one["status"] for one in done.pop("nodes")} == {"success"}
+    assert done.pop("node_count") == len(nodes)
     assert done == {
         "execution_id": str(execution.id),
         "status": "success",

@@ -84,6 +84,12 @@ def without_webhooks(service: SimulatedService) -> None:
 
 
 @pytest.fixture(scope="session")
+def sync_region(service: SimulatedService) -> None:
+    """The workflow that an example runs as a function."""
+    service.create_workflow("Sync region", [webhook(workflows.path()), puts_out('{"rows": 3}')])
+
+
+@pytest.fixture(scope="session")
 def healthy(service: SimulatedService) -> None:
     """The workflow that an example checks."""
     workflow_id = service.create_workflow("Critical", [SCHEDULE])

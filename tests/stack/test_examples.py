@@ -26,6 +26,8 @@ ENDS = {
     "example_service_fan_out": "success",
     "example_service_health_check": "success",
     "example_service_nightly": "success",
+    "example_service_sub_workflow": "success",
+    "example_service_taskflow": "success",
     "example_service_approval": "success",
     "example_service_sub_workflow": "success",
     "example_service_upsert_rows": "success",
@@ -49,7 +51,7 @@ def test_processes_use_the_wheel(deployment: Deployment) -> None:
     assert str(ROOT / "airflow_provider_service") not in deployment.airflow("info")
 
 
-@pytest.mark.usefixtures("nightly_sync", "without_webhooks", "healthy")
+@pytest.mark.usefixtures("nightly_sync", "without_webhooks", "sync_region", "healthy")
 def test_every_example_ends_as_it_says(api: AirflowApi, service: SimulatedService, client: ServiceClient) -> None:
     service.has_no_audit_findings()
     before = executions_by_workflow(client)
@@ -67,6 +69,9 @@ def test_every_example_ends_as_it_says(api: AirflowApi, service: SimulatedServic
         ("Airflow example: alert", "success"): 1,
         ("Nightly inventory", "success"): 1,
         ("Approve an order", "success"): 1,
+        ("Airflow bridge", "success"): 1,
+        ("Airflow example: sub-workflow", "success"): 1,
+        ("Sync region", "success"): 2,
     }
     assert count_rows(client, "airflow_example_orders") == 15
     assert count_rows(client, "airflow_example_stock") == 100
