@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,34 @@ def test_files_of_an_object_storage(simulator: ServiceSimulator) -> None:
     (execution,) = held(simulator, workflow_id)
     assert execution.run.initial is not None
     assert execution.run.initial.items[0]["binary"]["report"]["fileName"] == "report.pdf"
+
+
+class Unreliable(io.BytesIO):
+    """A file of a storage that fails in the middle of the first read."""
+
+    name = "orders.csv"
+    st_size = 600_000
+    opened = 0
+
+    def is_file(self) -> bool:
+        return True
+
+    def stat(self) -> Unreliable:
+        return self
+
+    def open(self, mode: str) -> Unreliable:
+        type(self).opened += 1
+        return Unreliable(b"x" * (300_000 if self.opened == 1 else 600_000))
+
+
+def test_a_call_that_is_broken_off_runs_nothing_and_is_repeated(simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    with ServiceHook() as hook:
+        hook.run_workflow(workflow_id=workflow_id, files={"data": Unreliable()}, poll_interval=0.05)
+    (execution,) = held(simulator, workflow_id)
+    assert execution.run.initial is not None
+    assert execution.run.initial.items[0]["binary"]["data"]["bytes"] == 600_000
+    assert Unreliable.opened == 2
 
 
 @pytest.mark.parametrize(
