@@ -230,6 +230,23 @@ def test_taskflow(run: Run, client: ServiceClient) -> None:
     assert [one.status for one in client.executions.list(workflow_id=workflow_id)] == ["success"] * 2
 
 
+def test_send_file(run: Run, client: ServiceClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    secret = "the passphrase of the webhook that takes invoices"
+    fields = {"conn_type": "generic", "password": secret, "extra": {"algorithm": "HS256"}}
+    monkeypatch.setenv("AIRFLOW_CONN_INVOICES_WEBHOOK", json.dumps(fields))
+    data = {"keyType": "passphrase", "secret": secret, "publicKey": "", "privateKey": "", "algorithm": "HS256"}
+    credential = client.credentials.create("invoices", "jwtAuth", data)
+    node = webhook("invoices/:customer", authentication="jwtAuth")
+    own = {"jwtAuth": {"id": credential.id, "name": "invoices"}}
+    workflow_id = running.put(client, {**node, "credentials": own}, name="Book invoice")
+    (tmp_path / "invoice.pdf").write_bytes(b"%PDF-")
+
+    state, tasks = run("example_service_send_file", invoice=str(tmp_path / "invoice.pdf"))
+
+    assert (state, tasks) == ("success", {"send": {"success"}})
+    assert [one.status for one in client.executions.list(workflow_id=workflow_id)] == ["success"]
+
+
 def test_a_health_check(run: Run, client: ServiceClient) -> None:
     assert run("example_service_activate_and_wait")[0] == "success"
     workflow = find_workflow(client, "Airflow example: activate and wait")

@@ -10,7 +10,6 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator.samples import WITH_ID, webhook
-from tests.runs.workflows import FORM, SCHEDULE, puts_out
 
 from . import workflows
 from .airflow_api import AirflowApi
@@ -74,25 +73,3 @@ def client(service: SimulatedService) -> Iterator[ServiceClient]:
 def nightly_sync(service: SimulatedService) -> str:
     """The workflow that the README's first DAG runs."""
     return service.create_workflow("Nightly sync", [webhook(workflows.path(), options={"responseData": WITH_ID})])
-
-
-@pytest.fixture(scope="session")
-def without_webhooks(service: SimulatedService) -> None:
-    """The workflows that the examples start through MCP."""
-    service.create_workflow("Nightly inventory", [SCHEDULE, puts_out('{"articles": 7}')])
-    service.create_workflow("Approve an order", [FORM, puts_out('{"approved": true}')])
-
-
-@pytest.fixture(scope="session")
-def sync_region(service: SimulatedService) -> None:
-    """The workflow that an example runs as a function."""
-    service.create_workflow("Sync region", [webhook(workflows.path()), puts_out('{"rows": 3}')])
-
-
-@pytest.fixture(scope="session")
-def healthy(service: SimulatedService) -> None:
-    """The workflow that an example checks."""
-    workflow_id = service.create_workflow("Critical", [SCHEDULE])
-    service.start_execution(workflow_id, "success")
-    with service.client() as client:
-        client.workflows.update_tags(workflow_id, [client.tags.create("critical").id])

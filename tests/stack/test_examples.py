@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.lookup import find_data_table
 
+from . import needs
 from .airflow_api import AirflowApi
 from .conftest import ROOT
 from .deployment import Deployment
@@ -29,7 +31,7 @@ ENDS = {
     "example_service_sub_workflow": "success",
     "example_service_taskflow": "success",
     "example_service_approval": "success",
-    "example_service_sub_workflow": "success",
+    "example_service_send_file": "success",
     "example_service_upsert_rows": "success",
     "example_service_main_job": "success",
     "example_service_nightly_audit": "success",
@@ -51,12 +53,15 @@ def test_processes_use_the_wheel(deployment: Deployment) -> None:
     assert str(ROOT / "airflow_provider_service") not in deployment.airflow("info")
 
 
-@pytest.mark.usefixtures("nightly_sync", "without_webhooks", "sync_region", "healthy")
-def test_every_example_ends_as_it_says(api: AirflowApi, service: SimulatedService, client: ServiceClient) -> None:
+@pytest.mark.usefixtures("nightly_sync")
+def test_every_example_ends_as_it_says(
+    api: AirflowApi, service: SimulatedService, client: ServiceClient, tmp_path: Path
+) -> None:
     service.has_no_audit_findings()
+    confs = needs.meet(client, api, tmp_path)
     before = executions_by_workflow(client)
 
-    ends, runs = run_all(api)
+    ends, runs = run_all(api, confs)
 
     assert ends == ENDS
     assert api.task_states("example_service_alert", runs["example_service_alert"])["load"] == {"failed"}
@@ -72,6 +77,7 @@ def test_every_example_ends_as_it_says(api: AirflowApi, service: SimulatedServic
         ("Airflow bridge", "success"): 1,
         ("Airflow example: sub-workflow", "success"): 1,
         ("Sync region", "success"): 2,
+        ("Book invoice", "success"): 1,
     }
     assert count_rows(client, "airflow_example_orders") == 15
     assert count_rows(client, "airflow_example_stock") == 100

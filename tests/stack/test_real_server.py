@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from airflow_provider_service.simulator.samples import chain, webhook
 from tests.live import running
 from tests.live.servers import LiveServer
 
-from . import workflows
+from . import needs, workflows
 from .airflow_api import AirflowApi
 from .conftest import IS_SHORT
 from .figures import FIGURES
@@ -28,6 +29,8 @@ def real_client(api: AirflowApi, service: SimulatedService, progress: Callable[[
     """A client of the newest real server, which the default connection leads to meanwhile."""
     with LiveServer(progress=progress) as server:
         connection = running.connection(server)
+        server.owner.switch_mcp(True)
+        connection["extra"]["mcp_api_key"] = server.owner.new_mcp_key()
         key_header = connection["extra"]["key_header"]
         api.set_connection({**connection, "connection_id": "service_default", "extra": json.dumps(connection["extra"])})
         config = ServiceConfig(base_url=server.base_url, api_key=server.api_key, key_header=key_header)
@@ -36,12 +39,14 @@ def real_client(api: AirflowApi, service: SimulatedService, progress: Callable[[
         api.set_connection(service.connection())
 
 
-def test_every_example_but_for_the_pull(api: AirflowApi, real_client: ServiceClient) -> None:
+def test_every_example_but_for_the_pull(api: AirflowApi, real_client: ServiceClient, tmp_path: Path) -> None:
     body = chain("Nightly sync", [{**webhook(workflows.path()), "webhookId": workflows.path()}])
     nightly_sync = real_client.workflows.create(body["name"], body["nodes"], body["connections"], {})
     real_client.workflows.activate(nightly_sync.id)
 
-    ends, runs = run_all(api, {"example_service_main_job": {"pull": False}})
+    confs = needs.meet(real_client, api, tmp_path)
+
+    ends, runs = run_all(api, {"example_service_main_job": {"pull": False}, **confs})
 
     # The free edition has no source control.
     assert ends == {**ENDS, "example_service_nightly_audit": "failed"}

@@ -1,0 +1,60 @@
+"""What the example DAGs expect to find: workflows on the service, and a connection of Airflow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.simulator.samples import chain, webhook
+from tests.runs.workflows import FORM, SCHEDULE, puts_out
+
+from . import workflows
+from .airflow_api import AirflowApi
+
+SECRET = "the passphrase of the webhook that takes invoices"
+
+
+def meet(client: ServiceClient, api: AirflowApi, folder: Path) -> dict[str, dict[str, Any]]:
+    """Put up what the examples need; what their runs have to be configured with, by DAG.
+
+    :param folder: for the files that they read.
+    """
+    _put(client, "Nightly inventory", SCHEDULE, puts_out('{"articles": 7}'))
+    _put(client, "Approve an order", FORM, puts_out('{"approved": true}'))
+    _put(client, "Sync region", webhook(workflows.path()), puts_out('{"rows": 3}'))
+    _take_invoices(client, api)
+    _be_healthy(client)
+    invoice = folder / "invoice.pdf"
+    invoice.write_bytes(b"%PDF-")
+    return {"example_service_send_file": {"invoice": str(invoice)}}
+
+
+def _put(client: ServiceClient, name: str, *nodes: dict[str, Any]) -> str:
+    body = chain(name, [{**node, "webhookId": workflows.path()} for node in nodes])
+    made = client.workflows.create(name, body["nodes"], body["connections"], {"availableInMCP": True})
+    client.workflows.activate(made.id)
+    return made.id
+
+
+def _take_invoices(client: ServiceClient, api: AirflowApi) -> None:
+    data = {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS256"}
+    credential = client.credentials.create("invoices", "jwtAuth", data)
+    node = webhook("invoices/:customer", authentication="jwtAuth")
+    _put(client, "Book invoice", {**node, "credentials": {"jwtAuth": {"id": credential.id, "name": "invoices"}}})
+    api.set_connection(
+        {
+            "connection_id": "invoices_webhook",
+            "conn_type": "generic",
+            "password": SECRET,
+            "extra": json.dumps({"algorithm": "HS256"}),
+        }
+    )
+
+
+def _be_healthy(client: ServiceClient) -> None:
+    """A workflow that is critical, and has succeeded."""
+    workflow_id = _put(client, "Critical", webhook(workflows.path(), responseMode="lastNode"))
+    client.workflows.update_tags(workflow_id, [client.tags.create("critical").id])
+    client.webhooks.call(client.webhooks.find(client.workflows.get(workflow_id)))
