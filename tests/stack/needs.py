@@ -39,7 +39,7 @@ def _put(client: ServiceClient, name: str, *nodes: dict[str, Any]) -> str:
 
 
 def _take_invoices(client: ServiceClient, api: AirflowApi) -> None:
-    data = {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS256"}
+    data = {"keyType": "passphrase", "secret": SECRET, "publicKey": "", "privateKey": "", "algorithm": "HS256"}
     credential = client.credentials.create("invoices", "jwtAuth", data)
     node = webhook("invoices/:customer", authentication="jwtAuth")
     _put(client, "Book invoice", {**node, "credentials": {"jwtAuth": {"id": credential.id, "name": "invoices"}}})
