@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, AirflowFailException, BaseOperator, task
+from airflow.providers.common.compat.sdk import DAG, BaseOperator, task
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceInputError
 from airflow_provider_service.decorators.run_workflow import ServiceWorkflowDecoratedOperator, service_workflow_task
@@ -201,8 +201,8 @@ def test_arguments_are_checked_when_the_dag_file_is_read(service: SimulatedServi
 
     with pytest.raises(ServiceInputError, match="must not be async"):
         task.service_workflow(workflow_name="Sync")(sync)()
-    with pytest.raises(AirflowFailException, match="give either workflow_id or workflow_name, not none of them"):
-        run_task(task.service_workflow()(nothing)())
+    with pytest.raises(ServiceInputError, match="give either workflow_id or workflow_name, not none of them"):
+        task.service_workflow()(nothing)()
 
 
 def test_it_takes_every_argument_of_the_operator() -> None:

@@ -39,8 +39,9 @@ NAME = "Airflow bridge"
 
 
 @pytest.fixture(autouse=True)
-def soon_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(way, "PUBLISHED_WITHIN_SECONDS", 1.0)
+def soon_published(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})  # the webhook of the bridge goes live a little late
+    monkeypatch.setattr(way, "PUBLISHED_WITHIN_SECONDS", 3.0)
     monkeypatch.setattr(way, "_PAUSE_SECONDS", 0.05)
 
 

@@ -26,7 +26,7 @@ put = partial(put_workflow, availableInMCP=True)
 
 @pytest.fixture(autouse=True)
 def with_key(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(monkeypatch, simulator, extra={"mcp_api_key": simulator.mcp_api_key})
+    connect(monkeypatch, simulator, extra={"mcp_api_key": simulator.mcp_api_key, "retry_deadline": 30})
 
 
 def calls(simulator: ServiceSimulator) -> int:
