@@ -118,7 +118,7 @@ class ServiceNotifier(BaseNotifier):
     def _send(self, config: ServiceConfig, headers: MakeHeaders, notice: dict[str, Any]) -> None:
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
-        from airflow_provider_service.client.http.transport import to_json
+        from airflow_provider_service.client.http.encoding import to_json
 
         with ServiceClient(config) as client:
             workflow = client.workflows.get(WORKFLOW.required_id_in(self, client))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_service.client.http.transport import encode_query, to_json
+from airflow_provider_service.client.http.encoding import encode_query, to_json
 from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
-from airflow_provider_service.client.http.transport import to_json
+from airflow_provider_service.client.http.encoding import to_json
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:

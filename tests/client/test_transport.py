@@ -20,7 +20,8 @@ from urllib3.exceptions import ClosedPoolError, MaxRetryError, NewConnectionErro
 
 from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.http.transport import MAX_RETRY_AFTER, Transport, encode_query, fill_path
+from airflow_provider_service.client.http.encoding import encode_query, fill_path
+from airflow_provider_service.client.http.transport import MAX_RETRY_AFTER, Transport
 
 from .clients import BASE, KEY, ROOT, Client, make_config
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.client.http.transport import encode_query, to_json
+from airflow_provider_service.client.http.encoding import encode_query, to_json
 from airflow_provider_service.rows.batches import MAX_URL_CHARS, any_of_in_url, fits_in_url, may_fit_in_urls
 
 VALUES: dict[str, list[Any]] = {

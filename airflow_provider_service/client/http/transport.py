@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
-from functools import lru_cache
-from itertools import chain
+from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
 import requests
-from pydantic_core import to_jsonable_python
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -27,7 +21,6 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from airflow_provider_service.client import errors
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.errors import (
     ServiceConfigError,
@@ -36,15 +29,14 @@ from airflow_provider_service.client.errors import (
     shown,
 )
 from airflow_provider_service.client.http import answers, mcp_answers, webhook_answers
+from airflow_provider_service.client.http.encoding import Query, encode_query, fill_path, json_body, segment, text_of
 from airflow_provider_service.client.http.exchange import Answer, Session
 from airflow_provider_service.client.http.multipart import FilePart, MultipartBody
-from airflow_provider_service.client.http.redaction import HiddenBytes, HiddenText
+from airflow_provider_service.client.http.redaction import HiddenText
 from airflow_provider_service.client.http.server_clock import ServerClock
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY, WebhookAnswer
 
 log = logging.getLogger(__name__)
-
-Query = Mapping[str, Any]
 
 MAX_RETRY_AFTER = 120.0
 # A workflow goes live shortly after it is activated; if it is not live by then, it is not active.
@@ -53,10 +45,6 @@ MCP_PATH = "/mcp-server/http"
 MEBIBYTE = 2**20
 # Methods that, when repeated, leave the server in the same state as a single call.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
-
-MAX_ID_CHARS = 300
-# Written by the caller, with {} for each id; everything else in it is sent as it is.
-_PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
 
 _exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
 
@@ -123,7 +111,7 @@ class Transport:
         method = _checked_method(method)
         target = fill_path(path, ids)
         _check_timeout(timeout)
-        data = _json_body(body) if files is None and body is not None else body
+        data = json_body(body) if files is None and body is not None else body
         headers = {self.config.key_header: self._key}
         request = self._prepare(method, self.config.api_root + target + encode_query(query), headers, data, files)
         repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
@@ -164,7 +152,7 @@ class Transport:
         """
         _check_timeout(timeout)
         has_body = method not in METHODS_WITHOUT_BODY
-        target = "/webhook/" + "/".join(map(_segment, path.split("/")))
+        target = "/webhook/" + "/".join(map(segment, path.split("/")))
         query = "" if has_body else encode_query(payload)
         data = self._form(payload, files) if files else self._limited_body(payload) if has_body else None
         headers = webhook_answers.checked_headers(headers)
@@ -223,10 +211,10 @@ class Transport:
                 f"the files have {size:,} bytes, and the server accepts {limit:g} MiB (its N8N_FORMDATA_FILE_SIZE_MAX; "
                 "the connection's extra 'max_files_mib'); nothing was sent"
             )
-        return MultipartBody({name: _text(value) for name, value in payload.items() if value is not None}, files)
+        return MultipartBody({name: text_of(value) for name, value in payload.items() if value is not None}, files)
 
     def _limited_body(self, payload: Any) -> bytes:
-        body = _json_body(payload)
+        body = json_body(payload)
         limit = self.config.max_payload_mib
         # The server would answer as if the workflow had been executed and had failed.
         if len(body) > limit * MEBIBYTE:
@@ -293,34 +281,6 @@ def _until(stopped: threading.Event | None, retrying: Retrying, deadline: float)
     return retrying.copy(sleep=sleep_using_event(stopped), stop=stop)
 
 
-def to_json(value: Any) -> str:
-    """Write a value as compact JSON.
-
-    :raises ServiceInputError: the value cannot be represented in JSON.
-    """
-    try:
-        text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        text = HiddenText(text)
-        text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        reason = errors.one_line(str(error))
-    else:
-        return text
-    # Raised outside the handler, so that the error's context keeps no frames that hold the value.
-    raise ServiceInputError(f"an argument cannot be written as JSON: {reason}; nothing was sent")
-
-
-def _json_body(value: Any) -> HiddenBytes:
-    return HiddenBytes(to_json(value).encode())
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime) and value.tzinfo is None:
-        # The service would interpret it in its own current time zone.
-        raise ValueError(f"{value.isoformat()} has no time zone")
-    return to_jsonable_python(value)
-
-
 def _check_timeout(timeout: float | None) -> None:
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise ServiceInputError(f"timeout must be a number of seconds above 0, not {shown(timeout)}; nothing was sent")
@@ -330,60 +290,6 @@ def _checked_method(method: str) -> str:
     if not (isinstance(method, str) and method.isascii() and method.isalpha()):
         raise ServiceInputError(f"{shown(method)} is not an HTTP method; nothing was sent")
     return method.upper()
-
-
-def fill_path(path: str, ids: Sequence[str | int]) -> str:
-    """Put percent-encoded ids into a path.
-
-    :raises ServiceInputError: the path is not below the API root, the number of ids does not match its placeholders, or
-        an id is empty, of another type, or would change the path.
-    """
-    if not isinstance(path, str):
-        raise ServiceInputError(f"path must be text such as '/workflows', not {shown(path)}; nothing was sent")
-    parts = _parts_of(path)
-    if len(parts) != len(ids) + 1:
-        raise ServiceInputError(f"{path!r} has {len(parts) - 1} placeholders for ids, not {len(ids)}; nothing was sent")
-    return "".join(chain.from_iterable(zip(parts, (*map(_segment, ids), ""), strict=True)))
-
-
-@lru_cache(maxsize=512)
-def _parts_of(path: str) -> list[str]:
-    segments = path.split("/")
-    if not _PATH.fullmatch(path) or {".", ".."} & set(segments):
-        raise ServiceInputError(
-            f"{path[:MAX_ID_CHARS]!r} is not a path below the API root, such as '/workflows/{{}}'; nothing was sent"
-        )
-    return path.split("{}")
-
-
-def _segment(value: str | int) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise ServiceInputError(f"an id must be text or a whole number, not {type(value).__name__}; nothing was sent")
-    is_short = isinstance(value, str) or abs(value) < 10**MAX_ID_CHARS
-    text = str(value) if is_short else ""
-    if text.strip() in ("", ".", "..") or len(text) > MAX_ID_CHARS:
-        raise ServiceInputError(f"{text[:MAX_ID_CHARS]!r} cannot be an id; nothing was sent")
-    return _quote(text)
-
-
-def encode_query(query: Query | None) -> str:
-    """Percent-encode query parameters completely, as the server requires; booleans become lower case."""
-    pairs = [f"{_quote(name)}={_quote(_text(value))}" for name, value in (query or {}).items() if value is not None]
-    return f"?{'&'.join(pairs)}" if pairs else ""
-
-
-def _text(value: Any) -> str:
-    try:
-        return str(value).lower() if isinstance(value, bool) else str(value)
-    except ValueError:  # Python refuses to convert numbers of thousands of digits
-        raise ServiceInputError("a query parameter is a number with too many digits; nothing was sent") from None
-
-
-def _quote(text: str) -> str:
-    try:
-        return quote(text, safe="")
-    except UnicodeEncodeError:
-        raise ServiceInputError(f"{text!r} is not valid Unicode text; nothing was sent") from None
 
 
 def _worth_repeating(error: BaseException, repeatable: bool) -> bool:

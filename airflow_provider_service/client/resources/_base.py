@@ -11,8 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import Unpack
 
 from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, one_line
+from airflow_provider_service.client.http.encoding import fill_path, to_json
 from airflow_provider_service.client.http.paging import PagingError, follow_cursor
-from airflow_provider_service.client.http.transport import Transport, fill_path, to_json
+from airflow_provider_service.client.http.transport import Transport
 from airflow_provider_service.client.models._base import wire_time
 from airflow_provider_service.client.models.null import NULL
 

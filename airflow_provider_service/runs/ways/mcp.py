@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import shown
-from airflow_provider_service.client.http.transport import to_json
+from airflow_provider_service.client.http.encoding import to_json
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY
 from airflow_provider_service.client.models.workflows import writable
 from airflow_provider_service.runs.attempt import UNCOUNTED
