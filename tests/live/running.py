@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.errors import ServiceConflictError
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotOfferedError
 from airflow_provider_service.simulator.samples import chain
 
 from .servers import LiveServer, wait_until
@@ -62,6 +63,13 @@ def delete_workflows(client: ServiceClient) -> None:
     for workflow in list(client.workflows.list()):
         client.workflows.deactivate(workflow.id)
         wait_until(lambda one=workflow.id: deleted(client, one), seconds=120, what="the deletion of a workflow")
+
+
+def delete_credentials(client: ServiceClient) -> None:
+    """Delete all credentials of a server, unless it cannot list them."""
+    with suppress(ServiceNotOfferedError):
+        for credential in list(client.credentials.list()):
+            client.credentials.delete(credential.id)
 
 
 def deleted(client: ServiceClient, workflow_id: str) -> bool:
