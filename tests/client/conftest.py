@@ -8,11 +8,17 @@ import pytest
 import requests_mock
 
 from .clients import Client
+from .mcp_calls import MCP_KEY
 
 
 @pytest.fixture
 def client() -> Client:
     return Client(retry_deadline=0)
+
+
+@pytest.fixture
+def mcp() -> Client:
+    return Client(retry_deadline=0, mcp_api_key=MCP_KEY)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The MCP endpoint: what a start sends, and what each answer means."""
+"""The MCP endpoint: what a start sends, what is repeated, and what stays secret."""
 
 from __future__ import annotations
 
@@ -14,48 +14,21 @@ import requests_mock
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.models.mcp import StartedExecution
 
-from .clients import BASE, KEY, Client, make_config
+from .clients import KEY, Client, make_config
+from .mcp_calls import (
+    FORM,
+    MCP_KEY,
+    MISSES_THE_MODE,
+    NOT_PUBLISHED,
+    STARTED,
+    URL,
+    output,
+    raised,
+    refusal,
+    refused_arguments,
+    start,
+)
 from .tiny_server import TinyServer, answer
-
-MCP_KEY = "mcp-key-of-a-test"
-URL = f"{BASE}/mcp-server/http"
-FORM = {"formData": {"name": "Ann"}}
-MISSES_THE_MODE = "Input validation error: Invalid arguments for tool execute_workflow: executionMode: Required"
-
-
-def event(message: Any) -> dict[str, Any]:
-    """An answer in the form of the service: one event of a stream."""
-    return {
-        "text": f"event: message\ndata: {json.dumps(message)}\n\n",
-        "headers": {"Content-Type": "text/event-stream"},
-    }
-
-
-def output(**fields: Any) -> dict[str, Any]:
-    """The answer of the tool."""
-    result = {"content": [{"type": "text", "text": json.dumps(fields)}], "structuredContent": fields}
-    return event({"result": result, "jsonrpc": "2.0", "id": 1})
-
-
-def refused_arguments(text: str) -> dict[str, Any]:
-    return event({"result": {"content": [{"type": "text", "text": text}], "isError": True}, "jsonrpc": "2.0", "id": 1})
-
-
-def protocol_error(code: int, text: str) -> dict[str, Any]:
-    return event({"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": text}})
-
-
-STARTED = output(executionId="7", status="started")
-
-
-@pytest.fixture
-def mcp() -> Client:
-    return Client(retry_deadline=0, mcp_api_key=MCP_KEY)
-
-
-def start(client: Client, **options: Any) -> StartedExecution:
-    return client.mcp.execute_workflow("w", **{"trigger_node": "Form", "inputs": FORM, **options})
-
 
 # what is sent
 
@@ -144,176 +117,6 @@ def test_a_missing_key_says_how_to_make_one(client: Client, server: requests_moc
     with pytest.raises(errors.ServiceConfigError, match=r"'mcp_api_key' is missing: .* Instance-level MCP; nothing"):
         start(client)
     assert server.request_history == []
-
-
-# what an answer means
-
-
-def raised(client: Client, **options: Any) -> errors.ServiceError:
-    with pytest.raises(errors.ServiceError) as caught:
-        start(client, **options)
-    return caught.value
-
-
-NOT_PUBLISHED = "Workflow 'w' has no published (active) version to execute"
-UNAVAILABLE = "Workflow is not available in MCP. Enable MCP access from the workflow card."
-TRIGGERS = (
-    'Trigger node "Form" was not found. Available triggers: none.',
-    'Trigger node "A\nB" was not found. Available triggers: none.',
-    'Trigger node "Form" is disabled. Enable it or choose another trigger: none.',
-    'Trigger node "Form" cannot be used in production mode. Use a webhook, form, chat, or schedule trigger.',
-    'Trigger node "Form" is not supported for MCP execution. Available triggers: Schedule.',
-    "This workflow has multiple triggers. Provide triggerNodeName to specify which one to execute.",
-    "This workflow has no trigger that can be executed in production mode. Supported triggers: Schedule Trigger.",
-    "Provide triggerNodeName when passing inputs. Available triggers: Form.",
-    "Provide triggerNodeName and inputs to execute this workflow. Available triggers: Form.",
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Workflow not found or you don't have permission to access it.", errors.ServiceNotFoundError),
-        (UNAVAILABLE, errors.ServiceMcpRefusedError),
-        ("Workflow 'w' is archived and cannot be accessed.", errors.ServiceMcpRefusedError),
-        (NOT_PUBLISHED, errors.ServiceNotPublishedError),
-        ('Trigger node "Form" does not accept inputs. Omit inputs.', errors.ServiceInvalidRequestError),
-        ('Trigger node "Form" requires inputs matching { formData }.', errors.ServiceInvalidRequestError),
-        *((text, errors.ServiceMcpRefusedError) for text in TRIGGERS),
-    ],
-)
-def test_a_refusal_started_nothing(
-    mcp: Client, server: requests_mock.Mocker, text: str, kind: type[errors.ServiceApiError]
-) -> None:
-    server.post(URL, **output(executionId=None, status="error", error=text))
-
-    error = raised(mcp)
-
-    assert type(error) is kind
-    assert error.not_processed
-    assert errors.one_line(text) in str(error)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "getaddrinfo ENOTFOUND redis",  # the queue could not be reached once the execution had been stored
-        "",
-        "The workflow said: Workflow not found",
-    ],
-)
-def test_a_failure_in_other_words_may_have_started_an_execution(
-    mcp: Client, server: requests_mock.Mocker, words: str
-) -> None:
-    server.post(URL, **output(executionId=None, status="error", error=words))
-
-    error = raised(mcp)
-
-    assert type(error) is errors.ServiceServerError
-    assert not error.not_processed
-
-
-def test_an_answer_that_names_an_execution_is_a_start_whatever_its_status(
-    mcp: Client, server: requests_mock.Mocker
-) -> None:
-    server.post(URL, **output(executionId="7", status="error", error=NOT_PUBLISHED))
-
-    assert start(mcp) == StartedExecution("7", "error")
-
-
-@pytest.mark.parametrize(
-    ("shape", "kind", "not_processed"),
-    [
-        (refused_arguments(f"{MISSES_THE_MODE}"), errors.ServiceInvalidRequestError, True),
-        (
-            refused_arguments("MCP error -32602: Input validation error: Invalid discriminator value. Expected 'chat'"),
-            errors.ServiceNotOfferedError,
-            True,
-        ),
-        (refused_arguments("Tool execute_workflow not found"), errors.ServiceNotOfferedError, True),
-        (protocol_error(-32602, "Tool execute_workflow not found"), errors.ServiceNotOfferedError, True),
-        (protocol_error(-32601, "Method not found"), errors.ServiceNotOfferedError, True),
-        (protocol_error(-32602, "Invalid tools/call request"), errors.ServiceInvalidRequestError, True),
-        (protocol_error(-32603, "Internal server error"), errors.ServiceServerError, False),
-        ({"text": ""}, errors.ServiceUnexpectedResponseError, False),
-        ({"text": "event: message\ndata: {"}, errors.ServiceUnexpectedResponseError, False),
-        (event({"jsonrpc": "2.0", "id": 2, "result": {}}), errors.ServiceUnexpectedResponseError, False),
-        (event({"jsonrpc": "2.0", "id": 1, "result": []}), errors.ServiceServerError, False),
-        (output(executionId=7, status="started"), errors.ServiceServerError, False),
-    ],
-)
-def test_the_answers_of_the_protocol(
-    mcp: Client,
-    server: requests_mock.Mocker,
-    shape: dict[str, Any],
-    kind: type[errors.ServiceApiError],
-    not_processed: bool,
-) -> None:
-    server.post(URL, **shape)
-
-    error = raised(mcp)
-
-    assert (type(error), error.not_processed) == (kind, not_processed)
-
-
-def refusal(status: int, body: Any, **headers: str) -> dict[str, Any]:
-    """An answer in JSON, as from the service's own checks before it looks at the call."""
-    return {"status_code": status, "json": body, "headers": {"Content-Type": "application/json", **headers}}
-
-
-PAGE = {"text": "<html><body><pre>Cannot POST /mcp-server/http</pre>", "headers": {"Content-Type": "text/html"}}
-
-
-@pytest.mark.parametrize(
-    ("answered", "kind", "not_processed"),
-    [
-        (refusal(401, {"message": "Unauthorized"}), errors.ServiceUnauthorizedError, True),
-        (refusal(404, {"message": "MCP access is disabled"}), errors.ServiceNotOfferedError, True),
-        (refusal(403, {"message": "MCP access is disabled"}), errors.ServiceNotOfferedError, True),
-        (refusal(403, {"message": "Forbidden"}), errors.ServiceForbiddenError, True),
-        ({"status_code": 404, **PAGE}, errors.ServiceStartingError, True),
-        (refusal(406, {"error": {"code": -32000}}), errors.ServiceInvalidRequestError, True),
-        ({"status_code": 413, **PAGE}, errors.ServicePayloadTooLargeError, True),
-        (refusal(429, {"message": "Too many requests"}), errors.ServiceRateLimitedError, True),
-        (refusal(500, {"error": {"code": -32603}}), errors.ServiceServerError, False),
-        ({"status_code": 502, **PAGE}, errors.ServiceUnavailableError, False),
-        ({"status_code": 503, **PAGE}, errors.ServiceUnavailableError, False),
-        ({"status_code": 503, "headers": {"Retry-After": "3"}}, errors.ServiceUnavailableError, True),
-        ({"status_code": 504, **PAGE}, errors.ServiceUnavailableError, False),
-        ({"status_code": 302, "headers": {"Location": "/login"}}, errors.ServiceRedirectError, True),
-        ({"exc": requests.ConnectTimeout}, errors.ServiceUnreachableError, True),
-        ({"exc": requests.ReadTimeout}, errors.ServiceTimeoutError, False),
-        ({"exc": requests.ConnectionError(ConnectionResetError())}, errors.ServiceConnectionLostError, False),
-    ],
-)
-def test_each_status_and_each_missing_answer(
-    mcp: Client,
-    server: requests_mock.Mocker,
-    answered: dict[str, Any],
-    kind: type[errors.ServiceApiError],
-    not_processed: bool,
-) -> None:
-    server.post(URL, **answered)
-
-    error = raised(mcp)
-
-    assert (type(error), error.not_processed) == (kind, not_processed)
-
-
-def test_an_answer_without_a_stream_is_read(mcp: Client, server: requests_mock.Mocker) -> None:
-    server.post(URL, json={"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"executionId": "8"}}})
-
-    assert start(mcp).execution_id == "8"
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_the_event_is_found_among_others(mcp: Client, server: requests_mock.Mocker, end: str) -> None:
-    first, second = '{"jsonrpc": "2.0", "id": 1,', '"result": {"structuredContent": {"executionId": "9"}}}'
-    lines = [": comment", "", 'data: {"jsonrpc": "2.0", "method": "notifications/progress"}', ""]
-    lines += ["id: 4", f"data:{first}", f"data: {second}", "", ""]
-    server.post(URL, text=end.join(lines), headers={"Content-Type": "text/event-stream; charset=utf-8"})
-
-    assert start(mcp).execution_id == "9"
 
 
 # repeating, limits and secrets

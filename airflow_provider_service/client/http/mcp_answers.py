@@ -39,6 +39,13 @@ _NOT_PUBLISHED: _Failure = (
     "the workflow has no published version yet",
     "Is it active? Only its draft can run otherwise (mode 'manual')",
 )
+_FAILED: _Failure = (
+    errors.ServiceServerError,
+    "the service failed to start the workflow, or only failed to say so",
+    None,
+)
+# The endpoint checks what the tool answers, after the tool has run.
+_ANSWER_REFUSED = re.compile(r"(MCP error -32602: )?(Output validation error|Tool \S+ has an output schema)")
 # The service's own words for what it refuses before it starts anything. Other words may come from a start that failed
 # halfway.
 _REFUSALS: tuple[tuple[str, _Failure], ...] = (
@@ -148,6 +155,8 @@ def _words(message: dict[str, Any], output: dict[str, Any]) -> str:
 def _failure(message: dict[str, Any], text: str) -> _Failure:
     error = message.get("error")
     code = error.get("code") if isinstance(error, dict) else None
+    if _ANSWER_REFUSED.match(text):
+        return _FAILED
     if code == _UNKNOWN_METHOD or text.startswith("Tool execute_workflow "):
         return errors.ServiceNotOfferedError, "the server's MCP endpoint does not run workflows", None
     for words, failure in _REFUSALS:
@@ -157,4 +166,4 @@ def _failure(message: dict[str, Any], text: str) -> _Failure:
         return errors.ServiceInvalidRequestError, "the MCP endpoint refused the request", None
     if not message:
         return errors.ServiceUnexpectedResponseError, "the answer of the MCP endpoint cannot be read", None
-    return errors.ServiceServerError, "the service failed to start the workflow, or only failed to say so", None
+    return _FAILED
