@@ -226,6 +226,8 @@ class ServiceHook(Resources, BaseHook):
                 path_parameters=path_parameters,
                 webhook_method=webhook_method,
                 files=files,
+                has_webhook_headers=bool(webhook_headers),
+                has_webhook_conn=webhook_conn_id is not None,
             )
             return run_once(
                 self.client,

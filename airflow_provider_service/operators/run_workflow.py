@@ -198,6 +198,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             path_parameters=self.path_parameters,
             webhook_method=self.webhook_method,
             files=self.files,
+            has_webhook_headers=bool(revealed(self.webhook_headers)),
+            has_webhook_conn=self.webhook_conn_id is not None,
         )
         wanted = self.wanted_output()
         if wanted is not None:

@@ -19,7 +19,7 @@ from airflow_provider_service.client.execution_data import last_output, nodes_of
 from airflow_provider_service.client.http.redaction import SIGNED, redacted
 from airflow_provider_service.object_storage import require_place, write_whole
 from airflow_provider_service.runs.nodes import log_nodes, nodes_in_short, read_small
-from airflow_provider_service.runs.search import RUN_KEY_HEADER
+from airflow_provider_service.runs.search import RUN_KEY_FIELD, RUN_KEY_HEADER
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -154,7 +154,7 @@ def _small_enough(items: list[Any], path: str | None) -> dict[str, Any]:
 
 
 def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
-    # A workflow that passes on its input outputs the headers of the call.
+    # A workflow that passes on its input outputs the headers of the call, or the fields of the form.
     try:
         # The login of the webhook's connection may be a user's name, or the name of a header.
         sent, doubtful = headers("basicAuth"), headers("headerAuth")
@@ -165,7 +165,8 @@ def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
 
 def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
     """What a call carried that must not be shown, by name of the header."""
-    return {**{name: [value, *_credentials(value)] for name, value in sent.items()}, RUN_KEY_HEADER: []}
+    headers = {name: [value, *_credentials(value)] for name, value in sent.items()}
+    return {**headers, RUN_KEY_HEADER: [], RUN_KEY_FIELD: []}
 
 
 def _credentials(value: str) -> list[str]:

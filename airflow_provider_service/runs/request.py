@@ -65,6 +65,8 @@ class RunRequest:
     :param path_parameters: values of the parameters in a webhook's path, by name.
     :param files: files that the call of a webhook carries, by the name of their field.
     :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
+    :param has_webhook_headers: whether any further headers were given.
+    :param has_webhook_conn: whether a connection with the webhook's own authentication was given.
     """
 
     workflow: Workflow
@@ -79,6 +81,8 @@ class RunRequest:
     path_parameters: Mapping[str, Any] | None = None
     webhook_method: str | None = None
     files: Mapping[str, Any] | None = None
+    has_webhook_headers: bool = False
+    has_webhook_conn: bool = False
 
     @property
     def only_for_webhooks(self) -> str:
@@ -87,6 +91,8 @@ class RunRequest:
             "path_parameters": self.path_parameters,
             "webhook_method": self.webhook_method,
             "files": self.files,
+            "webhook_headers": self.has_webhook_headers,
+            "webhook_conn_id": self.has_webhook_conn,
         }
         names = ", ".join(name for name, value in given.items() if value)
         return f"only the call of a webhook takes {names}" if names else ""

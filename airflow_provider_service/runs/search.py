@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RUN_KEY_HEADER = "X-Airflow-Run-Key"
+# A name that a form's own fields are unlikely to have.
+RUN_KEY_FIELD = "airflow_run_key"
 MAX_SHOWN_IDS = 5
 # What is left between the clocks of Airflow's machines and the service's once its offset is taken into account.
 CLOCK_SKEW = timedelta(minutes=10)

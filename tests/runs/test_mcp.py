@@ -27,6 +27,7 @@ put = partial(put_workflow, availableInMCP=True)
 @pytest.fixture(autouse=True)
 def with_key(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, simulator, extra={"mcp_api_key": simulator.mcp_api_key, "retry_deadline": 30})
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "http", "password": "p"}')
 
 
 def calls(simulator: ServiceSimulator) -> int:
@@ -110,6 +111,8 @@ def test_a_webhook_is_preferred(task_run: MakeRun, simulator: ServiceSimulator) 
         (MANUAL, {}, "mcp: it has no chat or form or schedule or webhook trigger; its triggers: 'Button'"),
         (SCHEDULE, {"start": "webhook"}, r"it has no webhook trigger; its triggers: 'Clock' \(schedule\)"),
         (SCHEDULE, {"trigger_node": "X"}, "trigger named 'X'"),
+        (SCHEDULE, {"webhook_headers": {"X-A": "b"}}, "mcp: only the call of a webhook takes webhook_headers"),
+        (webhook(), {"webhook_conn_id": "hook", "start": "mcp"}, "only the call of a webhook takes webhook_conn_id"),
     ],
 )
 def test_nothing_is_started(
@@ -119,6 +122,10 @@ def test_nothing_is_started(
     with pytest.raises(AirflowFailException, match=f"{message}.*[Nn]othing was started"):
         task_run(workflow_id=workflow_id, **arguments).attempt(1)
     assert (calls(simulator), held(simulator, workflow_id)) == (0, [])
+
+
+def test_headers_that_hold_nothing_are_not_refused(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    assert task_run(workflow_id=put(simulator, SCHEDULE, DONE), webhook_headers={}).attempt(1)["status"] == "success"
 
 
 def test_one_of_several_triggers(task_run: MakeRun, simulator: ServiceSimulator) -> None:
@@ -149,6 +156,41 @@ def test_a_workflow_that_is_not_available(task_run: MakeRun, simulator: ServiceS
     workflow = simulator.state.workflows.get(workflow_id)
     assert workflow.settings["availableInMCP"] is True
     assert workflow.live_version == before
+
+
+def test_a_draft_that_was_saved_meanwhile_is_kept(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put_workflow(simulator, SCHEDULE, DONE)
+    workflow = simulator.state.workflows.get(workflow_id)
+    draft = [SCHEDULE, {**DONE, "notes": "Saved"}]
+
+    def proxy(inner: Any) -> Any:
+        async def changed(scope: Any, receive: Any, send: Any) -> None:
+            if scope["path"] == "/mcp-server/http" and not workflow.settings.get("availableInMCP"):
+                simulator.state.workflows.update(workflow, {"nodes": draft})
+            await inner(scope, receive, send)
+
+        return changed
+
+    simulator.wrap(proxy)
+    assert task_run(workflow_id=workflow_id, enable_mcp=True).attempt(1)["status"] == "success"
+    assert workflow.settings["availableInMCP"] is True
+    assert workflow.nodes[1]["notes"] == "Saved"
+
+
+def test_an_endpoint_that_starts_nothing_leaves_the_workflow_as_it_is(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, simulator, extra={"mcp_api_key": "wrong", "retry_deadline": 0})
+    workflow_id = put_workflow(simulator, FORM, DONE)
+    with pytest.raises(Exception, match="the MCP key was refused"):
+        task_run(workflow_id=workflow_id, enable_mcp=True).attempt(1)
+    assert "availableInMCP" not in simulator.state.workflows.get(workflow_id).settings
+
+
+def test_the_key_of_a_form_is_not_returned(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, FORM, DONE)
+    [item] = task_run(workflow_id=workflow_id, payload={"a": 1}, return_output="last_node").attempt(1)["output"]
+    assert (item["a"], item["airflow_run_key"]) == (1, "***")
 
 
 # ---------------------------------------------------------------- answers that are lost

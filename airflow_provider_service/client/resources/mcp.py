@@ -70,7 +70,7 @@ class Mcp(Resource):
         require(isinstance(workflow_id, str) and bool(workflow_id.strip()), "workflow_id must not be empty")
         require(mode in MODES, f"mode must be one of {', '.join(MODES)}, not {shown(mode)}")
         if inputs is None:
-            self._require_modes(timeout, stopped)
+            self.require_modes(timeout, stopped)
         arguments = given(
             workflowId=workflow_id,
             executionMode=mode,
@@ -80,13 +80,17 @@ class Mcp(Resource):
         answer = self._transport.call_mcp(_TOOL, arguments, timeout=timeout, stopped=stopped)
         return StartedExecution(answer["executionId"], str(answer.get("status")))
 
-    def _require_modes(self, timeout: float | None, stopped: threading.Event | None) -> None:
+    def require_modes(self, timeout: float | None = None, stopped: threading.Event | None = None) -> None:
         """Refuse an older endpoint: it ignores the mode, waits for the end, and stops what takes five minutes.
 
-        It would take any call without inputs, so ask for something that both refuse, each in its own words.
+        It would take any call without inputs, so ask by ``POST /mcp-server/http`` for something that both refuse, each
+        in its own words. Safe to repeat: it starts nothing. Later calls send nothing if the endpoint is a newer one.
 
+        :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
+        :param stopped: set by the caller to stop further tries.
         :raises ServiceNotOfferedError: the endpoint is such a one.
         :raises ServiceRunNotStartedError: it cannot be said at present.
+        :raises ServiceApiError: another failure, such as a key that was refused.
         """
         if self._has_modes:
             return

@@ -20,6 +20,7 @@ from airflow_provider_service.runs.attempt import UNCOUNTED
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
     IN_HEADERS,
+    RUN_KEY_FIELD,
     RUN_KEY_HEADER,
     Carrier,
     EarlierRuns,
@@ -33,6 +34,7 @@ from airflow_provider_service.runs.unmarked import UnmarkedRuns, made_until, new
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, errors
     from airflow_provider_service.client.models.mcp import StartedExecution
+    from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import Kind, Mode, RunRequest, Trigger
     from airflow_provider_service.runs.search import IsOlder, RunKey, Runs
@@ -40,15 +42,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AVAILABLE_SETTING = "availableInMCP"
-# A name that a form's own fields are unlikely to have.
-FORM_FIELD = "airflow_run_key"
 
 
 def _fields(item: dict[str, Any]) -> dict[str, Any] | None:
     return item or None
 
 
-IN_FORM = Carrier(FORM_FIELD, "trigger", _fields)
+IN_FORM = Carrier(RUN_KEY_FIELD, "trigger", _fields)
 
 
 class _Call(NamedTuple):
@@ -95,7 +95,7 @@ class McpWay:
                 "the connection has no mcp_api_key; switch on MCP in the service's settings, make a key there, and "
                 "add it to the connection"
             )
-        if not request.enable_mcp and not _is_available(request):
+        if not request.enable_mcp and not _is_available(request.workflow):
             return "the workflow is not available in MCP; switch that on in its settings, or set enable_mcp=True"
         return None
 
@@ -208,7 +208,7 @@ def _inputs(trigger: Trigger, payload: Any, key: RunKey) -> dict[str, Any] | Non
     takes = f"through MCP, a {trigger.kind} takes a mapping as its payload"
     require(isinstance(data, Mapping), f"{takes}, not {shown(data)}; nothing was started")
     if trigger.kind == "form":
-        return {"formData": {**data, FORM_FIELD: key.header}}
+        return {"formData": {**data, RUN_KEY_FIELD: key.header}}
     headers = {RUN_KEY_HEADER.lower(): key.header}
     if trigger.method in METHODS_WITHOUT_BODY:
         query = {name: value if isinstance(value, str) else to_json(value) for name, value in data.items()}
@@ -216,15 +216,17 @@ def _inputs(trigger: Trigger, payload: Any, key: RunKey) -> dict[str, Any] | Non
     return {"webhookData": {"headers": headers, "body": dict(data)}}
 
 
-def _is_available(request: RunRequest) -> bool:
-    return (request.workflow.settings or {}).get(AVAILABLE_SETTING) is True
+def _is_available(workflow: Workflow) -> bool:
+    return (workflow.settings or {}).get(AVAILABLE_SETTING) is True
 
 
 def _make_available(request: RunRequest, client: ServiceClient) -> None:
-    if _is_available(request):
+    if _is_available(request.workflow):
         return
+    client.mcp.require_modes()  # an older endpoint would refuse the call after the workflow was changed
     log.info("Making %s available in MCP: its setting %s was not true", request.about, AVAILABLE_SETTING)
-    content = writable(request.workflow)
+    # Its draft may have been changed since the task read it.
+    content = writable(client.workflows.get(request.workflow.id))
     client.workflows.update(
         request.workflow.id,
         content["name"],
