@@ -41,12 +41,17 @@ class Failure(NamedTuple):
 def failure_of(execution: Execution) -> Failure:
     """Find the failing node and the message of a failed execution."""
     error = _at(execution.data, "resultData", "error")
-    node = _text(_at(error, "node", "name")) or _failed_node(execution) or _last_node(execution)
+    node = failed_node(execution) or _last_node(execution)
     message = _text(_at(error, "message"))
     description = _text(_at(error, "description"))
     if message and description and description != message:
         message = f"{message} ({description})"
     return Failure(node, message)
+
+
+def failed_node(execution: Execution) -> str | None:
+    """The node that failed, by its error or its own status; None where the data does not show that one did."""
+    return _text(_at(execution.data, "resultData", "error", "node", "name")) or _node_with_error(execution)
 
 
 def with_data(client: Resources, execution_id: str) -> Execution:
@@ -58,16 +63,20 @@ def with_data(client: Resources, execution_id: str) -> Execution:
 
 
 def last_output(execution: Execution) -> list[Any] | None:
-    """The JSON items that the last node put out; None where the data does not show that."""
+    """The JSON items that the last node put out in its last run; None where the data does not show that."""
     return output_of(execution, _last_node(execution) or "")
 
 
 def output_of(execution: Execution, node: str) -> list[Any] | None:
-    """The JSON items that a node put out in its last run; None where the data does not show that."""
+    """The JSON items that a node put out in its last run; None where the data does not show that.
+
+    The items of all its outputs count, in their order: a node such as an If has several.
+    """
     runs = _runs(execution).get(node)
     if not runs:
         return None
-    return [item.get("json") for item in _list(_at(runs, -1, "data", "main", 0)) if isinstance(item, dict)]
+    outputs = map(_list, _list(_at(runs, -1, "data", "main")))
+    return [item.get("json") for item in chain.from_iterable(outputs) if isinstance(item, dict)]
 
 
 def nodes_of(execution: Execution) -> list[NodeRun]:
@@ -130,7 +139,7 @@ def _last_node(execution: Execution) -> str | None:
     return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
 
 
-def _failed_node(execution: Execution) -> str | None:
+def _node_with_error(execution: Execution) -> str | None:
     for name, runs in _runs(execution).items():
         if _at(runs, -1, "executionStatus") == "error":
             return str(name)

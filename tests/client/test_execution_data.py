@@ -77,12 +77,21 @@ def test_the_failing_node_and_its_message(result: dict[str, Any], failure: Failu
     assert failure_of(execution({"resultData": result})) == failure
 
 
-def test_the_output_is_what_the_last_run_of_the_last_node_put_out() -> None:
+def test_the_output_is_what_the_last_run_of_the_last_node_put_out_by_all_its_outputs() -> None:
     def run(n: int) -> dict[str, Any]:
         return {"data": {"main": [[{"json": {"n": n}}, {"json": {"n": n + 1}}, 5], [{"json": {"n": -1}}]]}}
 
     data = {"resultData": {"lastNodeExecuted": "B", "runData": {"A": [{}], "B": [run(1), run(5)]}}}
-    assert last_output(execution(data)) == [{"n": 5}, {"n": 6}]
+    assert last_output(execution(data)) == [{"n": 5}, {"n": 6}, {"n": -1}]
+
+
+def test_the_output_of_a_node_that_used_only_its_second_output() -> None:
+    for first in ([], None):
+        data = {
+            "resultData": {"lastNodeExecuted": "If", "runData": {"If": [{"data": {"main": [first, [{"json": 1}]]}}]}}
+        }
+        one = execution(data)
+        assert (last_output(one), nodes_of(one)[0].items) == ([1], 1)
 
 
 def test_the_output_of_a_named_node() -> None:

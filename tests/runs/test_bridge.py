@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.errors import ServiceExecutionFailedError
+from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.runs.ways import bridge as way
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.engine.executions import Execution
@@ -41,6 +41,7 @@ NAME = "Airflow bridge"
 @pytest.fixture(autouse=True)
 def soon_published(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})  # the webhook of the bridge goes live a little late
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "http", "password": "p"}')
     monkeypatch.setattr(way, "PUBLISHED_WITHIN_SECONDS", 3.0)
     monkeypatch.setattr(way, "_PAUSE_SECONDS", 0.05)
 
@@ -121,6 +122,8 @@ def test_the_bridge_is_installed_once(task_run: MakeRun, simulator: ServiceSimul
         ([CALLED], {"mode": "manual", "start": "bridge"}, "the bridge runs the published version, not the draft"),
         ([SCHEDULE], {}, r"bridge: it has no manual or sub-workflow trigger; its triggers: 'Clock' \(schedule\)"),
         ([CALLED, MANUAL], {"trigger_node": "Button"}, "the service begins at 'Called', not at 'Button'"),
+        ([CALLED], {"webhook_headers": {"X-A": "b"}}, "bridge: only the call of a webhook takes webhook_headers"),
+        ([CALLED], {"webhook_conn_id": "hook"}, "bridge: only the call of a webhook takes webhook_conn_id"),
         ([CALLED], {"activate": False}, "is not active, and activate=False"),
     ],
 )
@@ -275,6 +278,37 @@ def test_a_bridge_that_died(task_run: MakeRun, simulator: ServiceSimulator, had_
     second = run.attempt(2)
     assert (second["execution_id"] == first["execution_id"], second["status"]) == (had_started, "success")
     assert len(held(simulator, workflow_id)) == 1
+
+
+def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    bridge_id = put_bridge(simulator)
+    workflow_id = put(simulator, CALLED, DONE)
+    died: list[str] = []
+
+    def die() -> None:
+        [execution] = simulator.state.executions.of_workflow(bridge_id)
+        execution.run.run_data.pop("Start", None)
+        execution.run.crash(simulator.clock.now())
+        execution.status = "crashed"
+        simulator.state.engine.remove_workflow(workflow_id)
+        died.append(execution.run.last_node)
+
+    def proxy(inner: Any) -> Any:
+        async def changed(scope: Any, receive: Any, send: Any) -> None:
+            if "/executions/" in scope["path"] and not died:
+                die()
+            await inner(scope, receive, send)
+
+        return changed
+
+    simulator.wrap(proxy)
+    run = task_run(workflow_id=workflow_id)
+    with pytest.raises(ServiceRunNotStartedError, match=r"Workflow did not finish.*; nothing was started"):
+        run.attempt(1)
+    assert run.attempt(2)["status"] == "success"
+    assert (len(held(simulator, workflow_id)), len(died)) == (1, 1)
 
 
 def test_killed_with_the_call_on_its_way(task_run: MakeRun, simulator: ServiceSimulator) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_service.client.errors import ServiceNotFoundError
 from airflow_provider_service.client.execution_data import (
     Failure,
+    failed_node,
     failure_of,
     parent_execution_id,
     sub_execution_id,
@@ -19,6 +20,7 @@ from airflow_provider_service.client.execution_data import (
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs.bridge.definition import START_NODE
 from airflow_provider_service.runs.search import EarlierRuns, FoundRun, RunSearch, list_back, origin_of
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class Started(NamedTuple):
     """What an execution of the bridge has started.
 
     :param execution_id: the execution; None if there is none.
-    :param failure: why there is none.
+    :param failure: why there is none; with a node only if the service refused to start one.
     """
 
     execution_id: str | None
@@ -63,7 +65,7 @@ class Children:
         if execution.status not in ENDED_STATUSES:
             return None
         failure = failure_of(execution)
-        if execution.status == "error" and failure.node is not None:
+        if execution.status == "error" and failed_node(execution) == START_NODE:
             return Started(None, failure)
         # It was killed, or does not show its data: older servers show an end before they show the data.
         child = self._of_parent(client, execution)
@@ -71,7 +73,7 @@ class Children:
             return Started(child)
         if execution.status == "success":
             return None
-        return Started(None, Failure(failure.node, failure.message or f"its execution is {execution.status}"))
+        return Started(None, Failure(None, failure.message or f"its execution is {execution.status}"))
 
     def wait_for(self, client: ServiceClient, execution_id: str) -> Started | None:
         """What an execution of the bridge has started, as soon as it shows that; None if it does not in time."""

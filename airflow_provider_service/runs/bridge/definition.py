@@ -22,6 +22,8 @@ VERSION = 1
 NAME = "Airflow bridge"
 TAG = "airflow-bridge"
 CREDENTIAL_TYPE = "jwtAuth"
+#: The node that starts the workflow.
+START_NODE = "Start"
 
 _TITLE = "## Bridge for Airflow"
 _NOTE = f"""{_TITLE}
@@ -82,7 +84,7 @@ def definition(name: str, address: Address, credential: Reference) -> dict[str, 
         _node("Answer", "n8n-nodes-base.respondToWebhook", 1.1, _answer(), column=1),
         _node("Items", "n8n-nodes-base.splitOut", 1, {"fieldToSplitOut": "body.items", "options": {}}, column=2),
         _node(
-            "Start",
+            START_NODE,
             "n8n-nodes-base.executeWorkflow",
             1.2,
             {
@@ -95,7 +97,7 @@ def definition(name: str, address: Address, credential: Reference) -> dict[str, 
     return {
         "name": name,
         "nodes": nodes,
-        "connections": dict([_arrow("Webhook", "Answer"), _arrow("Answer", "Items"), _arrow("Items", "Start")]),
+        "connections": dict([_arrow("Webhook", "Answer"), _arrow("Answer", "Items"), _arrow("Items", START_NODE)]),
         "settings": {
             "executionOrder": "v1",
             "saveDataSuccessExecution": "all",
