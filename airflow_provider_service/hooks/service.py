@@ -126,7 +126,7 @@ class ServiceHook(Resources, BaseHook):
         max_output_items: int | None = None,
         output_path: str | None = None,
     ) -> dict[str, Any]:
-        """Run a workflow through its production webhook, and wait in the worker until the execution has ended.
+        """Run a workflow, whatever its trigger, and wait in the worker until the execution has ended.
 
         Safe to repeat with a ``run_key``: a call with the same key resumes the execution that an earlier call started,
         even if that call was killed or lost its answer, unless the execution failed. In a task, the key belongs to the
@@ -142,7 +142,9 @@ class ServiceHook(Resources, BaseHook):
 
         :param workflow_id: id of the workflow; give either the id or the name.
         :param workflow_name: exact name of the workflow.
-        :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``.
+        :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``;
+            the fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings;
+            nothing for a schedule.
         :param run_key: any text that identifies this run of the workflow; None, the default, starts a new execution
             with every call.
         :param context: context of the task if it is not the one that runs here, such as in a callback.

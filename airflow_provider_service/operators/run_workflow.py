@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
-    """Run a workflow through its production webhook, and wait until the execution has ended. Safe to repeat.
+    """Run a workflow, whatever its trigger, and wait until the execution has ended. Safe to repeat.
 
-    There is one execution per task run. The call carries a key of the task run; a later attempt looks for the execution
-    of an earlier one and resumes it, unless that execution failed. Clearing the task starts a new execution, unless the
-    last one is still active. If a workflow does not keep its executions, or hides their data, a search proves nothing.
+    There is one execution per task run. Where the trigger takes data, the call carries a key of the task run; a later
+    attempt looks for the execution of an earlier one and resumes it, unless that execution failed. Clearing the task
+    starts a new execution, unless the last one is still active. Where the trigger takes no data, an attempt that cannot
+    rule out an execution of an earlier one fails without further retries.
+    If a workflow does not keep its executions, or hides their data, a search proves nothing.
     After an attempt that may have made the call, the next one then fails without further retries, rather than run the
     workflow twice.
 
@@ -37,8 +39,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param payload: JSON body of the call; query parameters if the webhook's method is ``GET``. Pass text that contains
-        braces as ``literal``, from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3).
+    :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
+        fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; nothing
+        for a schedule. Pass text that contains braces as ``literal``, from ``airflow.sdk``
+        (``airflow.utils.template`` before Airflow 3).
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
         authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
