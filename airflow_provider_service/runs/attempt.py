@@ -49,6 +49,8 @@ class Attempt:
         self.key, self.since = key, since
         #: Whether calls of the same attempt may have come before.
         self.is_repeated = False
+        #: Whether anybody counts the attempts.
+        self.is_counted = True
         #: Whether it may have started an execution.
         self.has_called = False
         self._store, self._state_key = store, state_key
@@ -91,6 +93,7 @@ class Attempt:
 
         attempt = cls(RunKey(task=_digest(_deployment_name(), *names), attempt=UNCOUNTED), since)
         attempt.is_repeated = True
+        attempt.is_counted = False
         return attempt
 
     @classmethod

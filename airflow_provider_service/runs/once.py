@@ -107,9 +107,12 @@ class RunOnce:
             return None
         with ServiceClient(config.one_try(connect_timeout=1.0, timeout=KILLED_SEARCH_SECONDS)) as client:
             try:
-                return call_and_search.search_for(
+                found = call_and_search.search_for(
                     lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event()
                 )
+                if found is None:
+                    log.warning("An execution that was being started was not found: if its call arrives, it will run")
+                return found
             except ServiceError as error:
                 log.error("An execution that was being started cannot be looked for and may be running: %s", error)
                 return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -102,6 +102,13 @@ class RunRequest:
         """The workflow, for messages."""
         return f"workflow {self.workflow.id} ({self.workflow.name})"
 
+    @property
+    def keeps_executions(self) -> bool:
+        """Whether the executions of what runs can be read after they have ended, as far as the settings say."""
+        if self.mode == "manual":
+            return (self.workflow.settings or {}).get("saveManualExecutions") is not False
+        return self.workflow.keeps_executions
+
     def make_active(self, client: Resources) -> None:
         """Activate the workflow if it is not active.
 
@@ -124,6 +131,12 @@ class RunRequest:
     def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
         """The triggers of some kinds, only the named one if one is named."""
         return [one for one in self.all_triggers() if one.kind in kinds and self.trigger_node in (None, one.node)]
+
+    def triggers_ever(self, kinds: Collection[Kind]) -> list[Trigger]:
+        """The triggers of some kinds in the published version and in the draft, whichever is named, also disabled."""
+        version = self.workflow.active_version
+        nodes = [*((version.nodes if version else None) or []), *(self.workflow.nodes or [])]
+        return [one for one in dict.fromkeys(_triggers_among(nodes)) if one.kind in kinds]
 
     def lacking(self, kinds: Collection[Kind]) -> str:
         """That there is no trigger of some kinds, and which there are, for messages."""
@@ -151,9 +164,12 @@ class RunRequest:
 
     def all_triggers(self) -> list[Trigger]:
         """Those of what would run."""
-        enabled = (node for node in self.nodes if not node.get("disabled"))
-        known = ((node, _KINDS.get(str(node.get("type")))) for node in enabled)
-        return [Trigger(str(node.get("name")), kind, _method(node)) for node, kind in known if kind is not None]
+        return _triggers_among(node for node in self.nodes if not node.get("disabled"))
+
+
+def _triggers_among(nodes: Iterable[Mapping[str, Any]]) -> list[Trigger]:
+    known = ((node, _KINDS.get(str(node.get("type")))) for node in nodes)
+    return [Trigger(str(node.get("name")), kind, _method(node)) for node, kind in known if kind is not None]
 
 
 def _method(node: Mapping[str, Any]) -> str:

@@ -56,20 +56,21 @@ class CallStarter(ABC):
         :raises ServiceApiError: the call was refused, nothing was started; or a search failed.
         :raises ServiceTaskKilledError: given up early.
         """
-        for number in range(1, MAX_CALLS + 1):
+        lost = 0
+        while lost < MAX_CALLS:
             try:
                 answer, found = call_and_search.answer_or_found(self.send, self._search, self._stopped)
             except errors.ServiceApiError as error:
                 found = self._found_in_spite_of(error)
                 if found is None:
-                    log.warning("Call %d of %s started nothing: %s", number, self._called, error)
+                    lost += 1
+                    log.warning("Call %d of %s started nothing: %s", lost, self._called, error)
                     self._stopped.wait(min(error.retry_after or 0.0, MAX_PAUSE_SECONDS))
             except errors.ServiceError as error:
                 self.started_nothing = error.not_processed
                 raise
             else:
-                if answer is not None:
-                    return self.started_by(answer)
+                found = found or self.started_by(answer)
             if found is not None:
                 return found
         self.started_nothing = True
@@ -84,8 +85,8 @@ class CallStarter(ABC):
         """Make the call."""
 
     @abstractmethod
-    def started_by(self, answer: Any) -> str:
-        """The execution that a call has started, by its answer."""
+    def started_by(self, answer: Any) -> str | None:
+        """The execution that a call has started, by its answer; None if it started nothing and is to be made again."""
 
     @abstractmethod
     def is_refusal(self, error: errors.ServiceApiError) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import RunRequest
     from airflow_provider_service.runs.search import EarlierRuns
-    from airflow_provider_service.runs.ways.way import Way
+    from airflow_provider_service.runs.ways.choice import Choice
 
 log = logging.getLogger(__name__)
 
@@ -27,27 +27,27 @@ def resume_or_start(request: RunRequest, once: RunOnce) -> str:
     :raises ServiceRunNotFoundError: an execution may have been started that cannot be found.
     :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.
     """
-    way, obstacle = choose(request, once.client)
-    earlier = _earlier(request, way, once)
+    choice = choose(request, once.client)
+    earlier = _earlier(request, choice, once)
     if earlier is not None:
         return earlier
-    require(obstacle is None, f"{request.about} cannot be started. {obstacle}. Nothing was started")
-    return once.start(way.starter(once))
+    require(choice.obstacle is None, f"{request.about} cannot be started. {choice.obstacle}. Nothing was started")
+    return once.start(choice.way.starter(once))
 
 
-def _earlier(request: RunRequest, way: Way, once: RunOnce) -> str | None:
+def _earlier(request: RunRequest, choice: Choice, once: RunOnce) -> str | None:
     """The execution that this attempt resumes instead of starting one."""
     attempt = once.attempt
     if attempt.is_first:
         return None
-    runs = way.earlier(once)
+    runs = choice.earlier(once)
     attempt.follow(runs)
     run = runs.adoptable(attempt.key)
     if run is not None:
         log.info("Resuming execution %s, which an earlier attempt started", run.execution.id)
         return run.execution.id
     if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
-        doubt = runs.doubt(once.client.base_url, all_are_kept=request.workflow.keeps_executions)
+        doubt = runs.doubt(once.client.base_url, all_are_kept=choice.keeps_executions())
         if doubt is not None:
             raise ServiceRunNotFoundError(f"an earlier attempt may have run {request.about}: {doubt}")
     return _retry_of_failed(once, runs) if request.on_retry == "retry_execution" else None

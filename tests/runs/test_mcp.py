@@ -15,7 +15,7 @@ from airflow_provider_service.simulator.engine.executions import Execution
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore, TaskRun
-from .workflows import CHAT, DONE, FORM, MANUAL, SCHEDULE, held, puts_out, started_with, statuses, wait, webhook
+from .workflows import CALLED, CHAT, DONE, FORM, MANUAL, SCHEDULE, held, puts_out, started_with, statuses, wait, webhook
 from .workflows import put as put_workflow
 
 # A call that starts a workflow, and not the one that asks for the kind of the endpoint.
@@ -310,3 +310,45 @@ def test_without_airflows_state_a_retry_does_not_run_a_schedule_twice(
     with pytest.raises(AirflowFailException, match="do not show what started them"):
         make_run(workflow_id=workflow_id).whole_attempt(2)
     assert len(held(simulator, workflow_id)) == 1
+
+
+# ---------------------------------------------------------------- ways that are gone by the next attempt
+
+
+def test_a_later_attempt_finds_what_went_through_mcp_when_only_the_bridge_is_left(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow_id = put(simulator, FORM, {**CALLED, "name": "Called"}, wait(600), DONE)
+    run = task_run(workflow_id=workflow_id, wait_for_completion=False)
+    first = run.attempt(1)
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    assert run.attempt(2)["execution_id"] == first["execution_id"]
+    assert len(held(simulator, workflow_id)) == 1
+
+
+def test_a_schedule_that_went_through_mcp_is_in_doubt_when_only_the_bridge_is_left(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow_id = put(simulator, SCHEDULE, MANUAL, DONE)
+    run = task_run(workflow_id=workflow_id, wait_for_completion=False)
+    run.attempt(1)
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    with pytest.raises(AirflowFailException, match="executions 1 do not show what started them"):
+        run.attempt(2)
+    assert len(held(simulator, workflow_id)) == 1
+
+
+def test_a_draft_whose_executions_are_not_saved_is_not_run_twice(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, FORM, DONE, saveManualExecutions=False)
+    simulator.inject("drop", **START, after_processing=True)
+    with pytest.raises(AirflowFailException, match="the workflow does not keep all its executions"):
+        task_run(workflow_id=workflow_id, mode="manual").attempt(1)
+    assert calls(simulator) == 1
+
+
+def test_auto_passes_over_a_webhook_that_cannot_be_called(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook("={{ 1 }}"), DONE, active=False)
+    assert task_run(workflow_id=workflow_id, payload={"n": 1}).attempt(1)["status"] == "success"
+    assert calls(simulator) >= 1  # it has only just been activated

@@ -74,6 +74,14 @@ class BridgeWay:
             return f"its only trigger is manual, and {_ONLY_PUBLISHED}"
         return None
 
+    def may_have_been_taken(self) -> bool:
+        """Whether an earlier attempt may have taken this way."""
+        return bool(self._request.triggers_ever(set(_KINDS)))
+
+    def keeps_executions(self) -> bool:
+        """Whether the executions that it searches are kept: those of the bridge."""
+        return all(one.keeps_executions for one in all_bridges(self._client))
+
     def earlier(self, once: RunOnce) -> EarlierRuns:
         """Find the executions that earlier attempts have started."""
         bridges = [one.id for one in all_bridges(once.client)]
@@ -128,6 +136,7 @@ class BridgeStarter(CallStarter):
             once.client, called, once.attempt.key, runs, is_kept=bridge.keeps_executions, stopped=once.stopped
         )
         self._request, self._bridge, self._children, self._timeout = request, bridge, children, once.timeout
+        self._deadline: float | None = None
         self._body = {"workflowId": request.workflow.id, "items": list(items)}
 
     def send(self) -> WebhookAnswer:
@@ -142,21 +151,21 @@ class BridgeStarter(CallStarter):
             stopped=self._stopped,
         )
 
-    def started_by(self, answer: WebhookAnswer) -> str:
-        """The execution that a call has started."""
-        deadline = time.monotonic() + PUBLISHED_WITHIN_SECONDS
-        while True:
-            execution_id = self._named_by(answer)
-            started = self._children.wait_for(self._client, execution_id)
-            if started is not None and started.execution_id is not None:
-                return started.execution_id
-            is_too_early = started is not None and started.failure is not None and _is_too_early(started)
-            if not (is_too_early and time.monotonic() < deadline):
-                raise self._failed(execution_id, started)
-            if self._stopped.wait(_PAUSE_SECONDS):
-                raise self._failed(execution_id, started)
-            # This execution of the bridge has started nothing, so that another call doubles nothing.
-            answer = self.send()
+    def started_by(self, answer: WebhookAnswer) -> str | None:
+        """The execution that a call has started; None if the workflow cannot be started yet."""
+        execution_id = self._named_by(answer)
+        started = self._children.wait_for(self._client, execution_id)
+        if started is not None and started.execution_id is not None:
+            return started.execution_id
+        is_too_early = started is not None and _is_too_early(started) and time.monotonic() < self._published_by()
+        if not is_too_early or self._stopped.wait(_PAUSE_SECONDS):
+            raise self._failed(execution_id, started)
+        return None
+
+    def _published_by(self) -> float:
+        """Until when the server may not know yet that the workflow was activated."""
+        self._deadline = self._deadline or time.monotonic() + PUBLISHED_WITHIN_SECONDS
+        return self._deadline
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
         """Whether a failed call certainly ran nothing, and will not if it is made again."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_service.runs.search import EarlierRuns
 from airflow_provider_service.runs.ways.bridge import BridgeWay
 from airflow_provider_service.runs.ways.mcp import McpWay
 from airflow_provider_service.runs.ways.webhook import WebhookWay
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import RunRequest
     from airflow_provider_service.runs.ways.way import Way
 
@@ -17,16 +19,36 @@ if TYPE_CHECKING:
 WAYS: tuple[type[Way], ...] = (WebhookWay, McpWay, BridgeWay)
 
 
-def choose(request: RunRequest, client: ServiceClient) -> tuple[Way, str | None]:
-    """The way that was asked for or, with ``auto``, the first that can start the workflow.
+class Choice(NamedTuple):
+    """The way that a request takes.
 
-    :returns: the way, and what keeps it, and with ``auto`` each of the others, from starting the workflow.
+    :param way: the one that was asked for or, with ``auto``, the first that can start the workflow.
+    :param obstacle: what keeps it, and with ``auto`` each of the others, from starting the workflow.
+    :param taken: the ways that earlier attempts may have taken.
     """
+
+    way: Way
+    obstacle: str | None
+    taken: list[Way]
+
+    def earlier(self, once: RunOnce) -> EarlierRuns:
+        """Find the executions that earlier attempts have started, in whichever way."""
+        each = [way.earlier(once) for way in self.taken]
+        found = sorted((run for runs in each for run in runs.found), key=lambda run: -run.execution.number)
+        return EarlierRuns(found, [one for runs in each for one in runs.unreadable])
+
+    def keeps_executions(self) -> bool:
+        """Whether what was not found does not exist."""
+        return all(way.keeps_executions() for way in self.taken)
+
+
+def choose(request: RunRequest, client: ServiceClient) -> Choice:
+    """Choose the way to start a workflow."""
     ways = [kind(request, client) for kind in WAYS if request.start in ("auto", kind.name)]
     obstacles = []
     for way in ways:
         obstacle = way.obstacle()
         if obstacle is None:
-            return way, None
+            return Choice(way, None, [one for one in ways if one is way or one.may_have_been_taken()])
         obstacles.append(f"{way.name}: {obstacle}")
-    return ways[0], "; ".join(obstacles)
+    return Choice(ways[0], "; ".join(obstacles), [one for one in ways if one.may_have_been_taken()])

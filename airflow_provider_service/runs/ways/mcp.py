@@ -16,7 +16,6 @@ from airflow_provider_service.client.errors import shown
 from airflow_provider_service.client.http.encoding import to_json
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY
 from airflow_provider_service.client.models.workflows import writable
-from airflow_provider_service.runs.attempt import UNCOUNTED
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
     IN_HEADERS,
@@ -99,27 +98,39 @@ class McpWay:
             return "the workflow is not available in MCP; switch that on in its settings, or set enable_mcp=True"
         return None
 
+    def may_have_been_taken(self) -> bool:
+        """Whether an earlier attempt may have taken this way."""
+        return bool(self._triggers_ever())
+
+    def keeps_executions(self) -> bool:
+        """Whether the executions that it searches are kept."""
+        return self._request.keeps_executions
+
     def earlier(self, once: RunOnce) -> EarlierRuns:
-        """Find the executions that earlier attempts have started."""
-        attempt, trigger = once.attempt, self._trigger()
-        search = self._marked(trigger, attempt.since)
-        if search is not None:
-            return find_earlier_runs(once.client, search, attempt.key, once.stopped)
-        require(
-            attempt.key.attempt != UNCOUNTED,
-            f"a run_key cannot tell apart the runs of {self._request.about}, whose {trigger.kind} trigger takes no "
-            "data; call without a run_key, or from a task; nothing was started",
+        """Find the executions that earlier attempts have started, from whichever trigger."""
+        attempt = once.attempt
+        triggers = self._triggers_ever()
+        searches = {_CALLS[one.kind].carrier: self._marked(one, attempt.since) for one in triggers}
+        each = [search for search in searches.values() if search is not None]
+        if attempt.may_have_started_unseen and attempt.is_counted:
+            note = attempt.note()
+            made_before = began_before(once.client, attempt.since)
+            is_older = made_until(note.after) if note is not None and note.after else made_before
+            each += [self._unmarked(one, is_older) for one in triggers if _CALLS[one.kind].carrier is None]
+        runs = [find_earlier_runs(once.client, search, attempt.key, once.stopped) for search in each]
+        return EarlierRuns(
+            [run for found in runs for run in found.found], [one for found in runs for one in found.unreadable]
         )
-        if not attempt.may_have_started_unseen:
-            return EarlierRuns([], [])
-        note = attempt.note()
-        is_older = began_before(once.client, attempt.since) if note is None else made_until(note.after)
-        return find_earlier_runs(once.client, self._unmarked(trigger, is_older), attempt.key, once.stopped)
 
     def starter(self, once: RunOnce) -> McpStarter:
         """Check the call, make the workflow available in MCP, and activate it if it has to be."""
         request, trigger = self._request, self._trigger()
         inputs = _inputs(trigger, request.payload, once.attempt.key)
+        require(
+            once.attempt.is_counted or _CALLS[trigger.kind].carrier is not None,
+            f"a run_key cannot tell apart the runs of {request.about}, whose {trigger.kind} trigger takes no data; "
+            "call without a run_key, or from a task; nothing was started",
+        )
         request.refuse_archived()
         _make_available(request, once.client)
         if request.mode == "production":
@@ -129,6 +140,12 @@ class McpWay:
             after = newest_number(once.client, request.workflow.id)
             search = self._unmarked(trigger, made_until(after), and_failed=True)
         return McpStarter(request, McpCall(trigger.node, inputs, after), once, search)
+
+    def _triggers_ever(self) -> list[Trigger]:
+        """Those that earlier attempts may have started in this way, as far as no other way finds their runs as well."""
+        request = self._request
+        others = {"webhook"} if request.start == "auto" and request.mode == "production" else set()
+        return request.triggers_ever(_KINDS[request.mode] - others)
 
     def _trigger(self) -> Trigger:
         return self._request.the_trigger(_KINDS[self._request.mode])
@@ -168,7 +185,7 @@ class McpStarter(CallStarter):
     """
 
     def __init__(self, request: RunRequest, call: McpCall, once: RunOnce, search: Runs) -> None:
-        called, is_kept = f"{request.about} through MCP", request.workflow.keeps_executions
+        called, is_kept = f"{request.about} through MCP", request.keeps_executions
         super().__init__(once.client, called, once.attempt.key, search, is_kept=is_kept, stopped=once.stopped)
         self._request, self._call, self._timeout = request, call, once.timeout
         self.after = call.after

@@ -22,8 +22,14 @@ class Way(Protocol):
     def obstacle(self) -> str | None:
         """Why this way cannot start the workflow and what would change that; None if nothing speaks against it."""
 
+    def may_have_been_taken(self) -> bool:
+        """Whether an earlier attempt may have taken this way: what it needed may be gone since."""
+
+    def keeps_executions(self) -> bool:
+        """Whether the executions that it searches are kept, so that one that was not found does not exist."""
+
     def earlier(self, once: RunOnce) -> EarlierRuns:
-        """Find the executions that earlier attempts have started."""
+        """Find the executions that earlier attempts have started in this way."""
 
     def starter(self, once: RunOnce) -> Starter:
         """Check all that can be checked, and make the workflow ready; starts nothing.

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceRunNotFoundError, ServiceRunNotSeenError
 from airflow_provider_service.client.http.webhook_answers import checked_headers, is_refusal
 from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources.webhooks import checked_files, checked_payload, filled_path
@@ -58,7 +58,21 @@ class WebhookWay:
             return "a webhook runs the published version, not the draft"
         if not self._request.triggers({"webhook"}):
             return self._request.lacking({"webhook"})
+        try:
+            self._client.webhooks.find(
+                self._request.workflow, self._request.trigger_node, method=self._request.webhook_method
+            )
+        except ServiceInputError as error:
+            return str(error)
         return None
+
+    def may_have_been_taken(self) -> bool:
+        """Whether an earlier attempt may have taken this way."""
+        return bool(self._request.triggers_ever({"webhook"}))
+
+    def keeps_executions(self) -> bool:
+        """Whether the executions that it searches are kept."""
+        return self._request.workflow.keeps_executions
 
     def earlier(self, once: RunOnce) -> EarlierRuns:
         """Find the executions that earlier attempts have started."""
