@@ -45,6 +45,7 @@ def require_place(name: str, path: object) -> None:
     try:
         target = _object_storage_path()(path)
         is_local = target.protocol in _LOCAL
+        _ = is_local or target.fs  # Airflow 2 refuses an unknown kind only here
         has_directory, is_directory = not is_local or target.parent.is_dir(), is_local and target.is_dir()
     except (ImportError, OSError, TypeError, ValueError) as error:
         raise ServiceInputError(f"{name} {path!r} cannot be used: {error}") from error

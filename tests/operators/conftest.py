@@ -13,6 +13,7 @@ from airflow_provider_service.client.models.data_tables import DataTable
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.runs.task_run import let_this_thread_execute
 
 Execute = Callable[..., Any]
 
@@ -42,6 +43,7 @@ def execute(simulator: ServiceSimulator, task_log: None, task_instance: FakeTask
     tasks: list[ServiceBaseOperator] = []
 
     def run(operator: type[ServiceBaseOperator], **arguments: Any) -> Any:
+        let_this_thread_execute()
         task = operator(task_id="task", **arguments)
         tasks.append(task)
         task.resolve_template_files()  # as Airflow does when it loads the DAG file

@@ -92,7 +92,7 @@ class TaskRun:
     def prepare(self, number: int, **changes: Any) -> Any:
         """Make the task and the context of an attempt, and render the task's fields."""
         self.close()
-        _let_this_thread_execute()
+        let_this_thread_execute()
         self.task = self.operator(task_id="task", retries=self.retries, **{**self.arguments, **changes})
         context: dict[str, Any] = {
             "ti": SimpleNamespace(
@@ -132,7 +132,7 @@ class TaskRun:
             self.on_push(key, value)
 
 
-def _let_this_thread_execute() -> None:
+def let_this_thread_execute() -> None:
     """Airflow 2.11 executes tasks in the thread only that has imported it."""
     if AIRFLOW.startswith("2."):
         from airflow.models.baseoperator import ExecutorSafeguard

@@ -21,7 +21,7 @@ from tests.runs.workflows import CALLED, DONE, FORM, calls, held, put, puts_out,
 try:
     from airflow.sdk.io import attach
 except ImportError:  # Airflow 2
-    from airflow.io import attach  # type: ignore[no-redef]
+    from airflow.io.store import attach  # type: ignore[no-redef]
 
 
 def run(workflow_id: str, **arguments: Any) -> TaskRun:
