@@ -343,7 +343,7 @@ def test_a_draft_whose_executions_are_not_saved_is_not_run_twice(
 ) -> None:
     workflow_id = put(simulator, FORM, DONE, saveManualExecutions=False)
     simulator.inject("drop", **START, after_processing=True)
-    with pytest.raises(AirflowFailException, match="does not keep all its executions|cannot be found"):
+    with pytest.raises(AirflowFailException, match=r"does not keep all its executions|cannot be found"):
         task_run(workflow_id=workflow_id, mode="manual").attempt(1)
     assert calls(simulator) == 1
 
