@@ -143,7 +143,7 @@ def test_a_call_that_is_broken_off_runs_nothing_and_is_repeated(simulator: Servi
     ("path", "words"),
     [
         ("/no/such/file", "there is no such file"),
-        ("nosuch://bucket/key", "Unsupported filesystem: 'nosuch'"),
+        ("nosuch://bucket/key", "(Unsupported filesystem: '|No filesystem registered for scheme )nosuch"),
     ],
 )
 def test_a_file_that_is_not_there_starts_nothing(simulator: ServiceSimulator, path: str, words: str) -> None:
