@@ -111,6 +111,19 @@ class Reference(Alternatives):
         return {"project_id": project_id}
 
 
+def tag_name_in(given: object, client: Resources) -> str | None:
+    """Return the name of the tag that is given by its id or name, with which lists are filtered; None if none is given.
+
+    :param given: what has ``tag_id`` and ``tag_name`` as attributes.
+    :raises ServiceLookupError: no tag has the name.
+    :raises ServiceNotFoundError: no tag has the id.
+    """
+    tag_id, tag_name = (getattr(given, name) for name in TAG.fields)
+    if tag_id is not None:
+        return str(client.tags.get(tag_id).name)
+    return None if tag_name is None else str(TAG.named_in(given, client).name)
+
+
 def _is_template(value: object) -> bool:
     return not isinstance(value, str) or bool(_TEMPLATE.search(value))
 

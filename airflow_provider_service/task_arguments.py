@@ -22,6 +22,12 @@ Duration = timedelta | float
 #: What to do if an execution cannot be found.
 OnVanished = Literal["fail", "succeed"]
 ON_VANISHED = get_args(OnVanished)
+#: The way to start a workflow.
+Start = Literal["auto", "webhook", "mcp", "bridge"]
+STARTS = get_args(Start)
+#: What a retry of a task does if the execution of the previous attempt failed.
+OnRetry = Literal["new", "retry_execution"]
+ON_RETRY = get_args(OnRetry)
 
 #: Defaults of a wait: its timeout, the time between two polls, and for how long polls may keep failing.
 DAY_SECONDS = 86_400.0

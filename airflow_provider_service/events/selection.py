@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import as_texts, require, require_flag
 from airflow_provider_service.client.lookup import get_workflow
-from airflow_provider_service.references import PROJECT, TAG
+from airflow_provider_service.references import PROJECT, TAG, tag_name_in
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -103,16 +103,10 @@ class Selection:
         project_id = PROJECT.id_in(self, client)
         if self.workflow_name is not None:
             return frozenset(get_workflow(client, name, project_id=project_id).id for name in self.workflow_name)
-        tag = self._tag(client)
+        tag = tag_name_in(self, client)
         # Archived workflows count, because one that was just archived may still run.
         listed = client.workflows.list(tags=tag, project_id=project_id, exclude_pinned_data=True)
         return frozenset(workflow.id for workflow in listed)
-
-    def _tag(self, client: ServiceClient) -> str | None:
-        if self.tag_id is not None:
-            return client.tags.get(self.tag_id).name
-        name: str | None = None if self.tag_name is None else TAG.named_in(self, client).name
-        return name
 
 
 def _texts(name: str, value: object) -> tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from airflow_provider_service.client.errors import ServiceLookupError
 from airflow_provider_service.health.figures import Tally, span
 from airflow_provider_service.health.report import Health, Member
 from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
-from airflow_provider_service.references import OPTIONAL_TAG, OPTIONAL_WORKFLOW, PROJECT
+from airflow_provider_service.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -86,11 +86,7 @@ def _listed(check: HealthCheck, client: ServiceClient, project_id: str | None) -
     elif check.workflow_name is not None:
         yield OPTIONAL_WORKFLOW.named_in(check, client)
     else:
-        tag = check.tag_name
-        if tag is not None:
-            OPTIONAL_TAG.named_in(check, client)
-        elif check.tag_id is not None:
-            tag = client.tags.get(check.tag_id).name
+        tag = tag_name_in(check, client)
         yield from client.workflows.list(tags=tag, project_id=project_id, exclude_pinned_data=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
@@ -20,7 +20,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.connection import config_of
 from airflow_provider_service.failing import failing_at_once
-from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS
+from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.config import ServiceConfig
     from airflow_provider_service.client.http.multipart import FileSource
     from airflow_provider_service.client.http.transport import Transport
-    from airflow_provider_service.task_arguments import OnVanished, ReturnOutput
+    from airflow_provider_service.client.models.mcp import Mode
+    from airflow_provider_service.task_arguments import OnVanished, ReturnOutput, Start
 
 
 class ServiceHook(Resources, BaseHook):
@@ -115,8 +116,8 @@ class ServiceHook(Resources, BaseHook):
         webhook_method: str | None = None,
         webhook_headers: Mapping[str, str] | None = None,
         activate: bool = True,
-        start: Literal["auto", "webhook", "mcp", "bridge"] = "auto",
-        mode: Literal["production", "manual"] = "production",
+        start: Start = "auto",
+        mode: Mode = "production",
         enable_mcp: bool = False,
         wait_for_completion: bool = True,
         timeout: timedelta | float = DAY_SECONDS,
@@ -195,10 +196,11 @@ class ServiceHook(Resources, BaseHook):
             run the workflow twice.
         """
         from airflow_provider_service.client.http.redaction import hidden
+        from airflow_provider_service.client.models.mcp import MODES
         from airflow_provider_service.connection import webhook_headers_as
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as
         from airflow_provider_service.runs.output import WantedOutput
-        from airflow_provider_service.runs.request import MODES, STARTS, RunRequest
+        from airflow_provider_service.runs.request import RunRequest
         from airflow_provider_service.runs.workflow import whole_workflow
 
         webhook_headers = hidden(webhook_headers)  # no frame of a later error shows them

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_service.arguments import one_of, optional, read_count, require_flag, require_output
+from airflow_provider_service.client.models.mcp import MODES
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.references import PROJECT, WORKFLOW
-from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS, as_rendered
+from airflow_provider_service.task_arguments import (
+    DAY_SECONDS,
+    FAULT_TOLERANCE_SECONDS,
+    ON_RETRY,
+    POLL_SECONDS,
+    STARTS,
+    as_rendered,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.http.multipart import FileSource
+    from airflow_provider_service.client.models.mcp import Mode
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.runs.request import MakeHeaders
-    from airflow_provider_service.task_arguments import Duration, OnVanished, ReturnOutput, TaskArguments, Templated
+    from airflow_provider_service.task_arguments import (
+        Duration,
+        OnRetry,
+        OnVanished,
+        ReturnOutput,
+        Start,
+        TaskArguments,
+        Templated,
+    )
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
@@ -110,10 +127,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     checks = {
         **ServiceStartingOperator.checks,
         "activate": require_flag,
-        "start": one_of("auto", "webhook", "mcp", "bridge"),
-        "mode": one_of("production", "manual"),
+        "start": one_of(*STARTS),
+        "mode": one_of(*MODES),
         "enable_mcp": require_flag,
-        "on_retry": one_of("new", "retry_execution"),
+        "on_retry": one_of(*ON_RETRY),
         "return_output": require_output,
         "max_output_items": optional(read_count),
     }
@@ -133,10 +150,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         webhook_method: Templated[str | None] = None,
         webhook_headers: Templated[Mapping[str, str] | None] = None,
         activate: bool = True,
-        start: Literal["auto", "webhook", "mcp", "bridge"] = "auto",
-        mode: Literal["production", "manual"] = "production",
+        start: Start = "auto",
+        mode: Mode = "production",
         enable_mcp: bool = False,
-        on_retry: Literal["new", "retry_execution"] = "new",
+        on_retry: OnRetry = "new",
         return_output: ReturnOutput = "none",
         max_output_items: int | None = None,
         output_path: Templated[str | None] = None,

@@ -5,27 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.resources.webhooks import methods_of
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.mcp import Mode
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.task_arguments import OnRetry, Start
 
 log = logging.getLogger(__name__)
 
-Start = Literal["auto", "webhook", "mcp", "bridge"]
-Mode = Literal["production", "manual"]
-OnRetry = Literal["new", "retry_execution"]
 Kind = Literal["webhook", "schedule", "form", "chat", "manual", "sub-workflow"]
-STARTS, MODES = get_args(Start), get_args(Mode)
 
 #: Makes the headers of a call for the authentication that the webhook's node asks for.
 MakeHeaders = Callable[[str], Mapping[str, str]]
 
-_KINDS: Mapping[str, Kind] = {
+_KIND_OF_TYPE: Mapping[str, Kind] = {
     "n8n-nodes-base.webhook": "webhook",
     "n8n-nodes-base.scheduleTrigger": "schedule",
     "n8n-nodes-base.cron": "schedule",
@@ -168,7 +166,7 @@ class RunRequest:
 
 
 def _triggers_among(nodes: Iterable[Mapping[str, Any]]) -> list[Trigger]:
-    known = ((node, _KINDS.get(str(node.get("type")))) for node in nodes)
+    known = ((node, _KIND_OF_TYPE.get(str(node.get("type")))) for node in nodes)
     return [Trigger(str(node.get("name")), kind, _method(node)) for node, kind in known if kind is not None]
 
 

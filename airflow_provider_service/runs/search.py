@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from heapq import merge
 from itertools import chain
@@ -132,6 +132,13 @@ class EarlierRuns(NamedTuple):
 
     found: list[FoundRun]
     unreadable: list[Execution]
+
+    @classmethod
+    def joined(cls, several: Iterable[EarlierRuns]) -> EarlierRuns:
+        """What several searches have found together."""
+        each = list(several)
+        found = sorted((run for runs in each for run in runs.found), key=lambda run: -run.execution.number)
+        return cls(found, [one for runs in each for one in runs.unreadable])
 
     def has_attempt(self, attempt: int) -> bool:
         """Whether an execution of an attempt, or of a later one, was found."""

@@ -89,7 +89,7 @@ def test_nodes_that_cannot_be_read_do_not_fail_a_run(
 
 
 def answer_data_with(simulator: ServiceSimulator, status: int) -> None:
-    """Answer everything that asks for the data of executions with text that is no JSON."""
+    """Answer everything that asks for the data of executions with text that is not JSON."""
 
     def layer(inner: Any) -> Any:
         async def answer(scope: Any, receive: Any, send: Any) -> None:

@@ -1,26 +1,12 @@
-"""The MCP endpoint: what it started, and which trigger nodes it can start."""
+"""The MCP endpoint: what it can run, and what it started."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 #: ``production`` runs the published version, ``manual`` the draft.
 Mode = Literal["production", "manual"]
-
-#: The types of the trigger nodes that the endpoint can start, and the key of the ``inputs`` that each of them requires;
-#: None means that it takes no inputs.
-INPUTS_BY_TRIGGER = MappingProxyType(
-    {
-        "n8n-nodes-base.scheduleTrigger": None,
-        "n8n-nodes-base.webhook": "webhookData",
-        "n8n-nodes-base.formTrigger": "formData",
-        "@n8n/n8n-nodes-langchain.chatTrigger": "chatInput",
-        "n8n-nodes-base.manualTrigger": None,
-    }
-)
-#: Those of them that only the mode ``manual`` can start.
-MANUAL_TRIGGERS = frozenset({"n8n-nodes-base.manualTrigger"})
+MODES = get_args(Mode)
 
 
 class StartedExecution(NamedTuple):

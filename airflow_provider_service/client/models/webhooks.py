@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 #: Methods whose payload is sent in the query.
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
+
 #: Begins a segment of a path that is a parameter.
 PARAMETER_MARK = ":"
+
+_EXECUTION_ID = re.compile(r"[0-9]{1,18}")
 
 
 class WebhookTrigger(NamedTuple):
@@ -42,3 +47,10 @@ class WebhookAnswer(NamedTuple):
 
     status: int
     body: Any
+
+    @property
+    def execution_id(self) -> str | None:
+        """The id of the execution that the answer names; None if it names none. It may be that of another."""
+        named = self.body.get("executionId") if isinstance(self.body, Mapping) else None
+        is_id = isinstance(named, (str, int)) and not isinstance(named, bool) and _EXECUTION_ID.fullmatch(str(named))
+        return str(named) if is_id else None

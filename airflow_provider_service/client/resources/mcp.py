@@ -15,10 +15,9 @@ from airflow_provider_service.client.errors import (
     shown,
 )
 from airflow_provider_service.client.http.transport import MCP_PATH, Transport
-from airflow_provider_service.client.models.mcp import Mode, StartedExecution
+from airflow_provider_service.client.models.mcp import MODES, Mode, StartedExecution
 from airflow_provider_service.client.resources._base import Resource, given, require
 
-MODES = ("production", "manual")
 _TOOL = "execute_workflow"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # In the order in which the service looks for one to begin at.
-_KINDS: tuple[Kind, ...] = ("sub-workflow", "manual")
-_ID = re.compile(r"[0-9]{1,18}")
+_BEGUN_AT: tuple[Kind, ...] = ("sub-workflow", "manual")
 _ONLY_PUBLISHED = (
     "the server starts only published workflows, but cannot publish one that has only a manual trigger; use "
     'start="mcp" with mode="manual", or give it a sub-workflow trigger'
@@ -67,7 +65,7 @@ class BridgeWay:
             return request.only_for_webhooks
         first = _first_trigger(request)
         if first is None:
-            return request.lacking(set(_KINDS))
+            return request.lacking(set(_BEGUN_AT))
         if request.trigger_node not in (None, first.node):
             return f"through the bridge, the service begins at {first.node!r}, not at {request.trigger_node!r}"
         if _is_out_of_reach(request.workflow):
@@ -76,7 +74,7 @@ class BridgeWay:
 
     def may_have_been_taken(self) -> bool:
         """Whether an earlier attempt may have taken this way."""
-        return bool(self._request.triggers_ever(set(_KINDS)))
+        return bool(self._request.triggers_ever(set(_BEGUN_AT)))
 
     def keeps_executions(self) -> bool:
         """Whether the executions that it searches are kept: those of the bridge."""
@@ -153,7 +151,12 @@ class BridgeStarter(CallStarter):
 
     def started_by(self, answer: WebhookAnswer) -> str | None:
         """The execution that a call has started; None if the workflow cannot be started yet."""
-        execution_id = self._named_by(answer)
+        execution_id = answer.execution_id
+        if execution_id is None:
+            raise ServiceRunNotFoundError(
+                f"{self._called} answered {answer.status} without naming its execution, so that it is not known what "
+                f"it started; install it again: {shown(answer.body)}"
+            )
         started = self._children.wait_for(self._client, execution_id)
         if started is not None and started.execution_id is not None:
             return started.execution_id
@@ -173,15 +176,6 @@ class BridgeStarter(CallStarter):
             log.error("Bridge %s refuses the calls of this connection; install it again", self._bridge.id)
         return is_refusal(error)
 
-    def _named_by(self, answer: WebhookAnswer) -> str:
-        named = str(answer.body.get("executionId")) if isinstance(answer.body, Mapping) else ""
-        if _ID.fullmatch(named):
-            return named
-        raise ServiceRunNotFoundError(
-            f"{self._called} answered {answer.status} without naming its execution, so that it is not known what it "
-            f"started; install it again: {shown(answer.body)}"
-        )
-
     def _failed(self, execution_id: str, started: Started | None) -> errors.ServiceError:
         page = execution_url(self._client.base_url, self._bridge.id, execution_id)
         if started is None:
@@ -198,7 +192,7 @@ class BridgeStarter(CallStarter):
 
 def _first_trigger(request: RunRequest) -> Trigger | None:
     """The trigger at which the service begins, whichever is named: one for sub-workflows before a manual one."""
-    for kind in _KINDS:
+    for kind in _BEGUN_AT:
         found = next((one for one in request.all_triggers() if one.kind == kind), None)
         if found is not None:
             return found

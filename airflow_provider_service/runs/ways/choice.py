@@ -33,9 +33,7 @@ class Choice(NamedTuple):
 
     def earlier(self, once: RunOnce) -> EarlierRuns:
         """Find the executions that earlier attempts have started, in whichever way."""
-        each = [way.earlier(once) for way in self.taken]
-        found = sorted((run for runs in each for run in runs.found), key=lambda run: -run.execution.number)
-        return EarlierRuns(found, [one for runs in each for one in runs.unreadable])
+        return EarlierRuns.joined(way.earlier(once) for way in self.taken)
 
     def keeps_executions(self) -> bool:
         """Whether what was not found does not exist."""
@@ -45,10 +43,11 @@ class Choice(NamedTuple):
 def choose(request: RunRequest, client: ServiceClient) -> Choice:
     """Choose the way to start a workflow."""
     ways = [kind(request, client) for kind in WAYS if request.start in ("auto", kind.name)]
+    taken = [way for way in ways if way.may_have_been_taken()]
     obstacles = []
     for way in ways:
         obstacle = way.obstacle()
         if obstacle is None:
-            return Choice(way, None, [one for one in ways if one is way or one.may_have_been_taken()])
+            return Choice(way, None, taken)
         obstacles.append(f"{way.name}: {obstacle}")
-    return Choice(ways[0], "; ".join(obstacles), [one for one in ways if one.may_have_been_taken()])
+    return Choice(ways[0], "; ".join(obstacles), taken)

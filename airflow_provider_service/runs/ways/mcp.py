@@ -32,10 +32,10 @@ from airflow_provider_service.runs.unmarked import UnmarkedRuns, made_until, new
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, errors
-    from airflow_provider_service.client.models.mcp import StartedExecution
+    from airflow_provider_service.client.models.mcp import Mode, StartedExecution
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.runs.once import RunOnce
-    from airflow_provider_service.runs.request import Kind, Mode, RunRequest, Trigger
+    from airflow_provider_service.runs.request import Kind, RunRequest, Trigger
     from airflow_provider_service.runs.search import IsOlder, RunKey, Runs
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ _CALLS: Mapping[Kind, _Call] = {
     "chat": _Call(None, "chat"),
     "manual": _Call(None, "manual"),
 }
-_KINDS: Mapping[Mode, frozenset[Kind]] = {
+_STARTED_IN: Mapping[Mode, frozenset[Kind]] = {
     "production": frozenset({"schedule", "form", "chat", "webhook"}),
     "manual": frozenset({"schedule", "form", "chat", "webhook", "manual"}),
 }
@@ -84,7 +84,7 @@ class McpWay:
 
     def obstacle(self) -> str | None:
         """Why this way cannot start the workflow and what would change that; None if nothing speaks against it."""
-        request, kinds = self._request, _KINDS[self._request.mode]
+        request, kinds = self._request, _STARTED_IN[self._request.mode]
         if not request.triggers(kinds):
             return request.lacking(kinds)
         if request.only_for_webhooks:
@@ -117,10 +117,7 @@ class McpWay:
             made_before = began_before(once.client, attempt.since)
             is_older = made_until(note.after) if note is not None and note.after else made_before
             each += [self._unmarked(one, is_older) for one in triggers if _CALLS[one.kind].carrier is None]
-        runs = [find_earlier_runs(once.client, search, attempt.key, once.stopped) for search in each]
-        return EarlierRuns(
-            [run for found in runs for run in found.found], [one for found in runs for one in found.unreadable]
-        )
+        return EarlierRuns.joined(find_earlier_runs(once.client, search, attempt.key, once.stopped) for search in each)
 
     def starter(self, once: RunOnce) -> McpStarter:
         """Check the call, make the workflow available in MCP, and activate it if it has to be."""
@@ -145,10 +142,10 @@ class McpWay:
         """Those that earlier attempts may have started in this way, as far as no other way finds their runs as well."""
         request = self._request
         others = {"webhook"} if request.start == "auto" and request.mode == "production" else set()
-        return request.triggers_ever(_KINDS[request.mode] - others)
+        return request.triggers_ever(_STARTED_IN[request.mode] - others)
 
     def _trigger(self) -> Trigger:
-        return self._request.the_trigger(_KINDS[self._request.mode])
+        return self._request.the_trigger(_STARTED_IN[self._request.mode])
 
     def _marked(self, trigger: Trigger, since: datetime | None) -> Runs | None:
         """Where the executions of calls that carry a key are looked for; None where they cannot."""

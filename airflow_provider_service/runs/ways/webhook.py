@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.runs.request import RunRequest
 
 log = logging.getLogger(__name__)
-
-_ID = re.compile(r"[0-9]{1,18}")
 
 
 class WebhookWay:
@@ -161,8 +158,8 @@ class WebhookStarter(CallStarter):
 
     def started_by(self, answer: WebhookAnswer) -> str:
         """The execution that a call has started: the one that its answer names, or that a search finds."""
-        named = answer.body.get("executionId") if isinstance(answer.body, dict) else None
-        claim = self._judge(str(named)) if _is_id(named) else _Claim.FALSE
+        named = answer.execution_id
+        claim = _Claim.FALSE if named is None else self._judge(named)
         if claim is _Claim.PROVEN:
             return str(named)
         try:
@@ -232,7 +229,3 @@ class _Claim(Enum):
     LIKELY = "it cannot be read, its data is hidden, or it was not kept"
     DOUBTFUL = "it does not exist, although its workflow keeps its executions"
     FALSE = "it is another, or the answer names none"
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool) and bool(_ID.fullmatch(str(value)))
