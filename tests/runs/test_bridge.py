@@ -189,7 +189,7 @@ def test_a_key_that_cannot_install(
 def test_a_shared_secret_serves_a_key_that_cannot_install(
     task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    extra = {"bridge_secret": "known to both connections"}
+    extra = {"bridge_secret": "known to both connections", "retry_deadline": 30}
     connect(monkeypatch, simulator, extra=extra)
     task_run(workflow_id=put(simulator, CALLED, DONE)).attempt(1)
     scopes = ["workflow:list", "workflow:read", "execution:list", "execution:read"]
