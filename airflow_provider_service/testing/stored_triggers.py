@@ -10,7 +10,7 @@ from airflow.triggers.base import BaseTrigger
 
 try:
     from airflow.sdk.serde import deserialize, serialize
-except ImportError:  # Airflow 2.11
+except ImportError:  # before Airflow 3.2
     from airflow.serialization.serde import deserialize, serialize  # type: ignore[no-redef,import-not-found,unused-ignore]
 
 Stored = tuple[str, dict[str, Any]]

@@ -26,11 +26,14 @@ from airflow_provider_service.testing.context import RETURN_KEY, task_context
 from airflow_provider_service.testing.stored_triggers import first_event, revived
 from airflow_provider_service.waits.clock import clock
 
-if AIRFLOW_V_3_0_PLUS:
+try:
     from airflow.sdk.exceptions import AirflowRescheduleException
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import AirflowRescheduleException  # type: ignore[no-redef,unused-ignore]
+
+if AIRFLOW_V_3_0_PLUS:
     from airflow.sdk.execution_time.context import set_current_context
 else:
-    from airflow.exceptions import AirflowRescheduleException  # type: ignore[no-redef,unused-ignore]
     from airflow.models.taskinstance import (  # type: ignore[attr-defined,no-redef,unused-ignore]
         set_current_context,
     )

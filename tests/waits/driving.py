@@ -28,7 +28,7 @@ from tests.airflow_features import AIRFLOW
 
 try:
     from airflow.sdk.exceptions import AirflowRescheduleException
-except ImportError:  # Airflow 2.11
+except ImportError:  # before Airflow 3.2
     from airflow.exceptions import AirflowRescheduleException
 
 LONGEST_SECONDS = 300.0  # only so that a test which hangs ends
