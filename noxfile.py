@@ -27,6 +27,7 @@ FOLDERS = (
     "notifications",
     "operators",
     "package",
+    "reports",
     "runs",
     "testing",
     "waits",

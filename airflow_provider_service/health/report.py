@@ -10,11 +10,13 @@ from typing import Any
 from airflow_provider_service.client.errors import one_line
 from airflow_provider_service.client.models._base import wire_time
 from airflow_provider_service.health.figures import Breach, Figures, span
+from airflow_provider_service.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table, Tone
 from airflow_provider_service.text_table import cut, text_table
 
-#: Workflows in a result or a table, and in a message; the unhealthy ones come first.
+#: Workflows in a result or a table, in a message, and in the chart of a report; the unhealthy ones come first.
 MAX_WORKFLOWS = 50
 MAX_NAMED = 10
+MAX_BARS = 20
 
 _INCOMPLETE = "the workflow does not keep all its executions, so the figures are incomplete"
 
@@ -45,10 +47,14 @@ class Member:
 
     def words(self) -> str:
         """The breaches in words."""
+        return f"'{one_line(self.name)}' ({self.reasons()}) {self.url}"
+
+    def reasons(self) -> str:
+        """The thresholds that do not hold, in words, and what makes the figures doubtful."""
         reasons = [breach.text for breach in self.breaches]
         if not self.keeps_executions:
             reasons.append(_INCOMPLETE)
-        return f"'{one_line(self.name)}' ({'; '.join(reasons)}) {self.url}"
+        return "; ".join(reasons)
 
     def cells(self) -> tuple[str, ...]:
         """The workflow as a row of a table."""
@@ -64,8 +70,36 @@ class Member:
             ", ".join(breach.threshold for breach in self.breaches) or "-",
         )
 
+    def row(self) -> tuple[Cell, ...]:
+        """The workflow as a row of a report."""
+        figures = self.figures
+        return (
+            Link(self.name, self.url),
+            "unhealthy" if self.breaches else "healthy",
+            figures.runs,
+            figures.failed,
+            figures.canceled,
+            _percent(figures.failure_rate),
+            _shown(figures.success_age),
+            _shown(figures.duration_median),
+            _shown(figures.duration_p95),
+            self.reasons(),
+        )
+
 
 _COLUMNS = ("workflow", "runs", "failed", "canceled", "last success", "median", "95th", "breached")
+_REPORT_COLUMNS = (
+    "workflow",
+    "state",
+    "runs",
+    "failed",
+    "canceled",
+    "failure rate",
+    "last success",
+    "median",
+    "95th percentile",
+    "reasons",
+)
 
 
 @dataclass(frozen=True)
@@ -106,8 +140,14 @@ class Health:
         more = f", and {rest} more" if rest > 0 else ""
         return f"{len(unhealthy)} of {checked} workflows {are} unhealthy {over}: {named}{more}"
 
+    def _ordered(self) -> list[Member]:
+        return [*self.unhealthy, *(one for one in self.members if not one.breaches)]
+
     def _shown(self) -> list[Member]:
-        return [*self.unhealthy, *(one for one in self.members if not one.breaches)][:MAX_WORKFLOWS]
+        return self._ordered()[:MAX_WORKFLOWS]
+
+    def _total(self, name: str) -> int:
+        return sum(getattr(one.figures, name) for one in self.members)
 
     def table(self) -> Iterator[str]:
         """The figures as lines of a table."""
@@ -117,7 +157,7 @@ class Health:
 
     def to_xcom(self) -> dict[str, Any]:
         """What a task returns."""
-        runs, failed = (sum(getattr(one.figures, name) for one in self.members) for name in ("runs", "failed"))
+        runs, failed = self._total("runs"), self._total("failed")
         return {
             "healthy": self.is_healthy,
             "message": self.message,
@@ -133,6 +173,34 @@ class Health:
             "url": self.url,
         }
 
+    def to_report(self) -> Report:
+        """The report for people, with all workflows."""
+        runs, failed = self._total("runs"), self._total("failed")
+        unhealthy, checked = len(self.unhealthy), len(self.members)
+        tone: Tone = "bad" if unhealthy else "good"
+        return Report(
+            title="Health of workflows",
+            message=f"Over the last {span(self.window)}, workflows that breach a threshold: {unhealthy} of {checked}.",
+            tone=tone,
+            made_at=self.window_end,
+            url=self.url,
+            figures=[
+                Figure("Workflows", checked),
+                Figure("Unhealthy", unhealthy, tone=tone),
+                Figure("Runs", runs, f"since {self.window_start:%Y-%m-%d %H:%M %Z}"),
+                Figure("Failed", failed),
+                Figure("Failure rate", _percent(failed / runs if runs else None)),
+            ],
+            parts=[*self._chart(), Table("Workflows", _REPORT_COLUMNS, [one.row() for one in self._ordered()])],
+        )
+
+    def _chart(self) -> list[Chart]:
+        most = sorted((one for one in self.members if one.figures.runs), key=lambda one: -one.figures.runs)
+        bars = [Bar(one.name, [one.figures.succeeded, one.figures.failed]) for one in most[:MAX_BARS]]
+        more = len(most) - len(bars)
+        note = f"The {MAX_BARS} workflows with most runs; {more} more have fewer." if more else ""
+        return [Chart("Runs", [Series("succeeded", "good"), Series("failed", "bad")], bars, note)] if bars else []
+
 
 def _rounded(value: float | None) -> float | None:
     return round(value, 6) if isinstance(value, float) else value
@@ -140,3 +208,7 @@ def _rounded(value: float | None) -> float | None:
 
 def _shown(seconds: float | None) -> str:
     return "-" if seconds is None else span(seconds)
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{100 * rate:.4g} %"

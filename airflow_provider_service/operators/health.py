@@ -12,6 +12,7 @@ from airflow_provider_service.client.errors import ServiceUnhealthyError
 from airflow_provider_service.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
 from airflow_provider_service.links import ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._report import require_report_place, write_report
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -51,16 +52,20 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     :param max_duration_p95: highest 95th percentile of that duration, in seconds, or a timedelta.
     :param on_breach: what to do if a threshold is breached: ``"fail"`` (the default), ``"skip"`` or ``"report"``. A
         task that fails is retried as its ``retries`` say, and each attempt reads the figures anew.
+    :param report_path: file for a report that people read: a path, or an address of object storage such as
+        ``s3://my_conn@bucket/report.html``. Its suffix says the form: ``.md``, ``.html`` or ``.json``. The directory
+        must exist, and a file of that name is replaced. It is written even if the task then
+        fails or is skipped. None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"healthy", "message", "checked", "unhealthy", "runs", "failed", "failure_rate", "window_start",
-        "window_end", "workflows", "more", "url"}``. ``workflows`` holds the figures of at most 50 workflows, unhealthy
-        ones first: ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled", "failure_rate",
-        "success_age", "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with ``{"threshold",
-        "value", "limit"}`` for each breach and all times in seconds. A task that fails or is skipped leaves the same
-        under the XCom key ``health``.
+        "window_end", "workflows", "more", "url", "report_path"}``. ``workflows`` holds the figures of at most 50
+        workflows, unhealthy ones first: ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled",
+        "failure_rate", "success_age", "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with
+        ``{"threshold", "value", "limit"}`` for each breach and all times in seconds. A task that fails or is skipped
+        leaves the same under the XCom key ``health``.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES)
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES, "report_path")
     references = REFERENCES
     operator_extra_links = (ServicePageLink(),)
     checks = {**CHECKS, "on_breach": one_of("fail", "skip", "report")}
@@ -82,6 +87,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         max_duration_median: Duration | None = None,
         max_duration_p95: Duration | None = None,
         on_breach: Literal["fail", "skip", "report"] = "fail",
+        report_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -100,6 +106,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         self.max_duration_median = max_duration_median
         self.max_duration_p95 = max_duration_p95
         self.on_breach = on_breach
+        self.report_path = as_rendered(report_path)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -108,11 +115,12 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
 
         check = HealthCheck.of(self)
         require(check.thresholds or self.on_breach == "report", "give at least one threshold, or on_breach='report'")
+        require_report_place(self.report_path)
         health = perform(check, self.hook.client)
         ServicePageLink().push(context, health.url)
         for line in health.table():
             self.log.info("%s", line)
-        result = health.to_xcom()
+        result = {**health.to_xcom(), "report_path": write_report(self.report_path, health.to_report)}
         if health.is_healthy:
             self.log.info("Workflow health: %s", health.message)
             return result

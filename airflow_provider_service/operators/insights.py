@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import read_moment
 from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._report import require_report_place, write_report
 from airflow_provider_service.references import PROJECT
+from airflow_provider_service.reports.insights import figures_of, insights_report
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -26,8 +28,11 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     :param range_end: end of the range, in the same form; None for now.
     :param project_id: id of the project whose executions to count; None for all projects. An unknown id yields zeros.
     :param project_name: exact name of that project, instead of its id.
+    :param report_path: file for a report that people read: a path, or an address of object storage such as
+        ``s3://my_conn@bucket/report.html``. Its suffix says the form: ``.md``, ``.html`` or ``.json``. The directory
+        must exist, and a file of that name is replaced. None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}`` with
+    :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "report_path", "url"}`` with
         ``{"value", "unit", "deviation"}`` for each figure. The deviation is the change from the previous period; it is
         None if there was none.
     """
@@ -37,6 +42,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         "range_start",
         "range_end",
         *PROJECT.fields,
+        "report_path",
     )
     references = (PROJECT,)
     operator_extra_links = (ServicePageLink(),)
@@ -48,6 +54,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         range_end: Templated[datetime | str | None] = None,
         project_id: Templated[str | None] = None,
         project_name: Templated[str | None] = None,
+        report_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
@@ -56,23 +63,19 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         self.range_end = as_rendered(range_end)
         self.project_id = as_rendered(project_id)
         self.project_name = as_rendered(project_name)
+        self.report_path = as_rendered(report_path)
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read the figures."""
+        require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)
+        start, end = read_moment("range_start", self.range_start), read_moment("range_end", self.range_end)
         summary = self.hook.insights.get_summary(
-            start_date=read_moment("range_start", self.range_start),
-            end_date=read_moment("range_end", self.range_end),
-            project_id=PROJECT.id_in(self, self.hook),
+            start_date=start, end_date=end, project_id=PROJECT.id_in(self, self.hook)
         )
-        figures = {
-            "total": summary.total,
-            "failed": summary.failed,
-            "failure_rate": summary.failure_rate,
-            "time_saved": summary.time_saved,
-            "average_run_time": summary.average_run_time,
-        }
+        made_at = datetime.now(timezone.utc)
+        figures = figures_of(summary)
         shown = ", ".join(f"{name} {figure.value:g} {figure.unit}" for name, figure in figures.items())
         self.log.info("Insights: %s: %s", shown, url)
         return {
@@ -80,5 +83,8 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
                 name: {"value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
                 for name, figure in figures.items()
             },
+            "report_path": write_report(
+                self.report_path, lambda: insights_report(summary, start, end, made_at=made_at, url=url)
+            ),
             "url": url,
         }

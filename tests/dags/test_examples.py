@@ -102,6 +102,27 @@ def test_nightly_audit_fails_on_risks(run: Run, simulator: ServiceSimulator) -> 
     assert states(runs) == {"pull": {"success"}, "audit": {"failed"}}
 
 
+def test_audit_report_is_written_even_if_the_audit_fails(run: Run, simulator: ServiceSimulator, tmp_path: Path) -> None:
+    finding = {
+        "title": "Expressions in queries",
+        "description": "d",
+        "recommendation": "r",
+        "location": [{"name": "x"}],
+    }
+    for findings, end in (
+        ({}, "success"),
+        ({"Database Risk Report": {"risk": "database", "sections": [finding]}}, "failed"),
+    ):
+        simulator.state.audit.reports = findings
+
+        state, runs = run("example_service_audit_report", folder=str(tmp_path))
+
+        assert state == end, runs
+        assert states(runs) == {"audit": {end}, "insights": {"success"}}
+        assert ("Expressions in queries" in (tmp_path / "service-audit.html").read_text()) == bool(findings)
+        assert (tmp_path / "service-insights.md").read_text().startswith("# Insights\n")
+
+
 def test_health_check_passes(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
     workflow = simulator.create_webhook_workflow("Sync", path="sync")
     client.workflows.update_tags(workflow["id"], [client.tags.create("critical").id])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -70,6 +71,7 @@ def test_the_figures_of_one_workflow(simulator, workflow):
         "failure_rate": 0.5,
         "more": False,
         "url": url,
+        "report_path": None,
     }
 
 
@@ -244,3 +246,39 @@ def test_a_workflow_that_is_not_there(simulator):
 def test_a_rate_is_a_part():
     with pytest.raises(ValueError, match="max_failure_rate must be a number from 0 to 1, not 5"):
         ServiceWorkflowHealthCheckOperator(task_id="check", max_failure_rate=5)
+
+
+@pytest.mark.parametrize(("on_breach", "error"), [("fail", ServiceUnhealthyError), ("skip", AirflowSkipException)])
+def test_the_report_is_written_before_the_task_fails_or_is_skipped(workflow, tmp_path, on_breach, error):
+    workflow("Good", "success", "success")
+    workflow("Bad", "error")
+    ti, path = FakeTaskInstance(), tmp_path / "health.json"
+    with pytest.raises(error):
+        check(ti, all_workflows=True, max_failure_rate=0.5, on_breach=on_breach, report_path=str(path))
+    report = json.loads(path.read_text())
+    assert ti.pushed["health"]["report_path"] == str(path)
+    assert report["tone"] == "bad"
+    assert report["message"] == "Over the last 24 h, workflows that breach a threshold: 1 of 2."
+    chart, table = report["parts"]
+    assert chart["bars"] == [{"label": "Good", "parts": [2, 0]}, {"label": "Bad", "parts": [0, 1]}]
+    assert [(row[0]["text"], row[1], row[5]) for row in table["rows"]] == [
+        ("Bad", "unhealthy", "100 %"),
+        ("Good", "healthy", "0 %"),
+    ]
+
+
+def test_the_report_holds_workflows_that_the_result_leaves_out(workflow, tmp_path):
+    for number in range(52):
+        workflow(f"W{number}", *["success"] * (number % 30))
+    done = check(all_workflows=True, on_breach="report", report_path=f"{tmp_path}/health.json")
+    chart, table = json.loads((tmp_path / "health.json").read_text())["parts"]
+    assert (len(done["workflows"]), len(table["rows"]), len(chart["bars"])) == (50, 52, 20)
+    assert chart["note"] == "The 20 workflows with most runs; 30 more have fewer."
+
+
+def test_a_report_without_runs_has_no_chart(workflow, tmp_path):
+    workflow("Sync")
+    check(workflow_name="Sync", on_breach="report", report_path=f"{tmp_path}/health.md")
+    text = (tmp_path / "health.md").read_text()
+    assert "## Runs" not in text
+    assert "| [Sync](" in text

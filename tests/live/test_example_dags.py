@@ -97,6 +97,13 @@ def test_nightly_audit_but_for_the_pull(run: Run) -> None:
     assert (state, tasks) == ("success", {"pull": {"success"}, "audit": {"success"}})
 
 
+def test_audit_report(run: Run, tmp_path: Path) -> None:
+    state, tasks = run("example_service_audit_report", folder=str(tmp_path))
+    assert (state, tasks) == ("success", {"audit": {"success"}, "insights": {"success"}})
+    assert "<h1>Security audit</h1>" in (tmp_path / "service-audit.html").read_text()
+    assert "| Executions |" in (tmp_path / "service-insights.md").read_text()
+
+
 def test_first(run: Run, client: ServiceClient) -> None:
     hook = {
         "name": "Webhook",

@@ -218,7 +218,7 @@ def test_insights_of_a_range(execute, simulator, link):
         simulator.start_execution(workflow_id, status=status)
     done = execute(ServiceGetInsightsOperator)
     assert done["total"].keys() == {"value", "unit", "deviation"}
-    assert done.keys() == {"total", "failed", "failure_rate", "time_saved", "average_run_time", "url"}
+    assert done.keys() == {"total", "failed", "failure_rate", "time_saved", "average_run_time", "report_path", "url"}
     assert link() == "/insights"
     texts = {"range_start": "2020-01-01 00:00:00+00:00", "range_end": datetime(2020, 2, 1, tzinfo=timezone.utc)}
     assert execute(ServiceGetInsightsOperator, **texts)["total"]["value"] == 0
@@ -231,3 +231,69 @@ def test_an_invalid_range_is_refused(execute):
         execute(ServiceGetInsightsOperator, range_start="last week")
     with pytest.raises(AirflowFailException, match="endDate must be"):
         execute(ServiceGetInsightsOperator, range_start="2026-02-01", range_end="2026-01-01")
+
+
+# ---------------------------------------------------------------- reports
+
+
+def test_an_audit_is_written_before_it_fails(execute, simulator, task_instance, tmp_path):
+    simulator.create_webhook_workflow("<b>open</b>", path="open")
+    path = tmp_path / "audit.html"
+    with pytest.raises(AirflowFailException, match="findings in instance"):
+        execute(ServiceGenerateAuditOperator, fail_on=["instance"], report_path=str(path))
+    page = path.read_text()
+    assert "Findings: 1, in 1 categories. Those in instance fail the task." in page
+    assert "instance: Unprotected webhooks in instance" in page
+    assert "&lt;b&gt;open&lt;/b&gt;" in page
+    assert "telemetry.diagnosticsEnabled" in page
+    left = task_instance.pushed["audit"]
+    assert (left["findings"], left["report_path"]) == (1, str(path))
+
+
+def test_an_audit_is_a_report_in_each_form(execute, tmp_path):
+    done = execute(ServiceGenerateAuditOperator, report_path=f"{tmp_path}/audit.json")
+    report = json.loads((tmp_path / "audit.json").read_text())
+    assert done["report_path"] == f"{tmp_path}/audit.json"
+    assert (report["title"], report["tone"], report["url"]) == ("Security audit", "good", done["url"])
+    assert execute(ServiceGenerateAuditOperator)["report_path"] is None
+
+
+@pytest.mark.usefixtures("risky")
+def test_findings_without_places_are_in_the_report(execute, simulator, tmp_path):
+    section = {"title": "Old version", "description": "It is old.", "recommendation": "Update.", "nextVersions": []}
+    simulator.state.audit.reports = {"Instance Risk Report": {"risk": "instance", "sections": [section]}}
+    execute(ServiceGenerateAuditOperator, report_path=f"{tmp_path}/audit.md")
+    assert "## instance: Old version\n\nIt is old. Recommendation: Update.\n" in (tmp_path / "audit.md").read_text()
+
+
+def test_insights_are_compared_with_the_previous_period(execute, simulator, tmp_path):
+    workflow_id = simulator.create_webhook_workflow("orders", path="orders")["id"]
+    simulator.clock.shift(-10 * 86_400)
+    simulator.start_execution(workflow_id, status="success")
+    simulator.clock.shift(10 * 86_400)
+    for status in ("success", "error"):
+        simulator.start_execution(workflow_id, status=status)
+    done = execute(ServiceGetInsightsOperator, report_path=f"{tmp_path}/insights.json")
+    report = json.loads((tmp_path / "insights.json").read_text())
+    assert done["report_path"] == f"{tmp_path}/insights.json"
+    assert report["message"] == "2 production executions from 7 days ago to now; 1 failed."
+    assert report["parts"][0]["bars"] == [
+        {"label": "this period", "parts": [1.0, 1.0]},
+        {"label": "previous period", "parts": [1.0, 0.0]},
+    ]
+    shown = {one["label"]: (one["value"], one["note"]) for one in report["figures"]}
+    assert shown["Failure rate"] == ("50 %", "+0.5 from the previous period")
+
+
+@pytest.mark.parametrize("operator", [ServiceGenerateAuditOperator, ServiceGetInsightsOperator])
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/tmp/report.pdf", "report_path must end in .md, .html, .json"),
+        ("/nowhere/report.md", "the directory of report_path '/nowhere/report.md' does not exist"),
+    ],
+)
+def test_a_report_that_could_not_be_written_is_refused(execute, simulator, operator, path, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(operator, report_path=path)
+    assert not simulator.requests

@@ -35,6 +35,7 @@ ENDS = {
     "example_service_upsert_rows": "success",
     "example_service_main_job": "success",
     "example_service_nightly_audit": "success",
+    "example_service_audit_report": "success",
     "example_service_housekeeping": "success",
     "example_service_asset_event": "success",
     "example_service_alert": "failed",

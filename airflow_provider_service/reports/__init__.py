@@ -1,0 +1,1 @@
+"""Reports that people read: what a task has found, as Markdown, HTML or JSON."""
