@@ -86,7 +86,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
-	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --editable '.[simulator]' --group dev
+	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --editable '.[parquet,simulator]' --group dev
 	@touch $@
 
 $(LIVE): $(READY)
@@ -106,5 +106,5 @@ $(STACK)/.ready: pyproject.toml constraints.txt
 	@echo "Setting up $(STACK): Airflow with Celery, PostgreSQL and Redis, and a driver of the browser"
 	test -x $(STACK)/bin/python || $(PYTHON) -m venv $(STACK)
 	$(STACK)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
-	$(STACK)/bin/uv pip install --quiet --python $(STACK) --constraint constraints.txt '.[simulator]' --group stack
+	$(STACK)/bin/uv pip install --quiet --python $(STACK) --constraint constraints.txt '.[parquet,simulator]' --group stack
 	@touch $@

@@ -28,6 +28,7 @@ FOLDERS = (
     "operators",
     "package",
     "reports",
+    "rows",
     "runs",
     "testing",
     "waits",
@@ -39,7 +40,7 @@ TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)
 @nox.parametrize("version", [*CONSTRAINTS], ids=[*CONSTRAINTS])
 def airflow(session: nox.Session, version: str) -> None:
     """Run the tests on one version; what follows ``--`` goes to pytest."""
-    session.install("--constraint", CONSTRAINTS[version], "--editable", ".[simulator]", "--group", "test")
+    session.install("--constraint", CONSTRAINTS[version], "--editable", ".[parquet,simulator]", "--group", "test")
     in_parallel = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
     session.run("python", "-m", "pytest", *in_parallel, *(session.posargs or TESTS))
 
@@ -53,7 +54,7 @@ def pins(session: nox.Session) -> None:
         wanted = Path(session.create_tmp(), "airflow.txt")
         wanted.write_text(f"apache-airflow=={version}.*\n")
         session.run(
-            *("uv", "pip", "compile", "pyproject.toml", "--extra", "simulator", "--group", "test"),
+            *("uv", "pip", "compile", "pyproject.toml", "--all-extras", "--group", "test"),
             *("--constraint", str(wanted), "--upgrade", "--python-version", "3.11"),
             *("--quiet", "--no-emit-index-url", "--no-header", "--no-annotate", "--output-file", constraints),
             external=True,

@@ -1,59 +1,202 @@
-"""Files in object storage or on a disk, which are either complete or absent."""
+"""Files in object storage or on a disk: written so that they are either complete or absent, and read as streams.
+
+The one place where a path or an address becomes a file. A name that ends in ``.gz`` is compressed with gzip.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import gzip
+import logging
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import IO, Any
 from uuid import uuid4
 
 from airflow_provider_service.arguments import refuse, require
 from airflow_provider_service.client.errors import ServiceInputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+log = logging.getLogger(__name__)
+
+#: A path or an address such as ``s3://my_conn@bucket/key.csv``, as text or as Airflow's ``ObjectStoragePath``.
+StoredPath = str | os.PathLike[str]
+
+GZIP_ENDING = ".gz"
+#: Bytes of a file in object storage that are sent or read at a time; the default of some storages is 50 MiB.
+BLOCK_BYTES = 8 * 1024 * 1024
 
 _LOCAL = ("", "file", "local")
 
 
-def write_whole(path: str, content: bytes) -> str:
-    """Write a file, and return its address. Safe to repeat: it replaces what is there.
-
-    The file gets its name once it is complete; after a failure, what was there before is unchanged.
-
-    :param path: a path, or an address such as ``s3://my_conn@bucket/key.json``, in which an Airflow connection may be
-        named. The directory must exist.
-    """
-    target = _object_storage_path()(path)
-    partial = target.parent / f".{target.name}.{uuid4().hex}.part"
-    try:
-        partial.write_bytes(content)
-        target.fs.mv(partial.path, target.path)
-    except BaseException:
-        if partial.exists():
-            partial.unlink()
-        raise
-    return str(target)
-
-
-def require_place(name: str, path: object) -> None:
+def require_place(name: str, path: object, *, conn_id: str | None = None) -> None:
     """Refuse a file that could never be written: of an unknown kind, or in a directory that does not exist.
 
     :param name: the argument with the path.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
     :raises ServiceInputError: it could not.
     """
-    if not isinstance(path, str) or not path.strip():
+    _require_writable(name, _place(name, path, conn_id))
+
+
+def write_whole(path: StoredPath, content: bytes) -> str:
+    """Write a file, and return its address. Safe to repeat: it replaces what is there; see :func:`whole_file`."""
+    with whole_file("path", path) as file:
+        file.write(content)
+    return address_of(path)
+
+
+def address_of(path: StoredPath, *, conn_id: str | None = None) -> str:
+    """The path or address of a file as text, with the connection of its object storage."""
+    place = _place("path", path, conn_id)
+    return str(path) if place.remote is None else str(place.remote)
+
+
+@contextmanager
+def whole_file(name: str, path: StoredPath, *, conn_id: str | None = None) -> Iterator[IO[bytes]]:
+    """Open a file to write, which gets its name when the block ends without an error. Safe to repeat.
+
+    After an error, what was there before is unchanged. On a disk, a new file takes over the permissions of the file
+    that it replaces, and a link stays a link: the file that it points to is replaced. In object storage, the content is
+    sent under a temporary name and then copied by the storage; a process that is killed may leave that name behind.
+
+    :param name: the argument with the path, for messages.
+    :param path: a path whose directory exists, or an address, in which an Airflow connection may be named.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: the path cannot be that of a file; see :func:`require_place`.
+    """
+    place = _place(name, path, conn_id)
+    with _whole_on_disk(place.local) if place.local else _whole_in_storage(place.remote) as raw:
+        if not place.is_gzip:
+            yield raw
+            return
+        # Without a name and a time, so that equal contents are equal files.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+            yield file  # type: ignore[misc]
+
+
+@contextmanager
+def reading(name: str, path: StoredPath, *, conn_id: str | None = None) -> Iterator[IO[bytes]]:
+    """Open a file to read as a stream. Safe to repeat.
+
+    :param name: the argument with the path, for messages.
+    :param path: a path or an address, in which an Airflow connection may be named.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: the path cannot be that of a file, or its name ends in ``.gz`` and it is not intact.
+    :raises FileNotFoundError: there is no such file.
+    """
+    place = _place(name, path, conn_id)
+    with _opened(place) as raw:
+        if not place.is_gzip:
+            yield raw
+            return
+        try:
+            with gzip.GzipFile(mode="rb", fileobj=raw) as file:
+                yield file  # type: ignore[misc]
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ServiceInputError(f"{name} {str(path)!r} is not a complete gzip file: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a file is: on a disk, as a path without links, or in object storage."""
+
+    given: Any
+    local: Path | None = None
+    remote: Any = None
+
+    @property
+    def is_gzip(self) -> bool:
+        return str(self.given).endswith(GZIP_ENDING)
+
+
+def _place(name: str, path: Any, conn_id: str | None) -> _Place:
+    is_object = hasattr(path, "protocol")
+    if not is_object and not (isinstance(path, (str, PurePath)) and str(path).strip()):
         refuse(name, "a path or an address of object storage", path)
     try:
-        target = _object_storage_path()(path)
-        is_local = target.protocol in _LOCAL
-        _ = is_local or target.fs  # Airflow 2 refuses an unknown kind only here
-        has_directory, is_directory = not is_local or target.parent.is_dir(), is_local and target.is_dir()
-    except (ImportError, OSError, TypeError, ValueError) as error:
-        raise ServiceInputError(f"{name} {path!r} cannot be used: {error}") from error
-    require(has_directory, f"the directory of {name} {path!r} does not exist")
-    require(not is_directory, f"{name} {path!r} is a directory")
+        if not is_object and "://" not in str(path):
+            return _Place(path, Path(path).resolve())
+        target = path if is_object else _object_storage_path()(path, conn_id=conn_id)
+        if target.protocol in _LOCAL:
+            return _Place(path, Path(target.path).resolve())
+        _ = target.fs  # Airflow 2 refuses an unknown kind only here
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ServiceInputError(f"{name} {str(path)!r} cannot be used: {error}") from error
+    return _Place(path, remote=target)
 
 
-def _object_storage_path() -> Callable[[str], Any]:
+def _require_writable(name: str, place: _Place) -> None:
+    if place.local is None:
+        return
+    shown = f"{name} {str(place.given)!r}"
+    try:
+        has_directory, is_directory = place.local.parent.is_dir(), place.local.is_dir()
+        is_other = place.local.exists() and not place.local.is_file()
+    except (OSError, ValueError) as error:
+        raise ServiceInputError(f"{shown} cannot be used: {error}") from error
+    require(has_directory, f"the directory of {shown} does not exist")
+    require(not is_directory, f"{shown} is a directory")
+    require(not is_other, f"{shown} exists and is not a file")
+
+
+@contextmanager
+def _whole_on_disk(target: Path) -> Iterator[IO[bytes]]:
+    partial = target.with_name(_partial_name(target.name))
+    try:
+        _create_like(target, partial)
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _create_like(target: Path, partial: Path) -> None:
+    # Only those who may open the file that it replaces may open it, even while it is empty.
+    if target.exists():
+        partial.touch(0o600, exist_ok=False)
+        partial.chmod(stat.S_IMODE(target.stat().st_mode))
+    else:
+        partial.touch(exist_ok=False)
+
+
+@contextmanager
+def _whole_in_storage(target: Any) -> Iterator[IO[bytes]]:
+    # With a name of its own, because a file of a storage also gets its name when it is closed after an error.
+    partial = str((target.parent / _partial_name(target.name)).path)
+    file = target.fs.open(partial, "wb", block_size=BLOCK_BYTES)
+    try:
+        try:
+            yield file
+        finally:
+            file.close()
+        target.fs.cp_file(partial, target.path)
+    except BaseException:
+        with suppress(Exception):
+            target.fs.rm_file(partial)
+        raise
+    try:
+        target.fs.rm_file(partial)
+    except Exception as error:  # noqa: BLE001 - each storage has its own; the file itself is complete
+        log.warning("%s is complete, but its temporary copy %s could not be deleted: %s", target, partial, error)
+
+
+def _partial_name(name: str) -> str:
+    return f".{name}.{uuid4().hex}.part"
+
+
+def _opened(place: _Place) -> IO[bytes]:
+    if place.local is not None:
+        return place.local.open("rb")
+    opened: IO[bytes] = place.remote.fs.open(place.remote.path, "rb", block_size=BLOCK_BYTES)
+    return opened
+
+
+def _object_storage_path() -> Callable[..., Any]:
     # Imported late, since it loads the libraries of file systems.
     from airflow.providers.common.compat.sdk import ObjectStoragePath
 

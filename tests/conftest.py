@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +21,11 @@ from scripts.dag_runner import choose_home
 from .airflow_features import skip_what_airflow_lacks
 from .conformance.outcomes import Outcomes
 from .live.servers import GENERATIONS
+
+if TYPE_CHECKING:
+    from s3fs import S3FileSystem
+
+    from tests.s3 import Bucket
 
 EXAMPLE_DAGS = Path(__file__).resolve().parent.parent / "example_dags"
 AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
@@ -89,6 +95,23 @@ def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
     """A client for checking the service's contents."""
     with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def running_s3() -> Iterator[S3FileSystem]:
+    """The only S3 storage of this process; tests use ``bucket``."""
+    from tests.s3 import s3_server
+
+    with s3_server() as files:
+        yield files
+
+
+@pytest.fixture
+def bucket(running_s3: S3FileSystem) -> Bucket:
+    """An empty bucket of an S3 storage, behind an Airflow connection of its own."""
+    from tests.s3 import Bucket
+
+    return Bucket.create(running_s3)
 
 
 @pytest.fixture

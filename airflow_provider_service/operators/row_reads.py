@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import read_count, require, require_flag, require_mapping
-from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_sortable
+from airflow_provider_service.client.models.column_names import require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.task_arguments import as_rendered
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -32,9 +33,13 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
     :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None for the order of insertion.
     :param search: text that a row must contain in any column, regardless of case; None for all rows.
-    :param path: ``.csv`` or ``.jsonl`` file to write, in an existing directory; None to return the rows. A ``.csv``
-        file has a header; text is quoted, and null is an empty cell without quotes. The file appears under its name
-        when it is complete, and takes over the permissions of a file that it replaces.
+    :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.csv``;
+        None to return the rows. Its ending chooses the format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra
+        ``parquet``); the first two may end in ``.gz``. A ``.csv`` file has a header; text is quoted, and null is an
+        empty cell without quotes. The file appears under its name when it is complete, and on a disk takes over the
+        permissions of a file that it replaces.
+    :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
+        the address names, if any.
     :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
         formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text unchanged.
     :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
@@ -43,7 +48,14 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         "url"}``.
     """
 
-    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "sort_by", "search", "path")
+    template_fields: Sequence[str] = (
+        *ServiceTableOperator.template_fields,
+        "filter",
+        "sort_by",
+        "search",
+        "path",
+        "object_storage_conn_id",
+    )
     template_fields_renderers = {"filter": "json"}
     checks = {"neutralize_formulas": require_flag, "max_rows": partial(read_count, least=0)}
 
@@ -57,7 +69,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         filter: Templated[Mapping[str, Any] | None] = None,
         sort_by: Templated[str | None] = None,
         search: Templated[str | None] = None,
-        path: Templated[str | None] = None,
+        path: Templated[StoredPath | None] = None,
+        object_storage_conn_id: Templated[str | None] = None,
         neutralize_formulas: bool = True,
         max_rows: int = 1000,
         service_conn_id: Templated[str] = "service_default",
@@ -75,6 +88,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         self.sort_by = as_rendered(sort_by)
         self.search = as_rendered(search)
         self.path = as_rendered(path)
+        self.object_storage_conn_id = as_rendered(object_storage_conn_id)
         self.neutralize_formulas = neutralize_formulas
         self.max_rows = max_rows
         self.check_arguments()
@@ -107,10 +121,12 @@ class ServiceReadRowsOperator(ServiceTableOperator):
             )
         return {"count": len(rows), "rows": rows}
 
-    def _write(self, table: DataTable, path: str) -> dict[str, Any]:
-        from airflow_provider_service.rows.files import write_rows
+    def _write(self, table: DataTable, path: StoredPath) -> dict[str, Any]:
+        from airflow_provider_service.object_storage import address_of
+        from airflow_provider_service.rows.files import types_to_write, write_rows
         from airflow_provider_service.rows.values import column_types
 
-        columns = [SYSTEM_COLUMNS[0], *column_types(table), *SYSTEM_COLUMNS[1:]]
-        count = write_rows(path, columns, self._read(table), neutralize_formulas=self.neutralize_formulas)
-        return {"count": count, "path": path}
+        types, conn_id = types_to_write(column_types(table)), self.object_storage_conn_id
+        neutralize = self.neutralize_formulas
+        count = write_rows(path, types, self._read(table), neutralize_formulas=neutralize, conn_id=conn_id)
+        return {"count": count, "path": address_of(path, conn_id=conn_id)}

@@ -1,95 +1,63 @@
-"""Write rows to files that are either complete or absent."""
+"""Files of rows: written complete or not at all, and read as a stream. The ending of the name chooses the format."""
 
 from __future__ import annotations
 
-import json
-import stat
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
+from airflow_provider_service.object_storage import reading, require_place, whole_file
+from airflow_provider_service.rows.formats import format_of
+
+if TYPE_CHECKING:
+    from airflow_provider_service.object_storage import StoredPath
 
 Row = Mapping[str, Any]
 
-ENDINGS = (".csv", ".jsonl")
-#: Characters that spreadsheets take for the start of a formula; the full-width ones count in East Asian locales.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
+def types_to_write(types: Mapping[str, str]) -> dict[str, str]:
+    """The columns of stored rows with their types, in the order in which files have them.
 
-def write_rows(path: str, columns: Sequence[str], rows: Iterable[Row], *, neutralize_formulas: bool = True) -> int:
-    """Write rows to a file, one at a time, and return their number.
-
-    The file gets its name when it is complete; after a failure, the previous file is unchanged. A new file takes over
-    the permissions of the file that it replaces, and a link stays a link: the file that it points to is replaced.
-
-    :param path: path that ends in ``.csv`` or ``.jsonl``; its directory must exist.
-    :param columns: columns, in the order in which they are written.
-    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that looks like a formula.
-    :raises ServiceInputError: the ending is another, the directory does not exist, or the path is not that of a file.
+    :param types: types of the columns that can be written.
     """
-    target = _target(path)
-    partial = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    is_csv = path.endswith(".csv")
-    count = 0
-    try:
-        _create_like(target, partial)
-        # Half a surrogate pair, which UTF-8 cannot encode, is written as its escape sequence.
-        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            if is_csv:
-                file.write(",".join(columns) + "\n")
-            for row in rows:
-                file.write(_csv_line(row, columns, neutralize_formulas) if is_csv else _json_line(row, columns))
-                count += 1
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-    return count
+    first, *others = SYSTEM_COLUMNS
+    return {first: "id", **types, **dict.fromkeys(others, "date")}
 
 
-def _target(path: str) -> Path:
-    if not isinstance(path, str):
-        raise ServiceInputError(f"path must be text, not {type(path).__name__}")
-    if not path.endswith(ENDINGS):
-        raise ServiceInputError(f"path must end in {' or '.join(ENDINGS)}, not {path!r}")
-    try:
-        target = Path(path).resolve()
-        has_directory, is_other = target.parent.is_dir(), target.exists() and not target.is_file()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ServiceInputError(f"path {path!r} cannot be used: {error}") from error
-    if not has_directory:
-        raise ServiceInputError(f"the directory of path {path!r} does not exist")
-    if is_other:
-        raise ServiceInputError(f"path {path!r} exists and is not a file")
-    return target
+def write_rows(
+    path: StoredPath,
+    types: Mapping[str, str],
+    rows: Iterable[Row],
+    *,
+    neutralize_formulas: bool = True,
+    conn_id: str | None = None,
+) -> int:
+    """Write rows to a file, and return their number. Safe to repeat: it replaces the file when it is complete.
+
+    :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.
+    :param types: types by column, in the order in which they are written.
+    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that looks like a formula.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: the ending is another, or the file could never be written there.
+    """
+    file_format = format_of("path", path, neutralize_formulas=neutralize_formulas)
+    require_place("path", path, conn_id=conn_id)
+    with whole_file("path", path, conn_id=conn_id) as file:
+        return file_format.write(file, types, rows)
 
 
-def _create_like(target: Path, partial: Path) -> None:
-    # Only those who may open the file that it replaces may open it, even while it is empty.
-    if target.exists():
-        partial.touch(0o600, exist_ok=False)
-        partial.chmod(stat.S_IMODE(target.stat().st_mode))
-    else:
-        partial.touch(exist_ok=False)
+def read_rows(path: StoredPath, *, conn_id: str | None = None) -> Iterator[Row]:
+    """Read the rows of a file; those of a ``.csv`` file hold text and None only. Safe to repeat.
 
-
-def _csv_line(row: Row, columns: Sequence[str], neutralize_formulas: bool) -> str:
-    # By hand: Python's writer does not quote some line breaks, and distinguishes empty text from null only since 3.12.
-    return ",".join(_cell(row.get(name), neutralize_formulas) for name in columns) + "\n"
-
-
-def _cell(value: Any, neutralize_formulas: bool) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, (bool, int, float)):
-        return json.dumps(value)  # true and false, so that both kinds of file have the same values
-    text = value if isinstance(value, str) else json.dumps(value)
-    if neutralize_formulas and text.startswith(FORMULA_STARTS):
-        text = f"'{text}"
-    return '"' + text.replace('"', '""') + '"'
-
-
-def _json_line(row: Row, columns: Sequence[str]) -> str:
-    values = {name: row[name] for name in columns if name in row}
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
+    :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: the ending is another, or the file does not have the format of its ending.
+    :raises FileNotFoundError: there is no such file.
+    """
+    file_format = format_of("path", path)
+    with reading("path", path, conn_id=conn_id) as file:
+        try:
+            yield from file_format.read(file)
+        except ServiceInputError as error:
+            raise ServiceInputError(f"{str(path)!r}: {error}") from error

@@ -25,6 +25,7 @@ AWKWARD = st.lists(
     st.sampled_from(["\r", "\n", '"', ",", "'", "=", "+", "-", "@", "\t", " ", "\x85", "\u2028", ";", "a"])
 )
 CELLS = st.one_of(TEXTS, AWKWARD.map("".join))
+ONE, TWO = {"a": "string"}, {"a": "string", "b": "string"}
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "=cmd|' /C calc'!A0")
 
 
@@ -42,14 +43,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(cells=st.lists(CELLS, min_size=1, max_size=5))
 def test_any_text_comes_back_from_a_csv_file(path, cells):
     rows = [{"a": cell, "b": cell} for cell in cells]
-    assert write_rows(str(path), ["a", "b"], rows, neutralize_formulas=False) == len(rows)
+    assert write_rows(str(path), TWO, rows, neutralize_formulas=False) == len(rows)
     assert read_csv(path) == [["a", "b"], *([cell, cell] for cell in cells)]
 
 
 @settings(deadline=None)
 @given(cells=st.lists(CELLS, min_size=1, max_size=5))
 def test_any_text_comes_back_but_for_an_apostrophe_before_formulas(path, cells):
-    write_rows(str(path), ["a", "b"], [{"a": cell, "b": "x"} for cell in cells])
+    write_rows(str(path), TWO, [{"a": cell, "b": "x"} for cell in cells])
     for cell, (read, rest) in zip(cells, read_csv(path)[1:], strict=True):
         assert rest == "x"
         assert read == (f"'{cell}" if cell[:1] in set("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20") - {""} else cell)
@@ -60,7 +61,7 @@ def test_any_text_comes_back_but_for_an_apostrophe_before_formulas(path, cells):
 @given(cells=st.lists(CELLS, min_size=1, max_size=5))
 def test_any_text_comes_back_from_lines_of_json(path, cells):
     lines = path.with_suffix(".jsonl")
-    write_rows(str(lines), ["a"], [{"a": cell} for cell in cells])
+    write_rows(str(lines), ONE, [{"a": cell} for cell in cells])
     with lines.open(encoding="utf-8", newline="\n") as file:
         assert [json.loads(line) for line in file] == [{"a": cell} for cell in cells]
 
@@ -76,25 +77,25 @@ def test_formulas_are_neutralized_unless_that_is_turned_off(execute, client, tab
 
 
 def test_empty_text_is_quoted_and_null_is_not(path):
-    write_rows(str(path), ["a", "b", "c", "d"], [{"a": "", "b": None, "c": 1.5, "d": True}, {"a": "x"}])
+    write_rows(str(path), dict.fromkeys("abcd", "string"), [{"a": "", "b": None, "c": 1.5, "d": True}, {"a": "x"}])
     assert path.read_text() == 'a,b,c,d\n"",,1.5,true\n"x",,,\n'
 
 
 def test_a_value_that_no_column_has_is_written_as_json(path):
-    write_rows(str(path), ["a", "b"], [{"a": {"x": [1, None]}, "b": True}])
+    write_rows(str(path), TWO, [{"a": {"x": [1, None]}, "b": True}])
     assert path.read_text() == 'a,b\n"{""x"": [1, null]}",true\n'
 
 
 def test_the_ending_must_be_known(tmp_path):
-    with pytest.raises(ServiceInputError, match=r"^path must end in \.csv or \.jsonl, not '.*rows\.txt'$"):
-        write_rows(str(tmp_path / "rows.txt"), ["a"], [])
+    with pytest.raises(ServiceInputError, match=r"^path must end in \.csv, .* or \.parquet, not '.*rows\.txt'$"):
+        write_rows(str(tmp_path / "rows.txt"), ONE, [])
 
 
 def test_half_a_pair_of_surrogates_becomes_its_escape(path):
-    write_rows(str(path), ["a"], [{"a": "x\ud800"}])
+    write_rows(str(path), ONE, [{"a": "x\ud800"}])
     assert read_csv(path) == [["a"], ["x\\ud800"]]
     lines = path.with_suffix(".jsonl")
-    write_rows(str(lines), ["a"], [{"a": "x\ud800"}])
+    write_rows(str(lines), ONE, [{"a": "x\ud800"}])
     assert json.loads(lines.read_text()) == {"a": "x\ud800"}
 
 
@@ -113,7 +114,7 @@ def test_a_file_keeps_the_permissions_of_the_one_it_replaces(execute, client, ta
 def test_a_new_file_follows_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
-        write_rows(str(tmp_path / "new.csv"), ["a"], [])
+        write_rows(str(tmp_path / "new.csv"), ONE, [])
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new.csv").stat().st_mode) == 0o640
@@ -128,7 +129,7 @@ def test_a_private_file_is_private_before_it_has_rows(tmp_path):
         modes.extend(stat.S_IMODE(one.stat().st_mode) for one in tmp_path.glob(".*.part"))
         yield {"a": "secret"}
 
-    write_rows(str(path), ["a"], rows())
+    write_rows(str(path), ONE, rows())
     assert modes == [0o600]
 
 
@@ -138,7 +139,7 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path):
     real.write_text("earlier")
     real.chmod(0o600)
     link.symlink_to(real)
-    write_rows(str(link), ["a"], [{"a": "x"}])
+    write_rows(str(link), ONE, [{"a": "x"}])
     assert link.is_symlink()
     assert (real.read_text(), stat.S_IMODE(real.stat().st_mode)) == ('a\n"x"\n', 0o600)
     assert [one.name for one in (tmp_path / "data").iterdir()] == ["real.csv"]
@@ -148,10 +149,10 @@ def test_what_is_not_a_file_is_refused(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     os.mkfifo(tmp_path / "pipe.csv")
-    for name in ("folder.csv", "pipe.csv"):
-        with pytest.raises(ServiceInputError, match=f"{name}' exists and is not a file"):
-            write_rows(str(tmp_path / name), ["a"], [])
+    for name, reason in (("folder.csv", "is a directory"), ("pipe.csv", "exists and is not a file")):
+        with pytest.raises(ServiceInputError, match=f"{name}' {reason}"):
+            write_rows(str(tmp_path / name), ONE, [])
     with pytest.raises(ServiceInputError, match=r"loop\.csv' "):
-        write_rows(str(tmp_path / "loop.csv"), ["a"], [])
+        write_rows(str(tmp_path / "loop.csv"), ONE, [])
     with pytest.raises(ServiceInputError, match="cannot be used: embedded null"):
-        write_rows("/tmp/a\0.csv", ["a"], [])
+        write_rows("/tmp/a\0.csv", ONE, [])

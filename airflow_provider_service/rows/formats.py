@@ -1,0 +1,213 @@
+"""Rows as CSV, JSON Lines and Parquet: written to and read from binary files, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from io import TextIOWrapper
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any
+
+from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.client.models.moments import parse_moment
+from airflow_provider_service.rows.csv_cells import csv_line, csv_records
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Row = Mapping[str, Any]
+
+#: Rows in a record batch of Parquet, which take much less memory than as values of Python.
+BATCH_ROWS = 10_000
+#: Record batches in a row group that is written: small row groups are slow to read.
+GROUP_BATCHES = 10
+
+
+class CsvFormat:
+    """A header and quoted text; null is an empty cell without quotes.
+
+    :param neutralize_formulas: put an apostrophe before text that looks like a formula.
+    """
+
+    def __init__(self, *, neutralize_formulas: bool = True) -> None:
+        self._neutralize_formulas = neutralize_formulas
+
+    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[Row]) -> int:
+        """Write rows, one at a time, and return their number."""
+        count = 0
+        with _as_text(file) as text:
+            text.write(",".join(types) + "\n")
+            for row in rows:
+                count += 1
+                text.write(csv_line((row.get(name) for name in types), self._neutralize_formulas))
+        return count
+
+    def read(self, file: IO[bytes]) -> Iterator[Row]:
+        """Read rows of text and None, by the names in the header; empty lines are skipped if there are several columns.
+
+        :raises ServiceInputError: the file is not UTF-8, the header repeats a name, or a row has other cells.
+        """
+        with _as_text(file) as text:
+            records = csv_records(text)
+            header = next(records, [])
+            if len(set(header)) < len(header) or not all(header):
+                raise ServiceInputError(f"the header must name each column once, not {shown(header)}")
+            present = (record for record in records if len(header) == 1 or record != [None])
+            for number, record in enumerate(present, start=1):
+                if len(record) != len(header):
+                    raise ServiceInputError(
+                        f"row {number} has {len(record)} cells, and the header has {len(header)}; nothing was written"
+                    )
+                yield dict(zip(header, record, strict=True))  # type: ignore[arg-type]
+
+
+class JsonLinesFormat:
+    """One JSON object a line."""
+
+    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[Row]) -> int:
+        """Write rows, one at a time, and return their number; a column that a row lacks is left out."""
+        count = 0
+        with _as_text(file) as text:
+            for row in rows:
+                count += 1
+                values = {name: row[name] for name in types if name in row}
+                text.write(json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n")
+        return count
+
+    def read(self, file: IO[bytes]) -> Iterator[Row]:
+        """Read rows; empty lines are skipped.
+
+        :raises ServiceInputError: the file is not UTF-8, or a line is not a JSON object.
+        """
+        with _as_text(file, newline="\n") as text:
+            for number, line in enumerate(text, start=1):
+                if line.strip():
+                    yield _object(line, number)
+
+
+class ParquetFormat:
+    """Record batches of typed columns; needs pyarrow, the extra ``parquet``."""
+
+    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[Row]) -> int:
+        """Write rows, a row group of a few record batches at a time, and return their number.
+
+        :raises ServiceInputError: pyarrow is not installed.
+        """
+        arrow = _pyarrow()
+        schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in types.items()])
+        batches = _record_batches(arrow, schema, types, iter(rows))
+        count = 0
+        with arrow.parquet.ParquetWriter(file, schema) as writer:
+            while group := list(islice(batches, GROUP_BATCHES)):
+                writer.write_table(arrow.Table.from_batches(group, schema))
+                count += sum(map(len, group))
+        return count
+
+    def read(self, file: IO[bytes]) -> Iterator[Row]:
+        """Read rows as Python's values, a record batch at a time.
+
+        :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet.
+        """
+        arrow = _pyarrow()
+        try:
+            opened = arrow.parquet.ParquetFile(file)
+        except arrow.ArrowInvalid as error:
+            raise ServiceInputError(f"the file is not Parquet: {error}") from error
+        for batch in opened.iter_batches(batch_size=BATCH_ROWS):
+            yield from python_rows(arrow, batch)
+
+
+#: Formats by the ending of a file's name.
+FileFormat = CsvFormat | JsonLinesFormat | ParquetFormat
+ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
+
+
+def format_of(name: str, path: object, *, neutralize_formulas: bool = True) -> FileFormat:
+    """The format that the ending of a file's name chooses.
+
+    :param name: the argument with the path.
+    :raises ServiceInputError: the ending is another.
+    """
+    text = str(path)
+    if not text.endswith(ENDINGS):
+        raise ServiceInputError(f"{name} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {text!r}")
+    if text.endswith(".parquet"):
+        return ParquetFormat()
+    is_csv = text.endswith((".csv", ".csv.gz"))
+    return CsvFormat(neutralize_formulas=neutralize_formulas) if is_csv else JsonLinesFormat()
+
+
+def python_rows(arrow: ModuleType, batch: Any) -> Iterator[Row]:
+    """The rows of a record batch as Python's values; nanoseconds are cut off at microseconds."""
+    columns = [
+        column.cast(arrow.timestamp("us", column.type.tz), safe=False)
+        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns"
+        else column
+        for column in batch.columns
+    ]
+    names = batch.schema.names
+    for values in zip(*(column.to_pylist() for column in columns), strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+@contextmanager
+def _as_text(file: IO[bytes], *, newline: str = "") -> Iterator[TextIOWrapper]:
+    # A byte order mark is only skipped, never written. Half a surrogate pair, which UTF-8 cannot encode, is written as
+    # its escape sequence.
+    encoding, errors = ("utf-8-sig", "strict") if file.readable() else ("utf-8", "backslashreplace")
+    text = TextIOWrapper(file, encoding=encoding, errors=errors, newline=newline)
+    try:
+        yield text
+        if file.writable():
+            text.flush()
+    except UnicodeDecodeError as error:
+        raise ServiceInputError(f"the file is not text in UTF-8: {error}") from error
+    finally:
+        text.detach()
+
+
+def _object(line: str, number: int) -> Row:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ServiceInputError(f"line {number} is not JSON: {error}; nothing was written") from error
+    if not isinstance(row, dict):
+        raise ServiceInputError(f"line {number} is not a JSON object; nothing was written")
+    return row
+
+
+def _pyarrow() -> ModuleType:
+    try:
+        arrow = import_module("pyarrow")
+        import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        raise ServiceInputError("Parquet needs pyarrow: pip install 'airflow-provider-service[parquet]'") from error
+    return arrow
+
+
+def _record_batches(arrow: ModuleType, schema: Any, types: Mapping[str, str], rows: Iterator[Row]) -> Iterator[Any]:
+    while batch := list(islice(rows, BATCH_ROWS)):
+        columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
+        arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        yield arrow.record_batch(arrays, schema=schema)
+
+
+def _arrow_type(arrow: ModuleType, kind: str) -> Any:
+    if kind == "date":
+        return arrow.timestamp("ms", "UTC")
+    return {"id": arrow.int64(), "number": arrow.float64(), "boolean": arrow.bool_()}.get(kind, arrow.string())
+
+
+def _arrow_value(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "date":
+        return parse_moment(value)
+    if kind == "number":
+        return float(value)
+    if kind in ("id", "boolean"):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,196 @@
+"""Rows in files: every value is read back as it was written, in each format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import tracemalloc
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.rows.files import read_rows, types_to_write, write_rows
+from airflow_provider_service.rows.formats import CsvFormat, format_of
+from airflow_provider_service.rows.values import typed_row
+from tests.s3 import Bucket
+
+TYPES = {"text": "string", "n": "number", "b": "boolean", "d": "date"}
+ENDINGS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+AWKWARD = st.lists(st.sampled_from(["\r", "\n", '"', ",", "=", "\0", "\x85", "\u2028", "\ufeff", "a"])).map("".join)
+NUMBERS = st.one_of(st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False))
+DATES = st.datetimes(datetime(100, 1, 1), datetime(9999, 12, 31)).map(
+    lambda d: f"{d.isoformat(timespec='milliseconds')}Z"
+)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "text": st.none() | TEXTS | AWKWARD,
+            "n": st.none() | NUMBERS,
+            "b": st.none() | st.booleans(),
+            "d": st.none() | DATES,
+        }
+    ).map(lambda row: typed_row(row, TYPES, "row")),
+    max_size=5,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rows")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@settings(deadline=None)
+@given(rows=ROWS)
+def test_rows_of_all_types_come_back(folder: Path, ending: str, rows) -> None:
+    path = folder / f"rows{ending}"
+    assert write_rows(path, TYPES, rows, neutralize_formulas=False) == len(rows)
+    assert [typed_row(row, TYPES, "row") for row in read_rows(path)] == rows
+
+
+@settings(deadline=None)
+@given(cells=st.lists(st.one_of(st.none(), TEXTS, AWKWARD), max_size=5))
+def test_a_single_column_of_csv_keeps_null_and_empty_text_apart(cells) -> None:
+    file = io.BytesIO()
+    one = CsvFormat(neutralize_formulas=False)
+    one.write(file, {"a": "string"}, [{"a": cell} for cell in cells])
+    assert [row["a"] for row in one.read(io.BytesIO(file.getvalue()))] == cells
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(AWKWARD, AWKWARD, TEXTS), min_size=1, max_size=4), style=st.sampled_from(["excel", "unix"])
+)
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="its csv module writes no NUL")
+def test_what_the_csv_module_writes_is_read(rows, style) -> None:
+    # It leaves some line breaks unquoted, which nobody can read.
+    rows = [[cell.replace("\r", "") for cell in row] for row in rows]
+    text = io.StringIO(newline="")
+    csv.writer(text, style).writerows([["a", "b", "c"], *rows])
+    read = CsvFormat().read(io.BytesIO(text.getvalue().encode()))
+    assert [[cell or "" for cell in row.values()] for row in read] == rows
+
+
+def test_a_cell_may_cross_the_chunks_in_which_a_file_is_read() -> None:
+    for size in range(256 * 1024 - 8, 256 * 1024 + 1):
+        rows = [{"a": "x" * size, "b": '"'}, {"a": '"\r\n', "b": None}]
+        file = io.BytesIO()
+        CsvFormat().write(file, {"a": "string", "b": "string"}, rows)
+        assert list(CsvFormat(neutralize_formulas=False).read(io.BytesIO(file.getvalue()))) == rows
+    plain = f'a,b\n{"x" * 300_000},2\r\n,\r\n\r\n3,""'
+    assert [list(row.values()) for row in CsvFormat().read(io.BytesIO(plain.encode()))] == [
+        ["x" * 300_000, "2"],
+        [None, None],
+        ["3", ""],
+    ]
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    assert list(CsvFormat().read(io.BytesIO("\ufeffä,b\n1,\ufeff\n".encode()))) == [{"ä": "1", "b": "\ufeff"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", b"a,b\n1\n", "row 1 has 1 cells, and the header has 2"),
+        ("x.csv", b"a,b\n1,2\n\n1,2,3\n", "row 2 has 3 cells, and the header has 2"),
+        ("x.csv", b"a,a\n", "the header must name each column once"),
+        ("x.csv", b"a,\n", "the header must name each column once"),
+        ("x.csv", b'a\n"\n\n1', "a quote that opens in line 2 is not closed"),
+        ("x.csv", b'a\n"x\n\n"y,2', "line 4, cell 1: after a closing quote comes 'y'"),
+        ("x.csv", b"a\n\xff\n", "the file is not text in UTF-8"),
+        ("x.jsonl", b'{"a": 1}\n\n{"a"\n', "line 3 is not JSON"),
+        ("x.jsonl", b"[1]\n", "line 1 is not a JSON object"),
+        ("x.jsonl", b"[" * 100_000, "line 1 is not JSON"),
+        ("x.parquet", b"PAR1 and nothing else", "the file is not Parquet"),
+    ],
+)
+def test_what_does_not_have_the_format_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ServiceInputError, match=f"^'.*{name}': {message}"):
+        list(read_rows(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x", "x.parquet.gz", "x.gz", "x.csv.zip"])
+def test_other_endings_are_refused(name: str) -> None:
+    with pytest.raises(ServiceInputError, match=r"^path must end in \.csv, .* or \.parquet, not "):
+        format_of("path", name)
+
+
+def test_parquet_has_the_types_of_the_table(folder: Path) -> None:
+    moment = "2026-01-02T03:04:05.678Z"
+    row = {"id": 7, "text": "x\ud800", "n": 2**60, "b": True, "d": moment, "createdAt": moment, "updatedAt": None}
+    write_rows(folder / "types.parquet", types_to_write(TYPES), [row])
+    held = pq.read_table(folder / "types.parquet")
+    assert dict(zip(held.schema.names, map(str, held.schema.types), strict=True)) == {
+        "id": "int64",
+        "text": "string",
+        "n": "double",
+        "b": "bool",
+        "d": "timestamp[ms, tz=UTC]",
+        "createdAt": "timestamp[ms, tz=UTC]",
+        "updatedAt": "timestamp[ms, tz=UTC]",
+    }
+    [found] = held.to_pylist()
+    assert (found["id"], found["text"], found["n"]) == (7, "x\\ud800", float(2**60))
+    assert pq.ParquetFile(folder / "types.parquet").num_row_groups == 1
+    assert found["createdAt"] == datetime(2026, 1, 2, 3, 4, 5, 678_000, timezone.utc)
+
+
+def test_parquet_of_others_is_read_as_values_of_python(folder: Path) -> None:
+    path = folder / "others.parquet"
+    values = {
+        "decimal": pa.array([Decimal("1.10")], pa.decimal128(10, 2)),
+        "nanoseconds": pa.array([1_700_000_000_123_456_789], pa.timestamp("ns", "Europe/Berlin")),
+        "day": pa.array([1], pa.date32()),
+        "word": pa.array(["x"]).dictionary_encode(),
+        "big": pa.array([2**63], pa.uint64()),
+    }
+    pq.write_table(pa.table(values), path)
+    [row] = read_rows(path)
+    assert row["nanoseconds"].astimezone(timezone.utc) == datetime(2023, 11, 14, 22, 13, 20, 123_456, timezone.utc)
+    assert row["nanoseconds"].utcoffset() == timedelta(hours=1)
+    assert (row["decimal"], str(row["day"]), row["word"], row["big"]) == (Decimal("1.10"), "1970-01-02", "x", 2**63)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_memory_does_not_grow_with_the_number_of_rows(folder: Path, ending: str) -> None:
+    def peak(count: int) -> int:
+        rows = ({"text": f"{n}" * 10, "n": n, "b": True, "d": "2026-01-02T03:04:05.678Z"} for n in range(count))
+        tracemalloc.start()
+        write_rows(folder / f"many{ending}", TYPES, rows)
+        assert sum(1 for _ in read_rows(folder / f"many{ending}")) == count
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(10)  # imports
+    few, many = (25_000, 50_000) if ending == ".parquet" else (10_000, 25_000)
+    assert peak(many) < 1.2 * peak(few)
+
+
+def test_files_of_object_storage(bucket: Bucket) -> None:
+    rows = [{"text": "ä\n", "n": 1, "b": None, "d": None}]
+    for ending in ENDINGS:
+        write_rows(bucket.address(f"rows{ending}"), TYPES, rows)
+        for source in (bucket.address(f"rows{ending}"), bucket.path(f"rows{ending}")):
+            assert [typed_row(row, TYPES, "row") for row in read_rows(source)] == rows
+    assert json.loads(bucket.read("rows.jsonl")) == rows[0]
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ServiceInputError, match=r"pip install 'airflow-provider-service\[parquet\]'$"):
+        write_rows(tmp_path / "x.parquet", TYPES, [])
+    assert list(tmp_path.iterdir()) == []
