@@ -29,7 +29,21 @@ from . import victims
 from .hook_task import HookTask
 from .moments import connections, seed_of_the_day, soon
 from .task_run import StateStore, TaskRun
-from .workflows import CALLED, DONE, FORM, SCHEDULE, WITH_ID, held, put, put_bridge, respond, wait, webhook
+from .workflows import (
+    CALLED,
+    CHAT,
+    DONE,
+    FORM,
+    MANUAL,
+    SCHEDULE,
+    WITH_ID,
+    held,
+    put,
+    put_bridge,
+    respond,
+    wait,
+    webhook,
+)
 
 TRIES_FOR_A_KILL = 4
 AT_ONCE = 3
@@ -67,6 +81,8 @@ class Subject(NamedTuple):
 
 
 THROUGH_MCP = {"start": "mcp"}
+WITH_TEXT = {**THROUGH_MCP, "payload": "Hello"}
+OF_DRAFT = {**THROUGH_MCP, "mode": "manual"}
 THROUGH_BRIDGE = {"start": "bridge"}
 SUBJECTS = {
     "webhook": Subject(ServiceRunWorkflowOperator, 50),
@@ -74,6 +90,8 @@ SUBJECTS = {
     "retry": Subject(ServiceRetryExecutionOperator, 7),
     "form": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[FORM, wait(RUN_SECONDS), DONE]]),
     "schedule": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[SCHEDULE, wait(RUN_SECONDS), DONE]], True),
+    "chat": Subject(ServiceRunWorkflowOperator, 10, WITH_TEXT, [[CHAT, wait(RUN_SECONDS), DONE]], True),
+    "manual": Subject(ServiceRunWorkflowOperator, 10, OF_DRAFT, [[MANUAL, wait(RUN_SECONDS), DONE]], True),
     "sub-workflow": Subject(ServiceRunWorkflowOperator, 50, THROUGH_BRIDGE, [[CALLED, wait(RUN_SECONDS), DONE]]),
 }
 
@@ -190,7 +208,7 @@ def victim(slot: Slot, subject: Subject, modes: list[Nodes], dice: random.Random
     simulator.reset()
     is_retry = operator is ServiceRetryExecutionOperator
     nodes = QUICKLY_ANSWERED[0] if is_retry else dice.choice(subject.modes or modes)
-    workflow_id = put(simulator, *nodes, availableInMCP=True)
+    workflow_id = put(simulator, *nodes, active=subject.arguments != OF_DRAFT, availableInMCP=True)
     if subject.arguments == THROUGH_BRIDGE:
         put_bridge(simulator)
     original = simulator.start_execution(workflow_id, status="error") if is_retry else None
