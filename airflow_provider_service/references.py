@@ -73,9 +73,12 @@ class Reference(Alternatives):
         """Return the id that is given, or the id of the object with the name; None if neither is given.
 
         :param given: what has the arguments as attributes.
+        :raises ServiceInputError: the one that is given is empty.
         :raises ServiceLookupError: no object has the name, or several do.
         """
         given_id, name = self._values(given).values()
+        if isinstance(given_id, str) and not given_id.strip():
+            refuse(self.id_field, "text that is not empty", given_id)
         found: str | None = given_id if given_id is not None or name is None else self.named_in(given, client).id
         return found
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_service._compat import mask_secret
-from airflow_provider_service.arguments import require_choice, require_flag, require_one_of
+from airflow_provider_service.arguments import require_choice, require_flag
 from airflow_provider_service.client._client import Resources, ServiceClient
 from airflow_provider_service.client.errors import (
     ServiceConfigError,
@@ -20,6 +21,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.connection import config_of
 from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.references import PROJECT, WORKFLOW
 from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
 
 if TYPE_CHECKING:
@@ -106,6 +108,8 @@ class ServiceHook(Resources, BaseHook):
         *,
         workflow_id: str | None = None,
         workflow_name: str | None = None,
+        project_id: str | None = None,
+        project_name: str | None = None,
         payload: Any = None,
         run_key: str | None = None,
         context: Context | None = None,
@@ -142,7 +146,9 @@ class ServiceHook(Resources, BaseHook):
         An execution that has not ended by the ``timeout`` is stopped. Ending the task early does not stop it.
 
         :param workflow_id: id of the workflow; give either the id or the name.
-        :param workflow_name: exact name of the workflow.
+        :param workflow_name: exact name of the workflow; archived ones do not count.
+        :param project_id: id of the project in which to look up the name; None (the default) for any project.
+        :param project_name: exact name of that project, instead of its id.
         :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``;
             the fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings;
             nothing for a schedule.
@@ -201,11 +207,14 @@ class ServiceHook(Resources, BaseHook):
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as
         from airflow_provider_service.runs.output import WantedOutput
         from airflow_provider_service.runs.request import RunRequest
-        from airflow_provider_service.runs.workflow import whole_workflow
 
+        named = SimpleNamespace(
+            workflow_id=workflow_id, workflow_name=workflow_name, project_id=project_id, project_name=project_name
+        )
         webhook_headers = hidden(webhook_headers)  # no frame of a later error shows them
         with failing_at_once():
-            require_one_of(workflow_id=workflow_id, workflow_name=workflow_name)
+            for reference in (WORKFLOW, PROJECT):
+                reference.check(named, are_rendered=True)
             require_key(run_key, context)
             require_flag("activate", activate)
             require_choice("start", start, STARTS)
@@ -217,9 +226,8 @@ class ServiceHook(Resources, BaseHook):
             headers = webhook_headers_as(
                 None if webhook_conn_id is None else self.get_connection(webhook_conn_id), webhook_headers
             )
-            workflow = whole_workflow(self, workflow_id, workflow_name)
             request = RunRequest(
-                workflow,
+                self.workflows.get(WORKFLOW.required_id_in(named, self)),
                 payload,
                 trigger_node,
                 headers,

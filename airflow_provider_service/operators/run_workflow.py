@@ -202,9 +202,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
         from airflow_provider_service.runs.request import RunRequest
-        from airflow_provider_service.runs.workflow import resume_or_start, whole_workflow
+        from airflow_provider_service.runs.workflow import resume_or_start
 
-        workflow = whole_workflow(self.hook, WORKFLOW.required_id_in(self, self.hook), None)
+        workflow = self.hook.workflows.get(WORKFLOW.required_id_in(self, self.hook))
         self.link_workflow(context, workflow.id)
         request = RunRequest(
             workflow,

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceRunNotFoundError
-from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.runs.ways.choice import choose
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import RunRequest
     from airflow_provider_service.runs.search import EarlierRuns
@@ -63,14 +60,3 @@ def _retry_of_failed(once: RunOnce, runs: EarlierRuns) -> str | None:
     if failed.status == "canceled":  # the service would cancel its retry as well
         return None
     return once.earlier_retry(failed) or once.retry(failed)
-
-
-def whole_workflow(client: Resources, workflow_id: str | None, workflow_name: str | None) -> Workflow:
-    """Read a workflow by its id, or by its exact name.
-
-    :raises ServiceLookupError: none carries the name, or several.
-    """
-    if workflow_id is None:
-        found = get_workflow(client, str(workflow_name))
-        workflow_id = found.id  # a list's item is not the whole workflow
-    return client.workflows.get(workflow_id)

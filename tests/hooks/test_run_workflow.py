@@ -50,6 +50,23 @@ def test_it_returns_what_the_operator_returns(
     assert done.get("output") == ([{"n": 1}] if wait_for_completion and return_output == "last_node" else None)
 
 
+@pytest.mark.parametrize("project", ["id", "name"])
+def test_a_workflow_by_its_name_in_a_project(
+    run_workflow: RunWorkflow, simulator: ServiceSimulator, project: str
+) -> None:
+    put(simulator, webhook("a"), DONE, name="Count")
+    with ServiceHook() as hook:
+        sales = hook.projects.create("Sales").id
+        of_sales = put(simulator, webhook("b"), DONE, name="Count")
+        hook.workflows.transfer(of_sales, sales)
+    given = {"project_id": sales} if project == "id" else {"project_name": "Sales"}
+
+    assert run_workflow(workflow_name="Count", **given)["workflow_id"] == of_sales
+    with pytest.raises(AirflowFailException, match=r"more than one workflow named 'Count'.*\(project 'Sales', "):
+        run_workflow(workflow_name="Count")
+    assert len(held(simulator, of_sales)) == 1
+
+
 def test_an_execution_that_does_not_end_in_time_is_stopped(
     run_workflow: RunWorkflow, simulator: ServiceSimulator
 ) -> None:
@@ -120,6 +137,10 @@ def test_an_inactive_workflow(run_workflow: RunWorkflow, simulator: ServiceSimul
     [
         ({}, "give either workflow_id or workflow_name"),
         ({"workflow_id": "w", "workflow_name": "n"}, "give either workflow_id or workflow_name"),
+        ({"workflow_name": " "}, "workflow_name must be text that is not empty, not ' '"),
+        ({"workflow_name": "n", "project_id": "p", "project_name": "q"}, "give either project_id or project_name"),
+        ({"workflow_name": "n", "project_id": ""}, "project_id must be text that is not empty, not ''"),
+        ({"workflow_id": " "}, "workflow_id must be text that is not empty, not ' '"),
         ({"workflow_id": "w", "run_key": ""}, "run_key must be text that is not empty, not "),
         ({"workflow_id": "w", "run_key": 7}, "run_key must be text that is not empty, not "),
         ({"workflow_id": "w", "context": {}}, "context says nothing without a run_key"),
