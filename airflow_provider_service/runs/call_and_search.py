@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 # Seconds to wait for an answer before the search begins; some calls are answered only when the run has ended.
 PATIENCE_SECONDS = 1.0
+# The same for calls that are answered when the run begins: many at once would only search through each other's runs.
+PATIENCE_AT_ONCE_SECONDS = 10.0
 MAX_SEARCH_PAUSE = 5.0
 # A call without an answer may still be on its way, so its execution is looked for at least this many seconds.
 SETTLING_SECONDS = 3.0
@@ -27,21 +29,22 @@ UNKEPT_SECONDS = 1.0
 
 
 def answer_or_found(
-    send: Callable[[], T], search: Callable[[], str | None], stopped: threading.Event
+    send: Callable[[], T], search: Callable[[], str | None], stopped: threading.Event, *, at_once: bool = False
 ) -> tuple[T | None, str | None]:
     """Send a call and wait for its answer, or for the search to find what it started, whichever comes first.
 
     :param send: makes the call; what it raises is raised here.
     :param search: returns the id of the started execution, or None.
     :param stopped: set from outside to give up.
+    :param at_once: whether the call is answered when the run begins, and not only when it ends.
     :returns: the answer and None, or None and the id that was found.
-    :raises ServiceRunNotFoundError: the search is refused.
+    :raises ServiceRunNotFoundError: the search is refused, or gives the call up.
     :raises ServiceTaskKilledError: given up; when that was before the call, nothing was sent.
     """
     if stopped.is_set():
         raise ServiceTaskKilledError("the task was killed before it started anything")
     call = _in_background(send)
-    pause = PATIENCE_SECONDS
+    pause = PATIENCE_AT_ONCE_SECONDS if at_once else PATIENCE_SECONDS
     while not stopped.is_set():
         if wait([call], timeout=pause).done:
             return call.result(), None
@@ -75,6 +78,8 @@ def _tolerant(search: Callable[[], str | None]) -> str | None:
     """Search while the call is still open. A search that fails is not a reason to give up or to call again."""
     try:
         return search()
+    except ServiceRunNotFoundError:
+        raise
     except ServiceError as error:
         if error.ends_wait:
             raise ServiceRunNotFoundError(f"a run was requested, but cannot be looked for: {error}") from error

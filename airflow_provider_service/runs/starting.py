@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotStartedError
@@ -38,6 +38,9 @@ class CallStarter(ABC):
     :param stopped: set from outside to give up early.
     """
 
+    #: Whether the call is answered when the run begins, and not only when it ends.
+    answers_at_once: ClassVar[bool] = False
+
     def __init__(
         self, client: ServiceClient, called: str, key: RunKey, runs: Runs, *, is_kept: bool, stopped: threading.Event
     ) -> None:
@@ -59,7 +62,9 @@ class CallStarter(ABC):
         lost = 0
         while lost < MAX_CALLS:
             try:
-                answer, found = call_and_search.answer_or_found(self.send, self._search, self._stopped)
+                answer, found = call_and_search.answer_or_found(
+                    self.send, self.look_meanwhile, self._stopped, at_once=self.answers_at_once
+                )
             except errors.ServiceApiError as error:
                 found = self._found_in_spite_of(error)
                 if found is None:
@@ -91,6 +96,10 @@ class CallStarter(ABC):
     @abstractmethod
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
         """Whether a failed call certainly ran nothing, and will not if it is made again."""
+
+    def look_meanwhile(self) -> str | None:
+        """Look for the execution while the call is still open."""
+        return self._search()
 
     def _search(self) -> str | None:
         return self.find(self._client)

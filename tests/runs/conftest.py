@@ -23,6 +23,7 @@ MakeRun = Callable[..., TaskRun]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times that suit a server which answers within milliseconds."""
     monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 0.1)
     monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 0.12)
     monkeypatch.setattr(call_and_search, "VISIBLE_WITHIN_SECONDS", 0.3)
     monkeypatch.setattr(call_and_search, "UNKEPT_SECONDS", 0.2)

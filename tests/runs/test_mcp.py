@@ -15,25 +15,15 @@ from airflow_provider_service.simulator.engine.executions import Execution
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore, TaskRun
+from .through_mcp import START, calls, put
 from .workflows import CALLED, CHAT, DONE, FORM, MANUAL, SCHEDULE, held, puts_out, started_with, statuses, wait, webhook
 from .workflows import put as put_workflow
-
-# A call that starts a workflow, and not the one that asks for the kind of the endpoint.
-START: dict[str, Any] = {"path": "^/mcp-server/http$", "body": "executionMode"}
-
-put = partial(put_workflow, availableInMCP=True)
 
 
 @pytest.fixture(autouse=True)
 def with_key(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, simulator, extra={"mcp_api_key": simulator.mcp_api_key, "retry_deadline": 30})
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "http", "password": "p"}')
-
-
-def calls(simulator: ServiceSimulator) -> int:
-    """How often the endpoint was called to start a workflow."""
-    sent = [request.body["params"] for request in simulator.requests if request.path == "/mcp-server/http"]
-    return sum("executionMode" in params["arguments"] for params in sent)
 
 
 def started(simulator: ServiceSimulator, workflow_id: str) -> dict[str, Any]:

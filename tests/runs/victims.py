@@ -41,7 +41,12 @@ FORKS.set_forkserver_preload(
     ]
 )
 
-QUICK = {"PATIENCE_SECONDS": 0.05, "SETTLING_SECONDS": 0.1, "VISIBLE_WITHIN_SECONDS": 0.5}
+QUICK = {
+    "PATIENCE_SECONDS": 0.05,
+    "PATIENCE_AT_ONCE_SECONDS": 0.05,
+    "SETTLING_SECONDS": 0.1,
+    "VISIBLE_WITHIN_SECONDS": 0.5,
+}
 
 
 def attempt(

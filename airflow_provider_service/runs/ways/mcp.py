@@ -7,12 +7,13 @@ a call whose answer was lost has started something is told by what was started s
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow_provider_service.arguments import require
-from airflow_provider_service.client.errors import shown
+from airflow_provider_service.client.errors import ServiceRunNotFoundError, shown
 from airflow_provider_service.client.http.encoding import to_json
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY
 from airflow_provider_service.client.models.workflows import writable
@@ -130,6 +131,8 @@ class McpWay:
         )
         request.refuse_archived()
         _make_available(request, once.client)
+        if inputs is None:
+            once.client.mcp.require_modes(stopped=once.stopped)  # in its own time, not in that of the call
         if request.mode == "production":
             request.make_active(once.client)
         search, after = self._marked(trigger, datetime.now(timezone.utc) - CLOCK_SKEW), 0
@@ -181,14 +184,21 @@ class McpStarter(CallStarter):
     :param search: where the execution is looked for when the answer is lost.
     """
 
+    answers_at_once: ClassVar[bool] = True
+
     def __init__(self, request: RunRequest, call: McpCall, once: RunOnce, search: Runs) -> None:
         called, is_kept = f"{request.about} through MCP", request.keeps_executions
         super().__init__(once.client, called, once.attempt.key, search, is_kept=is_kept, stopped=once.stopped)
         self._request, self._call, self._timeout = request, call, once.timeout
         self.after = call.after
+        config = self._client.transport.config
+        self._overdue_seconds = config.retry_deadline + config.timeout
+        self._overdue_at = float("inf")
+        self._was_overdue = False
 
     def send(self) -> StartedExecution:
         """Call the endpoint."""
+        self._overdue_at, self._was_overdue = time.monotonic() + self._overdue_seconds, False
         return self._client.mcp.execute_workflow(
             self._request.workflow.id,
             trigger_node=self._call.trigger_node,
@@ -196,6 +206,30 @@ class McpStarter(CallStarter):
             mode=self._request.mode,
             timeout=self._timeout,
             stopped=self._stopped,
+        )
+
+    def look_meanwhile(self) -> str | None:
+        """Look for the execution, and give a call up whose answer must have been lost.
+
+        :raises ServiceRunNotFoundError: the call is given up, and may have started an execution.
+        """
+        found = super().look_meanwhile()
+        if found is not None or time.monotonic() < self._overdue_at:
+            return found
+        runs = self._runs.earlier(self._client, self._key)
+        found = runs.own(self._key)
+        if found is not None:
+            return found
+        if any(one.status == "new" for one in runs.unreadable):  # it may wait for its turn, unanswered until then
+            self._overdue_at, self._was_overdue = time.monotonic() + self._overdue_seconds, False
+            return None
+        if not self._was_overdue:  # its run may have begun during this look: the answer is on its way
+            self._was_overdue = True
+            return None
+        doubt = runs.doubt(self._client.base_url, all_are_kept=self._is_kept)
+        raise ServiceRunNotFoundError(
+            f"{self._called}: no answer within {self._overdue_seconds:g} s; the call may have run the workflow: "
+            f"{doubt or 'it may still be on its way'}"
         )
 
     def started_by(self, answer: StartedExecution) -> str:
