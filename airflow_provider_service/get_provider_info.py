@@ -126,6 +126,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.tags",
             "operators.users",
             "operators.variables",
+            "operators.wanted",
             "operators.workflows",
         ),
         "sensors": _modules("sensors.execution", "sensors.health"),

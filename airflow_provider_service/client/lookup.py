@@ -248,11 +248,14 @@ def get_variable(client: Resources, key: str, *, project_id: str | None = None) 
     return _variable(client, key, project_id).get()
 
 
-def _variable(client: Resources, key: str, project_id: str | None) -> _Search[Variable]:
-    def listed() -> Iterable[Variable]:
-        every = client.variables.list(project_id=project_id)
-        return (one for one in every if (one.project.id if one.project else None) == project_id)
+def variables_of(client: Resources, *, project_id: str | None = None) -> Iterable[Variable]:
+    """Iterate over the variables of a project, or over those of the whole instance."""
+    every = client.variables.list(project_id=project_id)
+    return (one for one in every if (one.project.id if one.project else None) == project_id)
 
+
+def _variable(client: Resources, key: str, project_id: str | None) -> _Search[Variable]:
+    listed = partial(variables_of, client, project_id=project_id)
     return _Search(
         f"variable{_within(project_id)}" if project_id else "variable of the whole instance",
         key,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
-from airflow_provider_service.arguments import as_list, one_of, require, require_choice
+from airflow_provider_service.arguments import one_of
 from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.client.lookup import get_data_table
-from airflow_provider_service.client.models.column_names import require_new_name
+from airflow_provider_service.instances.wanted.data_tables import (
+    add_columns,
+    create_table,
+    missing_columns,
+    types_by_name,
+)
 from airflow_provider_service.operators._table import TableLinkedOperator
 from airflow_provider_service.references import PROJECT
 from airflow_provider_service.task_arguments import as_rendered
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.task_arguments import TaskArguments, Templated
-
-_TYPES = ("string", "number", "boolean", "date")
 
 
 class ServiceCreateDataTableOperator(TableLinkedOperator):
@@ -69,12 +70,11 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Create the table, or add missing columns to the existing one."""
-        wanted = _types_by_name(self.columns)
-        for column in wanted:
-            require_new_name(column)
+        wanted = types_by_name(self.columns)
         table, created = self._create_or_find(wanted)
         url = self.link_table(context, table)
-        added = [] if created else self._add_missing(table, wanted)
+        added = [] if created else missing_columns(table, wanted)
+        add_columns(self.hook, table, wanted, added)
         outcome = "created" if created else "extended" if added else "unchanged"
         self.log.info("Data table %s (%s) is %s: %s", table.id, table.name, outcome, url)
         return {
@@ -88,43 +88,10 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     def _create_or_find(self, wanted: Mapping[str, str]) -> tuple[DataTable, bool]:
         project_id = PROJECT.id_in(self, self.hook)
-        columns = [{"name": name, "type": kind} for name, kind in wanted.items()]
         try:
-            return self.hook.data_tables.create(self.name, columns, project_id=project_id), True
+            return create_table(self.hook, self.name, wanted, project_id), True
         except ServiceConflictError:
             if self.if_exists == "fail":
                 raise
         # The service strips spaces from names.
         return get_data_table(self.hook, self.name.strip(), project_id=project_id), False
-
-    def _add_missing(self, table: DataTable, wanted: Mapping[str, str]) -> list[str]:
-        held = {column.name: column.type for column in table.columns or ()}
-        differing = [
-            f"{name!r} is {held[name]}, not {kind}" for name, kind in wanted.items() if held.get(name, kind) != kind
-        ]
-        if differing:
-            raise AirflowFailException(
-                f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
-                "the service cannot change the type of a column"
-            )
-        missing = [name for name in wanted if name not in held]
-        for name in missing:
-            self.hook.data_table_columns.create(table.id, name, wanted[name])  # type: ignore[arg-type]
-        return missing
-
-
-def _types_by_name(columns: Any) -> dict[str, str]:
-    pairs = (
-        list(columns.items())
-        if isinstance(columns, Mapping)
-        else [(one.get("name"), one.get("type")) for one in as_list("columns", columns) if isinstance(one, Mapping)]
-    )
-    # The service does not distinguish column names that differ only in case.
-    names = {name.lower() for name, _ in pairs if isinstance(name, str)}
-    require(
-        len(names) == len(columns),
-        "columns must map names to types, or list {'name', 'type'}; each name once, regardless of case",
-    )
-    for name, kind in pairs:
-        require_choice(f"the type of column {name!r}", kind, _TYPES)
-    return dict(pairs)

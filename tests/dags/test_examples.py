@@ -147,6 +147,19 @@ def test_health_check_alerts(run: Run, simulator: ServiceSimulator, client: Serv
     assert "'Sync' (failure rate 1, above max_failure_rate 0.1; no success" in alert.body["exception"]
 
 
+def test_wanted_state_twice(run: Run, client: ServiceClient) -> None:
+    client.tags.create("airflow-old-one")
+    client.tags.create("other")
+    for _ in range(2):
+        state, runs = run("example_service_wanted_state")
+
+        assert state == "success", runs
+        assert {tag.name for tag in client.tags.list()} == {"airflow-critical", "airflow-nightly", "other"}
+        table = find_data_table(client, "airflow_example_customers")
+        assert table is not None
+        assert {one.name: one.type for one in table.columns or ()} == {"name": "string", "since": "date"}
+
+
 def test_export_table(run: Run, client: ServiceClient, tmp_path: Path) -> None:
     assert run("example_service_upsert_rows")[0] == "success"
 

@@ -34,6 +34,7 @@ LACKING = {
         "example_service_nightly",
         "example_service_approval",
         "example_service_upsert_rows",
+        "example_service_wanted_state",
     }
 }
 
@@ -102,6 +103,20 @@ def test_audit_report(run: Run, tmp_path: Path) -> None:
     assert (state, tasks) == ("success", {"audit": {"success"}, "insights": {"success"}})
     assert "<h1>Security audit</h1>" in (tmp_path / "service-audit.html").read_text()
     assert "| Executions |" in (tmp_path / "service-insights.md").read_text()
+
+
+def test_wanted_state_twice(run: Run, client: ServiceClient) -> None:
+    for name in ("airflow-old-one", "other"):
+        client.tags.create(name)
+    for _ in range(2):
+        state, tasks = run("example_service_wanted_state")
+        assert (state, tasks) == ("success", {"tags": {"success"}, "tables": {"success"}})
+        held = {tag.name: tag.id for tag in client.tags.list()}
+        assert held.keys() >= {"airflow-critical", "airflow-nightly", "other"}
+        assert "airflow-old-one" not in held
+        assert find_data_table(client, "airflow_example_invoices") is not None
+    for name in ("airflow-critical", "airflow-nightly", "other"):
+        client.tags.delete(held[name])
 
 
 def test_first(run: Run, client: ServiceClient) -> None:

@@ -37,6 +37,7 @@ ENDS = {
     "example_service_nightly_audit": "success",
     "example_service_audit_report": "success",
     "example_service_housekeeping": "success",
+    "example_service_wanted_state": "success",
     "example_service_asset_event": "success",
     "example_service_alert": "failed",
 }

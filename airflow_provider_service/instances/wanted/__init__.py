@@ -1,0 +1,1 @@
+"""Wanted state: what an instance should hold, compared with what it holds."""

@@ -1,0 +1,49 @@
+"""Variables as they are wanted. Nothing that is shown holds a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import require
+from airflow_provider_service.client.errors import type_of
+from airflow_provider_service.client.lookup import variables_of
+from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
+from airflow_provider_service.instances.wanted.reading import named_values
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.variables import Variable
+
+
+def plan_variables(client: Resources, wanted: Any, prune: Prune, *, project_id: str | None) -> Plan:
+    """What makes the variables of a project, or of the whole instance, as they are wanted.
+
+    :param wanted: their values by their keys.
+    :param project_id: the project; None for the variables of the whole instance.
+    :raises ServiceInputError: a value is not text.
+    """
+    values = named_values("variables", wanted)
+    for key, value in values.items():
+        require(
+            isinstance(value, str),
+            f"the value of variable {key!r} must be text, not {type_of(value)}; in YAML, put it in quotes",
+        )
+    held = {one.key: one for one in variables_of(client, project_id=project_id)}
+    changes = [
+        _change(key, value, held.get(key), project_id)
+        for key, value in values.items()
+        if key not in held or held[key].value != value
+    ]
+    deleted = prune.deletions(held.values(), values, lambda client, one: client.variables.delete(one.id))
+    return Plan([*changes, *deleted], len(values) - len(changes))
+
+
+def _change(key: str, value: str, found: Variable | None, project_id: str | None) -> Change:
+    perform: Callable[[Resources], object]
+    if found is None:
+        perform = lambda client: client.variables.create(key, value, project_id=project_id)  # noqa: E731
+        return Change("create", key, perform=perform)
+    variable_id = found.id
+    perform = lambda client: client.variables.update(variable_id, key, value)  # noqa: E731
+    return Change("update", key, perform=perform)

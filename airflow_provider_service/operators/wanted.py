@@ -1,0 +1,324 @@
+"""Operators that make an instance hold what is wanted, and change nothing if it does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_service.arguments import require_flag
+from airflow_provider_service.links import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
+from airflow_provider_service.references import PROJECT, Alternatives
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.instances.wanted.changes import Plan, Prune
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+_MAX_CHANGES_IN_XCOM = 200
+_NAMED = Alternatives("prune_names", "prune_prefix", is_optional=True)
+
+
+class _EnsureOperator(ServiceBaseOperator):
+    """Base of the operators that compare what is wanted with what the instance holds."""
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "prune_names", "prune_prefix")
+    operator_extra_links = (ServicePageLink(),)
+    checks = {"prune": require_flag, "preview": require_flag}
+    page: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        path: Templated[str | None],
+        prune: bool,
+        prune_names: Templated[Sequence[str] | None],
+        prune_prefix: Templated[str | None],
+        preview: bool,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.prune = prune
+        self.prune_names = as_rendered(prune_names)
+        self.prune_prefix = as_rendered(prune_prefix)
+        self.preview = preview
+
+    @abstractmethod
+    def plan(self, prune: Prune) -> Plan:
+        """Compare what is wanted with what the instance holds."""
+
+    def wanted(self, name: str) -> Any:
+        """What is wanted, from the argument of that name or from the file."""
+        from airflow_provider_service.instances.wanted.reading import read_wanted
+
+        return read_wanted(name, revealed(getattr(self, name)), self.path)
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Compare, and make the changes."""
+        from airflow_provider_service.instances.wanted.changes import Prune
+
+        prune = Prune.of(self.prune, self.prune_names, self.prune_prefix)
+        url = self.link_to(context, ServicePageLink(), self.page)
+        plan = self.plan(prune)
+        for done, change in enumerate(plan.changes, start=1):
+            self.log.info("%s%s", "would " if self.preview else "", change.words())
+            if not self.preview:
+                self._make(change.perform, done, len(plan.changes))
+        counts = {"created": plan.count("create"), "updated": plan.count("update"), "deleted": plan.count("delete")}
+        self.log.info("%s: %s, %d unchanged: %s", "Preview" if self.preview else "Done", counts, plan.unchanged, url)
+        return {
+            **counts,
+            "unchanged": plan.unchanged,
+            "changes": [change.to_xcom() for change in plan.changes[:_MAX_CHANGES_IN_XCOM]],
+            "more": len(plan.changes) > _MAX_CHANGES_IN_XCOM,
+            "preview": self.preview,
+            "url": url,
+        }
+
+    def _make(self, perform: Any, number: int, total: int) -> None:
+        try:
+            perform(self.hook)
+        except Exception:
+            self.log.error(
+                "Change %d of %d failed; those before it were made, and a repeat makes the rest", number, total
+            )
+            raise
+
+
+class ServiceEnsureTagsOperator(_EnsureOperator):
+    """Make sure that these tags exist. Safe to repeat.
+
+    :param tags: their names, 1 to 24 characters each: a list, or text in YAML or JSON.
+    :param path: path or address of a YAML or JSON file with them, instead of ``tags``; its texts are not templates.
+    :param prune: True to delete the tags that ``prune_names`` or ``prune_prefix`` names and that are not wanted; False
+        by default. Nothing else is ever deleted. Workflows lose tags that are deleted.
+    :param prune_names: exact names of tags to delete.
+    :param prune_prefix: the beginning of the names of tags to delete, instead of their names.
+    :param preview: True to return what would change, without changing it; False by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
+        tags, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action is
+        ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, all that is what would be.
+    """
+
+    template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "tags")
+    references = (Alternatives("tags", "path"), _NAMED)
+    page = WORKFLOWS_PAGE
+
+    def __init__(
+        self,
+        *,
+        tags: Templated[Sequence[str] | str | None] = None,
+        path: Templated[str | None] = None,
+        prune: bool = False,
+        prune_names: Templated[Sequence[str] | None] = None,
+        prune_prefix: Templated[str | None] = None,
+        preview: bool = False,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            path=path,
+            prune=prune,
+            prune_names=prune_names,
+            prune_prefix=prune_prefix,
+            preview=preview,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.tags = as_rendered(tags)
+        self.check_arguments()
+
+    def plan(self, prune: Prune) -> Plan:
+        """What makes the tags as they are wanted."""
+        from airflow_provider_service.instances.wanted.tags import plan_tags
+
+        return plan_tags(self.hook, self.wanted("tags"), prune)
+
+
+class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
+    """Make sure that these variables exist and have these values. Safe to repeat.
+
+    :param variables: their values by their keys: a mapping, or text in YAML or JSON. Values are text of up to 1000
+        characters; they are hidden wherever Airflow shows arguments, and are neither logged nor returned.
+    :param path: path or address of a YAML or JSON file with them, instead of ``variables``; its texts are not
+        templates.
+    :param project_id: id of the project that the variables belong to; None (the default) for those of the whole
+        instance.
+    :param project_name: exact name of that project, instead of its id.
+    :param prune: True to delete the variables that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
+        False by default. Nothing else is ever deleted.
+    :param prune_names: exact names of variables to delete.
+    :param prune_prefix: the beginning of the names of variables to delete, instead of their names.
+    :param preview: True to return what would change, without changing it; False by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
+        variables, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action
+        is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, all that is what would be.
+    """
+
+    template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "variables", *PROJECT.fields)
+    references = (Alternatives("variables", "path"), _NAMED, PROJECT)
+    sealed_fields = ("variables",)
+    page = VARIABLES_PAGE
+
+    def __init__(
+        self,
+        *,
+        variables: Templated[Mapping[str, str] | str | None] = None,
+        path: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        prune: bool = False,
+        prune_names: Templated[Sequence[str] | None] = None,
+        prune_prefix: Templated[str | None] = None,
+        preview: bool = False,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            path=path,
+            prune=prune,
+            prune_names=prune_names,
+            prune_prefix=prune_prefix,
+            preview=preview,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.variables = as_rendered(variables)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.check_arguments()
+
+    def plan(self, prune: Prune) -> Plan:
+        """What makes the variables as they are wanted."""
+        from airflow_provider_service.instances.wanted.variables import plan_variables
+
+        wanted = self.wanted("variables")
+        mask_all(wanted)
+        return plan_variables(self.hook, wanted, prune, project_id=PROJECT.id_in(self, self.hook))
+
+
+class ServiceEnsureDataTablesOperator(_EnsureOperator):
+    """Make sure that these data tables exist and have these columns. Safe to repeat.
+
+    Missing columns are added to existing tables; other columns, and all rows, are kept.
+
+    :param data_tables: the columns of each table by its name, as ``{"orders": {"sku": "string", "stock": "number"}}``:
+        a mapping, or text in YAML or JSON. The types are string, number, boolean and date.
+    :param path: path or address of a YAML or JSON file with them, instead of ``data_tables``; its texts are not
+        templates.
+    :param project_id: id of the project of the tables; None (the default) for tables of every project; those that are
+        nowhere are created in the personal project of the key's user.
+    :param project_name: exact name of that project, instead of its id.
+    :param prune: True to delete the data tables that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
+        False by default. Nothing else is ever deleted. Tables are deleted with their rows.
+    :param prune_names: exact names of data tables to delete.
+    :param prune_prefix: the beginning of the names of data tables to delete, instead of their names.
+    :param preview: True to return what would change, without changing it; False by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
+        data tables, and the first 200 changes as ``{"action", "name", "columns" or "added_columns"}``; ``more`` says
+        whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, all that is
+        what would be.
+    """
+
+    template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "data_tables", *PROJECT.fields)
+    references = (Alternatives("data_tables", "path"), _NAMED, PROJECT)
+    page = TABLES_PAGE
+
+    def __init__(
+        self,
+        *,
+        data_tables: Templated[Mapping[str, Mapping[str, str]] | str | None] = None,
+        path: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        prune: bool = False,
+        prune_names: Templated[Sequence[str] | None] = None,
+        prune_prefix: Templated[str | None] = None,
+        preview: bool = False,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            path=path,
+            prune=prune,
+            prune_names=prune_names,
+            prune_prefix=prune_prefix,
+            preview=preview,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.data_tables = as_rendered(data_tables)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.check_arguments()
+
+    def plan(self, prune: Prune) -> Plan:
+        """What makes the data tables as they are wanted."""
+        from airflow_provider_service.instances.wanted.data_tables import plan_data_tables
+
+        project_id = PROJECT.id_in(self, self.hook)
+        return plan_data_tables(self.hook, self.wanted("data_tables"), prune, project_id=project_id)
+
+
+class ServiceEnsureProjectsOperator(_EnsureOperator):
+    """Make sure that these team projects exist and have these members. Safe to repeat.
+
+    :param projects: the members of each project by its name: their roles by email address, as ``{"Sales":
+        {"ana@example.com": "project:editor"}}``: a mapping, or text in YAML or JSON. A member whose role is None is
+        removed; members that are not named are kept.
+    :param path: path or address of a YAML or JSON file with them, instead of ``projects``; its texts are not templates.
+    :param prune: True to delete the projects that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
+        False by default. Nothing else is ever deleted. A project that holds workflows or data tables is never deleted.
+    :param prune_names: exact names of projects to delete.
+    :param prune_prefix: the beginning of the names of projects to delete, instead of their names.
+    :param preview: True to return what would change, without changing it; False by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
+        projects, and the first 200 changes as ``{"action", "name", "added_members", "changed_members",
+        "removed_members"}``; ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or
+        ``"delete"``. With ``preview``, all that is what would be.
+    """
+
+    template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "projects")
+    references = (Alternatives("projects", "path"), _NAMED)
+    page = WORKFLOWS_PAGE
+
+    def __init__(
+        self,
+        *,
+        projects: Templated[Mapping[str, Mapping[str, str | None] | None] | str | None] = None,
+        path: Templated[str | None] = None,
+        prune: bool = False,
+        prune_names: Templated[Sequence[str] | None] = None,
+        prune_prefix: Templated[str | None] = None,
+        preview: bool = False,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            path=path,
+            prune=prune,
+            prune_names=prune_names,
+            prune_prefix=prune_prefix,
+            preview=preview,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.projects = as_rendered(projects)
+        self.check_arguments()
+
+    def plan(self, prune: Prune) -> Plan:
+        """What makes the projects as they are wanted."""
+        from airflow_provider_service.instances.wanted.projects import plan_projects
+
+        return plan_projects(self.hook, self.wanted("projects"), prune)
