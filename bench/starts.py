@@ -27,14 +27,11 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.runs.bridge.access import BridgeSecret
 from airflow_provider_service.runs.bridge.definition import credential_of
 from airflow_provider_service.runs.bridge.install import Installer
-from airflow_provider_service.simulator.samples import WITH_ID, chain, node, webhook
+from airflow_provider_service.simulator.samples import WITH_ID, chain, node, trigger, webhook
 from bench.service import Service
 
 AT_ONCE = 100
 HEADER = "| way | median, s | 5th to 95th percentile, s | requests per start | times a bare call |"
-SCHEDULE = node("Clock", "scheduleTrigger", 1.2, {"rule": {"interval": [{"field": "months"}]}}, 0)
-FORM = {**node("Form", "formTrigger", 2.2, {"formTitle": "Form"}, 0), "webhookId": str(uuid4())}
-CALLED = node("Called", "executeWorkflowTrigger", 1.1, {"inputSource": "passthrough"}, 0)
 DONE = node("Done", "noOp", 1, {}, 1)
 
 
@@ -57,9 +54,9 @@ def ways() -> list[Way]:
         Way("a bare call of the webhook", _webhook(), None),
         Way("webhook that names the execution", _webhook(options=naming), {"start": "webhook"}),
         Way("webhook that does not", _webhook(), {"start": "webhook"}),
-        Way("MCP, form", FORM, {"start": "mcp", "payload": {"n": 1}}),
-        Way("MCP, schedule", SCHEDULE, {"start": "mcp"}),
-        Way("bridge, sub-workflow", CALLED, {"start": "bridge", "payload": {"n": 1}}),
+        Way("MCP, form", trigger("form", uuid4().hex), {"start": "mcp", "payload": {"n": 1}}),
+        Way("MCP, schedule", trigger("schedule", uuid4().hex), {"start": "mcp"}),
+        Way("bridge, sub-workflow", trigger("sub-workflow", uuid4().hex), {"start": "bridge", "payload": {"n": 1}}),
     ]
 
 
@@ -94,9 +91,9 @@ def counted() -> Iterator[Exchanges]:
 
 
 @contextmanager
-def workflow(client: ServiceClient, trigger: dict[str, Any]) -> Iterator[str]:
+def workflow(client: ServiceClient, begin: dict[str, Any]) -> Iterator[str]:
     """A live workflow, deleted afterwards."""
-    body = chain(f"bench {uuid4().hex}", [trigger, DONE])
+    body = chain(f"bench {uuid4().hex}", [begin, DONE])
     made = client.workflows.create(
         body["name"], nodes=body["nodes"], connections=body["connections"], settings={"availableInMCP": True}
     )

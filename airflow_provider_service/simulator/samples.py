@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Behaviour = Literal["immediate", "waiting", "failing", "long"]
 ResponseMode = Literal["onReceived", "lastNode", "responseNode"]
+TriggerKind = Literal["webhook", "schedule", "form", "chat", "sub-workflow", "manual"]
 
 #: The output of a webhook or node that identifies the execution.
 WITH_ID = '={{ {"executionId": $execution.id} }}'
@@ -27,6 +28,26 @@ def node(name: str, kind: str, version: float, parameters: dict[str, Any], colum
 def webhook(path: str, **parameters: Any) -> dict[str, Any]:
     """A node that is started by a ``POST`` to its path; ``parameters`` extend or replace the default ones."""
     return node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": path, "options": {}, **parameters}, 0)
+
+
+def trigger(kind: TriggerKind, path: str) -> dict[str, Any]:
+    """A node that begins a workflow.
+
+    :param path: of the address that a webhook, a form or a chat has
+    """
+    nodes = {
+        "webhook": webhook(path, options={"responseData": WITH_ID}),
+        "schedule": node("Schedule", "scheduleTrigger", 1.2, {"rule": {"interval": [{}]}}, 0),
+        "form": {**node("Form", "formTrigger", 2.2, {"formTitle": "Form"}, 0), "webhookId": path},
+        "chat": {
+            **node("Chat", "chatTrigger", 1.1, {}, 0),
+            "type": "@n8n/n8n-nodes-langchain.chatTrigger",
+            "webhookId": path,
+        },
+        "sub-workflow": node("Called", "executeWorkflowTrigger", 1.1, {"inputSource": "passthrough"}, 0),
+        "manual": node("Manual", "manualTrigger", 1, {}, 0),
+    }
+    return nodes[kind]
 
 
 def respond(**parameters: Any) -> dict[str, Any]:
@@ -72,14 +93,15 @@ def webhook_workflow(
 
 
 def scripted_workflow(
-    name: str, path: str, *, seconds: float, output: list[dict[str, Any]] | None, error: str | None
+    name: str, begin: dict[str, Any], *, seconds: float, output: list[dict[str, Any]] | None, error: str | None
 ) -> dict[str, Any]:
     """The body of a create, for a workflow that takes some time, and then fails or puts something out.
 
-    :param output: the items that its last node puts out; None for what the webhook's call carried
+    :param begin: the trigger
+    :param output: the items that its last node puts out; None for what the trigger put out
     :param error: the message with which it fails; None if it does not
     """
-    nodes = [webhook(path, options={"responseData": WITH_ID})]
+    nodes = [begin]
     if seconds:
         nodes.append(wait(seconds))
     if error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -28,8 +29,10 @@ def service_conn_id() -> str:
 def service_connection(
     service_simulator: ServiceSimulator, service_conn_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """The Airflow connection to the simulated service, in the environment of the test; its id."""
-    monkeypatch.setenv(f"AIRFLOW_CONN_{service_conn_id.upper()}", service_simulator.connection_json())
+    """The Airflow connection to the simulated service and its MCP endpoint, in the environment of the test; its id."""
+    fields = json.loads(service_simulator.connection_json())
+    extra = {"mcp_api_key": service_simulator.mcp_api_key}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{service_conn_id.upper()}", json.dumps({**fields, "extra": extra}))
     return service_conn_id
 
 

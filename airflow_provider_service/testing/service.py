@@ -7,14 +7,16 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from airflow_provider_service.arguments import read_seconds, require
+from airflow_provider_service.arguments import read_seconds, require, require_choice
 from airflow_provider_service.simulator import samples
+from airflow_provider_service.testing.payloads import payload_of
 
 if TYPE_CHECKING:
     from airflow_provider_service.simulator import ServiceSimulator
     from airflow_provider_service.simulator.engine.executions import Execution
+    from airflow_provider_service.simulator.samples import TriggerKind
     from airflow_provider_service.simulator.stores.workflows import Workflow
 
 #: Stands for any payload.
@@ -27,7 +29,9 @@ class SimulatedRun:
 
     :param execution_id: its id.
     :param status: the service's status, such as ``success``, ``error`` or ``running``.
-    :param payload: what started it: the JSON body or query of the webhook's call, ``{}`` if it had none.
+    :param payload: what started it: the JSON body or query of the webhook's call, ``{}`` if it had none; the fields of
+        a form; the text of a chat; the input of a sub-workflow, a list if it had several items; None for a schedule or
+        a manual trigger.
     """
 
     execution_id: str
@@ -44,7 +48,7 @@ class SimulatedWorkflow:
 
     :param id: its id.
     :param name: its name.
-    :param path: path of its webhook.
+    :param path: path of its webhook; empty if it has none.
     """
 
     id: str
@@ -79,29 +83,38 @@ class SimulatedService:
         output: Sequence[Mapping[str, Any]] | None = None,
         fails_with: str | None = None,
         takes: timedelta | float = 1.0,
+        trigger: TriggerKind = "webhook",
         path: str | None = None,
         active: bool = True,
     ) -> SimulatedWorkflow:
-        """Put a workflow in place that begins with a webhook. Safe to repeat.
+        """Put a workflow in place. Safe to repeat.
 
-        A workflow of the same name that this method has made is changed: its next runs behave as described now.
+        A workflow of the same name that this method has made is changed: its next runs behave as described now. It is
+        available in MCP, and other workflows may start it, so that tasks run it whatever its trigger.
 
         :param name: its name.
-        :param output: JSON items that its last node puts out; by default what the webhook's call carried.
+        :param output: JSON items that its last node puts out; by default what its trigger put out.
         :param fails_with: message with which each run fails; by default none fails.
         :param takes: seconds, or a timedelta, that each run takes; 1 second by default. While a task waits for the run,
             this time passes at once. A run that takes 0 seconds may end before the task looks, and so before it defers.
+        :param trigger: what begins its runs: ``"webhook"`` (the default), ``"schedule"``, ``"form"``, ``"chat"``,
+            ``"sub-workflow"`` or ``"manual"``. A schedule starts nothing by itself.
         :param path: path of its webhook; a random one by default.
-        :param active: whether it is active; True by default.
+        :param active: whether it is active; True by default. One with a manual trigger never is: only its draft runs.
         :returns: the workflow.
-        :raises ServiceInputError: ``takes`` is no duration, or both ``output`` and ``fails_with`` are given.
+        :raises ServiceInputError: ``takes`` is no duration, ``trigger`` is unknown, both ``output`` and ``fails_with``
+            are given, or ``path`` is given without a webhook.
         """
         require(output is None or fails_with is None, "a workflow that fails has no output")
+        require_choice("trigger", trigger, get_args(samples.TriggerKind))
+        require(path is None or trigger == "webhook", f"a workflow with the trigger {trigger!r} has no path")
         seconds = read_seconds("takes", takes, or_zero=True)
         before = self._paths.get(name)
         path = path or before or uuid.uuid4().hex
         items = None if output is None else json.loads(json.dumps([dict(item) for item in output]))
-        body = samples.scripted_workflow(name, path, seconds=seconds, output=items, error=fails_with)
+        begin = samples.trigger(trigger, path)
+        body = samples.scripted_workflow(name, begin, seconds=seconds, output=items, error=fails_with)
+        body["settings"] = {"availableInMCP": True}
         self._paths[name] = path
 
         def put() -> Workflow:
@@ -112,12 +125,13 @@ class SimulatedService:
                 workflow = self._find(name)
                 workflows.unpublish(workflow)
                 workflows.update(workflow, body)
-            if active:
+            if active and trigger != "manual":
                 workflows.publish(workflow, delay=0)
             self.simulator.state.settle()
             return workflow
 
-        return SimulatedWorkflow(self.simulator.in_loop(put).id, name, path, self)
+        workflow_id = self.simulator.in_loop(put).id
+        return SimulatedWorkflow(workflow_id, name, path if trigger == "webhook" else "", self)
 
     def runs(self, workflow: SimulatedWorkflow | str) -> list[SimulatedRun]:
         """List the executions of a workflow, oldest first; deleted ones are missing.
@@ -179,8 +193,4 @@ def _times(number: int) -> str:
 
 
 def _as_run(execution: Execution) -> SimulatedRun:
-    initial = execution.run.initial
-    item = initial.items[0]["json"] if initial is not None and initial.items else {}
-    is_call = isinstance(item, dict) and {"headers", "query", "body"} <= item.keys()
-    payload = (item["body"] or item["query"]) if is_call else item
-    return SimulatedRun(str(execution.id), execution.status, payload)
+    return SimulatedRun(str(execution.id), execution.status, payload_of(execution))

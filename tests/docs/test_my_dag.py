@@ -56,3 +56,18 @@ def test_a_lost_answer_runs_the_workflow_only_once(service):
     run_task(sync)
 
     service.assert_ran("Nightly sync")
+
+
+with DAG("approvals", schedule=None):
+    approve = ServiceRunWorkflowOperator(
+        task_id="approve", workflow_name="Approve", payload={"approved": True}, return_output="last_node"
+    )
+
+
+def test_approve_fills_in_the_form(service):
+    service.workflow("Approve", trigger="form", output=[{"ticket": 7}])
+
+    result = run_task(approve)
+
+    assert result.return_value["output"] == [{"ticket": 7}]
+    service.assert_ran("Approve", payload={"approved": True})

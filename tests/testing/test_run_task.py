@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -302,3 +303,51 @@ class TestAnotherConnection:
 
         assert service.conn_id == "automation"
         service.assert_ran("w")
+
+
+# ------------------------------------------------------------ runs by every trigger
+
+
+@in_both
+@pytest.mark.parametrize(
+    ("trigger", "payload", "arguments"),
+    [
+        ("webhook", {"day": "{{ ds }}"}, {}),
+        ("schedule", None, {}),
+        ("form", {"day": "{{ ds }}"}, {}),
+        ("chat", "{{ ds }}", {}),
+        ("sub-workflow", {"day": "{{ ds }}"}, {}),
+        ("sub-workflow", [{"day": "{{ ds }}"}, {}], {}),
+        ("manual", None, {"mode": "manual"}),
+    ],
+)
+def test_a_run_by_every_trigger(
+    service: SimulatedService, deferrable: bool, trigger: Any, payload: Any, arguments: dict[str, Any]
+) -> None:
+    workflow = service.workflow("w", trigger=trigger, output=[{"rows": 3}], takes=timedelta(hours=2))
+    run = ServiceRunWorkflowOperator(
+        task_id="run",
+        workflow_name="w",
+        payload=payload,
+        return_output="last_node",
+        deferrable=deferrable,
+        **arguments,
+    )
+
+    result = run_task(run, logical_date=DAY)
+
+    rendered = json.loads(json.dumps(payload).replace("{{ ds }}", "2026-01-31"))
+    assert (result.return_value["status"], result.return_value["output"]) == ("success", [{"rows": 3}])
+    service.assert_ran(workflow, payload=rendered)
+    assert len(workflow.runs) == 1
+
+
+@pytest.mark.parametrize("trigger", ["schedule", "sub-workflow"])
+def test_a_failed_run_by_another_trigger_is_repeated(service: SimulatedService, trigger: Any) -> None:
+    workflow = service.workflow("w", trigger=trigger, fails_with="no disk")
+    run = ServiceRunWorkflowOperator(task_id="run", workflow_id=workflow.id, retries=1)
+
+    with pytest.raises(ServiceExecutionFailedError, match="no disk"):
+        run_task(run, attempts=2)
+
+    service.assert_ran(workflow, times=2)

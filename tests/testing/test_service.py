@@ -74,6 +74,17 @@ def test_a_workflow_changes(service: SimulatedService) -> None:
     assert [run.status for run in repaired.runs] == ["error", "success"]
 
 
+def test_a_workflow_gets_another_trigger(service: SimulatedService) -> None:
+    first = service.workflow("w")
+    call(service, first, {"n": 1})
+
+    other = service.workflow("w", trigger="schedule")
+
+    assert (other.id, first.path != "", other.path) == (first.id, True, "")
+    assert requests.post(f"{service.simulator.base_url}/webhook/{first.path}", timeout=60).status_code == 404
+    assert [run.payload for run in other.runs] == [{"n": 1}]
+
+
 def test_an_inactive_workflow(service: SimulatedService) -> None:
     workflow = service.workflow("w", active=False, path="nightly")
 
@@ -82,7 +93,16 @@ def test_an_inactive_workflow(service: SimulatedService) -> None:
     assert (answer.status_code, workflow.runs) == (404, [])
 
 
-@pytest.mark.parametrize("arguments", [{"takes": -1}, {"takes": "soon"}, {"output": [], "fails_with": "no"}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"takes": -1},
+        {"takes": "soon"},
+        {"output": [], "fails_with": "no"},
+        {"trigger": "cron"},
+        {"trigger": "form", "path": "approval"},
+    ],
+)
 def test_what_cannot_be_is_refused(service: SimulatedService, arguments: dict[str, object]) -> None:
     with pytest.raises(ServiceInputError):
         service.workflow("w", **arguments)  # type: ignore[arg-type]
