@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -32,6 +33,8 @@ AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
 
 choose_home(AIRFLOW_HOME, EXAMPLE_DAGS)
 os.environ["AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY"] = "1"  # nobody waits 5 minutes to see a test fail
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 atexit.register(shutil.rmtree, AIRFLOW_HOME, ignore_errors=True)
 
 

@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 
 _START_SECONDS = 10.0
 _STOP_SECONDS = 5.0
+# Only so that a caller does not hang for good: a busy machine may not run the server's thread for a while.
+_ANSWER_SECONDS = 120.0
 
 
 class ServiceSimulator(Access):
@@ -206,7 +208,7 @@ class ServiceSimulator(Access):
                 done.set_exception(error)
 
         self._loop.call_soon_threadsafe(act)
-        return done.result(_STOP_SECONDS)
+        return done.result(_ANSWER_SECONDS)
 
     def wrap(self, layer: Callable[[ASGIApp], ASGIApp]) -> None:
         """Put an ASGI layer around the service, such as a proxy; :meth:`reset` takes it away.

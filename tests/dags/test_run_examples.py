@@ -133,7 +133,7 @@ def test_send_file(run: Run, simulator: ServiceSimulator, monkeypatch: pytest.Mo
 def test_the_link_shows_while_deferred_and_after_failure_below_a_path_prefix(
     run: Run, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.5), FAIL, name="Nightly sync")
+    workflow_id = put(simulator, webhook(), wait(600), FAIL, name="Nightly sync")
     put_behind_prefix(simulator, "/automation")
     fields = json.loads(simulator.connection_json())
     address = f"{simulator.base_url}/automation"
@@ -147,6 +147,7 @@ def test_the_link_shows_while_deferred_and_after_failure_below_a_path_prefix(
             if ask(deferred):
                 seen.append(pushed("example_service_first"))
             time.sleep(0.02)
+        simulator.clock.advance(600)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

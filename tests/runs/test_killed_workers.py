@@ -85,14 +85,14 @@ WITH_TEXT = {**THROUGH_MCP, "payload": "Hello"}
 OF_DRAFT = {**THROUGH_MCP, "mode": "manual"}
 THROUGH_BRIDGE = {"start": "bridge"}
 SUBJECTS = {
-    "webhook": Subject(ServiceRunWorkflowOperator, 50),
+    "webhook": Subject(ServiceRunWorkflowOperator, 15),
     "hook": Subject(HookTask, 7),
     "retry": Subject(ServiceRetryExecutionOperator, 7),
-    "form": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[FORM, wait(RUN_SECONDS), DONE]]),
-    "schedule": Subject(ServiceRunWorkflowOperator, 10, THROUGH_MCP, [[SCHEDULE, wait(RUN_SECONDS), DONE]], True),
-    "chat": Subject(ServiceRunWorkflowOperator, 10, WITH_TEXT, [[CHAT, wait(RUN_SECONDS), DONE]], True),
-    "manual": Subject(ServiceRunWorkflowOperator, 10, OF_DRAFT, [[MANUAL, wait(RUN_SECONDS), DONE]], True),
-    "sub-workflow": Subject(ServiceRunWorkflowOperator, 50, THROUGH_BRIDGE, [[CALLED, wait(RUN_SECONDS), DONE]]),
+    "form": Subject(ServiceRunWorkflowOperator, 7, THROUGH_MCP, [[FORM, wait(RUN_SECONDS), DONE]]),
+    "schedule": Subject(ServiceRunWorkflowOperator, 7, THROUGH_MCP, [[SCHEDULE, wait(RUN_SECONDS), DONE]], True),
+    "chat": Subject(ServiceRunWorkflowOperator, 7, WITH_TEXT, [[CHAT, wait(RUN_SECONDS), DONE]], True),
+    "manual": Subject(ServiceRunWorkflowOperator, 7, OF_DRAFT, [[MANUAL, wait(RUN_SECONDS), DONE]], True),
+    "sub-workflow": Subject(ServiceRunWorkflowOperator, 7, THROUGH_BRIDGE, [[CALLED, wait(RUN_SECONDS), DONE]]),
 }
 
 
