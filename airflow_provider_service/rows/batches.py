@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +11,7 @@ from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models.data_table_rows import Condition, RowFilter
+    from airflow_provider_service.client.models.data_table_rows import Condition, Row, RowFilter
 
 #: Conditions in a filter that is sent in a body: the server fails at 1,000.
 MAX_CONDITIONS = 900
@@ -32,12 +32,19 @@ def insert_in_batches(
     *,
     max_rows: int = BATCH_ROWS,
     max_bytes: int = BATCH_BYTES,
+    note_ids: Callable[[list[Row]], None] | None = None,
 ) -> Iterator[int]:
-    """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing."""
+    """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing.
+
+    :param note_ids: takes the rows that each call has inserted, with their ids only.
+    """
     done = 0
     sized = ((dict(row), len(to_json(row).encode())) for row in rows)
     for batch in _packed(sized, max_items=max_rows, max_size=max_bytes):
-        client.data_table_rows.insert(data_table_id, batch)
+        if note_ids is None:
+            client.data_table_rows.insert(data_table_id, batch)
+        else:
+            note_ids(client.data_table_rows.insert(data_table_id, batch, return_type="id"))
         done += len(batch)
         yield done
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError
@@ -47,7 +47,7 @@ def write_rows(
         return file_format.write(file, types, rows)
 
 
-def read_rows(path: StoredPath, *, conn_id: str | None = None) -> Iterator[Row]:
+def read_rows(path: StoredPath, *, conn_id: str | None = None) -> Generator[Row, None, None]:
     """Read the rows of a file; those of a ``.csv`` file hold text and None only. Safe to repeat.
 
     :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.

@@ -16,9 +16,18 @@ OnStoredDuplicates = Literal["remove_copies", "keep_newest", "update_all", "fail
 #: How rows are changed.
 ChangeStrategy = Literal["update", "replace", "auto"]
 
+#: How a transfer writes rows into a table.
+LoadMode = Literal["append", "upsert", "replace"]
+#: What a transfer does with a row that the table cannot store.
+OnError = Literal["fail", "skip"]
+
 ON_DUPLICATE = get_args(OnDuplicate)
 ON_STORED_DUPLICATES = get_args(OnStoredDuplicates)
 CHANGE_STRATEGIES = get_args(ChangeStrategy)
+
+LOAD_MODES = get_args(LoadMode)
+ON_ERROR = get_args(OnError)
+COLUMN_TYPES = ("string", "number", "boolean", "date")
 
 # With the other two, rows that were duplicated by a task that died between inserting and deleting would stay so.
 _REPAIRING = ("remove_copies", "keep_newest")
@@ -38,3 +47,23 @@ def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnSto
             "and deleting would leave duplicate rows for good; nothing was written"
         )
     return "update"
+
+
+def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool) -> LoadMode:
+    """The mode to use: as given, or ``"upsert"`` with key columns.
+
+    :raises ServiceInputError: no mode follows from the options, or they cannot be combined.
+    """
+    chosen = mode or ("upsert" if key_columns else None)
+    if chosen is None:
+        raise ServiceInputError(
+            "give key_columns, which make it an upsert, or mode: 'replace' for a table that then has exactly these "
+            "rows, or 'append', which is not safe to repeat"
+        )
+    if (chosen == "upsert") != bool(key_columns):
+        raise ServiceInputError(
+            f"mode={chosen!r} {'needs' if chosen == 'upsert' else 'has no use for'} key_columns; nothing was written"
+        )
+    if delete_missing and chosen != "upsert":
+        raise ServiceInputError(f"delete_missing means nothing with mode={chosen!r}; nothing was written")
+    return chosen

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, shown
+from airflow_provider_service.client.errors import ServiceUnexpectedResponseError
 from airflow_provider_service.rows.batches import any_of_in_url, fits_in_url, may_fit_in_urls
+from airflow_provider_service.rows.checked import CheckedRows, check_key_columns
 from airflow_provider_service.rows.options import chosen_strategy
-from airflow_provider_service.rows.upsert_plan import Key, key_of, plan_upsert
+from airflow_provider_service.rows.upsert_plan import Key, plan_upsert
 from airflow_provider_service.rows.upsert_writes import write_plan
-from airflow_provider_service.rows.values import column_types, rounded_columns, typed_row
+from airflow_provider_service.rows.values import column_types
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
     from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
-
-log = logging.getLogger(__name__)
 
 #: The service finds every whole number up to this one by equality.
 MAX_FOUND_NUMBER = 2**53
@@ -72,94 +70,32 @@ def upsert_rows(
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
     types = column_types(table)
     wanted = _by_key(rows, types, key_columns, on_duplicate)
-    plan = plan_upsert(wanted, _stored(client, table.id, wanted, types, key_columns), key_columns, on_stored_duplicates)
+    plan = plan_upsert(
+        wanted, stored_rows(client, table.id, wanted, types, key_columns), key_columns, on_stored_duplicates
+    )
     write_plan(client, table.id, plan, strategy)
     return UpsertResult(
         inserted=len(plan.inserts), updated=len(plan.changes), unchanged=plan.unchanged, removed=len(plan.surplus)
     )
 
 
-@dataclass
-class _Rounded:
-    """Counts the values that the service stores less exactly than they were given, and remembers the first."""
-
-    count: int = 0
-    first: str = ""
-    #: The keys that it rounds, as they were given first.
-    keys: dict[Key, list[Any]] = field(default_factory=dict)
-
-    def note(self, place: str, columns: Sequence[str], given: Mapping[str, Any], typed: Row) -> None:
-        if columns and not self.count:
-            name = columns[0]
-            self.first = f"{place}, column {name!r}: {shown(given[name])} becomes {typed[name]}"
-        self.count += len(columns)
-
-    def report(self) -> None:
-        if self.count:
-            log.warning(
-                "The service stores %d values less exactly than they were given, the first in %s. A number keeps 15 to "
-                "17 digits and a date keeps milliseconds; a column of type string keeps everything",
-                self.count,
-                self.first,
-            )
-
-
 def _by_key(
     rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], key_columns: Sequence[str], on_duplicate: OnDuplicate
 ) -> dict[Key, Row]:
-    _check_key_columns(key_columns, types)
     wanted: dict[Key, Row] = {}
-    rounded = _Rounded()
-    duplicates = 0
+    check_key_columns(key_columns, types)
+    checked = CheckedRows(types, key_columns, on_duplicate, wanted, {})
     for number, given in enumerate(rows, start=1):
-        place = f"row {number}"
-        row = typed_row(given, types, place)
-        absent = [name for name in key_columns if name not in row]
-        if absent:
-            raise ServiceInputError(
-                f"{place} has no value for the key columns {', '.join(absent)}; nothing was written"
-            )
-        key = key_of(row, key_columns)
-        columns = rounded_columns(given, row, types)
-        rounded.note(place, columns, given, row)
-        given_key = [given[name] for name in key_columns]
-        is_rounded = not set(key_columns).isdisjoint(columns)
-        if key in wanted:
-            differs = (is_rounded or key in rounded.keys) and rounded.keys.get(key) != given_key
-            _refuse_duplicate(place, dict(zip(key_columns, key, strict=True)), differs, on_duplicate)
-            duplicates += 1
-        if is_rounded:
-            rounded.keys[key] = given_key
-        wanted[key] = row
-    rounded.report()
-    if duplicates:
-        log.warning("%d input rows were dropped because a later row has the same key", duplicates)
+        checked.add(number, given)
+    checked.report()
     return wanted
 
 
-def _check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
-    if not key_columns or any(name not in types for name in key_columns):
-        raise ServiceInputError(
-            f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}; "
-            "nothing was written"
-        )
-
-
-def _refuse_duplicate(place: str, key: Mapping[str, Any], was_given_otherwise: bool, on_duplicate: OnDuplicate) -> None:
-    if was_given_otherwise:
-        raise ServiceInputError(
-            f"{place} has a key that the service cannot distinguish from that of an earlier row: it stores both as "
-            f"{shown(key)}; use a key column of type string; nothing was written"
-        )
-    if on_duplicate == "fail":
-        raise ServiceInputError(f"{place} repeats the key {shown(key)}; nothing was written")
-
-
-def _stored(
-    client: Resources, table_id: str, wanted: Mapping[Key, Row], types: Mapping[str, str], key_columns: Sequence[str]
+def stored_rows(
+    client: Resources, table_id: str, keys: Collection[Key] | None, types: Mapping[str, str], key_columns: Sequence[str]
 ) -> Iterator[Row]:
-    """The rows of the table that may have a wanted key, possibly among others."""
-    filters = _key_filters(wanted, types, key_columns)
+    """The rows of the table that may have one of the keys, possibly among others; None for all rows."""
+    filters = None if keys is None else _key_filters(keys, types, key_columns)
     pages = [None] if filters is None else filters
     found = chain.from_iterable(client.data_table_rows.list(table_id, filter=one) for one in pages)
     return (_checked(row, table_id) for row in found)
@@ -175,11 +111,9 @@ def _checked(row: Row, table_id: str) -> Row:
     return row
 
 
-def _key_filters(
-    wanted: Mapping[Key, Row], types: Mapping[str, str], key_columns: Sequence[str]
-) -> list[RowFilter] | None:
+def _key_filters(keys: Collection[Key], types: Mapping[str, str], key_columns: Sequence[str]) -> list[RowFilter] | None:
     # Filters cannot be nested, so only one column of the key is searched for.
-    values = {name: {key[position] for key in wanted} for position, name in enumerate(key_columns)}
+    values = {name: {key[position] for key in keys} for position, name in enumerate(key_columns)}
     findable = [name for name in key_columns if all(_is_findable(value, types[name]) for value in values[name])]
     if not findable:
         return None

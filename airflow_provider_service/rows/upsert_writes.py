@@ -30,7 +30,7 @@ def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: Cha
     updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
     replaced = [change.row["id"] for change in plan.changes]
     if _replaces(strategy, len(updates), replaced):
-        _require_deletable(client, table_id, replaced)
+        require_deletable(client, table_id)
         inserts = [*plan.inserts, *(change.replacement for change in plan.changes)]
         doomed = [*plan.surplus, *replaced]
     else:
@@ -55,9 +55,13 @@ def _replaces(strategy: ChangeStrategy, update_calls: int, replaced: Sequence[in
     return strategy != "update"
 
 
-def _require_deletable(client: Resources, table_id: str, ids: Sequence[int]) -> None:
-    # A key that may insert but not delete must fail before rows are duplicated.
-    client.data_table_rows.delete(table_id, next(iter(exactly_in_url(ids[:1]))), dry_run=True)
+def require_deletable(client: Resources, table_id: str) -> None:
+    """Fail before rows are duplicated if the key may insert but not delete.
+
+    :raises ServiceForbiddenError: it may not.
+    """
+    # No row has this id.
+    client.data_table_rows.delete(table_id, next(iter(exactly_in_url([0]))), dry_run=True)
 
 
 def _update(client: Resources, table_id: str, updates: Sequence[tuple[Row, RowFilter]]) -> None:

@@ -1,0 +1,176 @@
+"""Write a stream of rows into a table: everything is checked before anything is written, in bounded memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.rows.batches import exactly_in_url, insert_in_batches
+from airflow_provider_service.rows.options import chosen_strategy
+from airflow_provider_service.rows.progress import Progress
+from airflow_provider_service.rows.upsert import stored_rows
+from airflow_provider_service.rows.upsert_plan import key_of, plan_upsert
+from airflow_provider_service.rows.upsert_writes import require_deletable, write_plan
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.data_table_rows import Condition, Row
+    from airflow_provider_service.rows.options import ChangeStrategy, OnStoredDuplicates
+    from airflow_provider_service.rows.spool import Spool
+
+log = logging.getLogger(__name__)
+
+#: Up to this number of rows, only the stored rows with their keys may be read instead of the whole table.
+MAX_SEARCHED_KEYS = 10_000
+#: Ids that one call deletes when a table is replaced: a large delete must end within the timeout of a call.
+DELETED_IDS = 100_000
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """Numbers of rows of the table that were inserted, changed, left unchanged, and deleted."""
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+
+
+def append_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
+    """Insert the rows. NOT safe to repeat: a repeat inserts them again.
+
+    :raises ServiceApiError: a call failed; the log says how many rows had been inserted.
+    """
+    return LoadResult(inserted=_insert(client, table_id, spool))
+
+
+def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
+    """Insert the rows and then delete all others. Safe to repeat.
+
+    In the meantime a reader sees all of the old rows and a growing number of the new ones, then fewer and fewer of the
+    old ones; there is no moment at which a row is missing. If it is interrupted, the next one deletes what it left.
+
+    :raises ServiceApiError: a call failed; no old row was deleted, or all new rows are there.
+    """
+    require_deletable(client, table_id)
+    ids = _Ids()
+    inserted = _insert(client, table_id, spool, ids)
+    # Decided by the ids of the new rows, not by a look before: the service reuses the highest id after its row was
+    # deleted.
+    oldest = _one_id(client, table_id, "asc")
+    newest = ids.first if inserted else _one_id(client, table_id, "desc") + 1
+    for start in range(oldest, newest, DELETED_IDS) if oldest else ():
+        _delete_between(client, table_id, start, min(start + DELETED_IDS, newest))
+    for start, end in ids.gaps:  # rows of an earlier attempt that arrived late
+        _delete_between(client, table_id, start, end)
+    if not inserted:
+        log.warning("The source has no rows; all rows of the table were deleted")
+    return LoadResult(inserted=inserted)
+
+
+def upsert_spooled(
+    client: Resources,
+    table_id: str,
+    spool: Spool,
+    types: Mapping[str, str],
+    key_columns: Sequence[str],
+    *,
+    on_stored_duplicates: OnStoredDuplicates = "remove_copies",
+    change_strategy: ChangeStrategy = "update",
+    delete_missing: bool = False,
+) -> LoadResult:
+    """Update the rows whose keys exist, insert the others, and delete the rest if wanted. Safe to repeat.
+
+    The table is read at most once. Rows are compared and written by the rules of
+    :func:`airflow_provider_service.rows.upsert.upsert_rows`, chunk by chunk.
+
+    :param types: type by column name.
+    :param delete_missing: delete the rows with keys that the source lacks, last.
+    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail; nothing was written.
+    """
+    strategy = chosen_strategy(change_strategy, on_stored_duplicates)
+    if delete_missing:
+        require_deletable(client, table_id)
+    _read_stored(client, table_id, spool, types, key_columns, with_others=delete_missing)
+    if on_stored_duplicates == "fail":
+        for wanted, stored in spool.compared():
+            plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
+    progress = Progress("Compared and written", len(spool.wanted))
+    inserted = updated = unchanged = removed = 0
+    for wanted, stored in spool.compared():
+        plan = plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
+        write_plan(client, table_id, plan, strategy)
+        inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
+        unchanged, removed = unchanged + plan.unchanged, removed + len(plan.surplus)
+        progress.reach(progress.count + len(wanted))
+    progress.report()
+    deleted = _delete_others(client, table_id, spool) if delete_missing else 0
+    return LoadResult(inserted, updated, unchanged, removed + deleted)
+
+
+def _read_stored(
+    client: Resources,
+    table_id: str,
+    spool: Spool,
+    types: Mapping[str, str],
+    key_columns: Sequence[str],
+    *,
+    with_others: bool,
+) -> None:
+    is_few = not with_others and len(spool.wanted) <= MAX_SEARCHED_KEYS
+    keys: Collection[Any] | None = list(spool.wanted) if is_few else None
+    if keys is not None and not keys:
+        return
+    progress = Progress("Read and compared")
+    for row in progress.counting(stored_rows(client, table_id, keys, types, key_columns)):
+        spool.store(row, key_of(row, key_columns), with_others=with_others)
+
+
+def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
+    progress = Progress("Deleted", spool.other_count())
+    for ids in spool.other_ids():
+        for condition in exactly_in_url(ids):
+            client.data_table_rows.delete(table_id, condition)
+        progress.reach(progress.count + len(ids))
+    progress.report()
+    return progress.count
+
+
+class _Ids:
+    """The ids of inserted rows: the first, and the gaps between them."""
+
+    def __init__(self) -> None:
+        self.first = self._last = 0
+        self.gaps: list[tuple[int, int]] = []
+
+    def note(self, rows: Iterable[Row]) -> None:
+        for row_id in sorted(row["id"] for row in rows):
+            if not self.first:
+                self.first = row_id
+            elif row_id > self._last + 1:
+                self.gaps.append((self._last + 1, row_id))
+            self._last = row_id
+
+
+def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = None) -> int:
+    progress = Progress("Inserted", len(spool.wanted))
+    note, rows = None if ids is None else ids.note, spool.wanted.values()
+    try:
+        for inserted in insert_in_batches(client, table_id, rows, max_rows=spool.chunk_rows, note_ids=note):
+            progress.reach(inserted)
+    finally:
+        progress.report()
+    return progress.count
+
+
+def _one_id(client: Resources, table_id: str, direction: str) -> int:
+    rows: Iterator[Row] = client.data_table_rows.list(table_id, sort_by=f"id:{direction}", limit=1)
+    return next((int(row["id"]) for row in rows), 0)
+
+
+def _delete_between(client: Resources, table_id: str, start: int, end: int) -> None:
+    least: Condition = {"columnName": "id", "condition": "gte", "value": start}
+    below: Condition = {"columnName": "id", "condition": "lt", "value": end}
+    client.data_table_rows.delete(table_id, {"type": "and", "filters": [least, below]})

@@ -1,0 +1,243 @@
+"""Loads of rows: the table becomes what was given, also when a load dies at any of its requests and is repeated."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.errors import ServiceError, ServiceForbiddenError, ServiceInputError
+from airflow_provider_service.rows.checked import CheckedRows
+from airflow_provider_service.rows.load import append_rows, replace_rows, upsert_spooled
+from airflow_provider_service.rows.progress import Progress
+from airflow_provider_service.rows.spool import Spool
+from airflow_provider_service.rows.values import column_types
+from airflow_provider_service.simulator import ServiceSimulator
+
+TYPES = {"k": "string", "n": "number", "b": "boolean", "d": "date"}
+COLUMNS = [{"name": name, "type": kind} for name, kind in TYPES.items()]
+
+KEYS = st.none() | st.sampled_from(["", "a", "A", "b", "ä", "\n", "5", "null", "[1]"])
+NUMBERS = st.none() | st.sampled_from([0, 1, -1, 5, 5.5, 1e300, 2**53, 1e21])
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "k": KEYS,
+            "n": NUMBERS,
+            "b": st.none() | st.booleans(),
+            "d": st.none() | st.sampled_from(["2026-01-02T03:04:05.678Z", "0100-01-01T00:00:00.000Z"]),
+        }
+    ),
+    max_size=8,
+)
+many = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+class Loader:
+    """A table of the simulator, and a client that sends each request once."""
+
+    def __init__(self, simulator: ServiceSimulator, client: ServiceClient) -> None:
+        self.simulator, self.client = simulator, client
+        self.table = client.data_tables.create("t", COLUMNS)
+        self.types = column_types(self.table)
+
+    def fill(self, rows: list[dict[str, Any]]) -> None:
+        self.client.data_table_rows.clear(self.table.id)
+        if rows:
+            self.client.data_table_rows.insert(self.table.id, rows)
+
+    def load(self, rows: Any, mode: str, keys: tuple[str, ...] = (), **options: Any) -> Any:
+        with Spool(chunk_rows=options.pop("chunk_rows", 3)) as spool:
+            checked = CheckedRows(self.types, keys, "last", spool.wanted, spool.rounded_keys)
+            for number, row in enumerate(rows, start=1):
+                checked.add(number, row)
+            if mode == "upsert":
+                return upsert_spooled(self.client, self.table.id, spool, self.types, keys, **options)
+            return {"append": append_rows, "replace": replace_rows}[mode](self.client, self.table.id, spool)
+
+    def held(self) -> list[dict[str, Any]]:
+        rows = self.client.data_table_rows.list(self.table.id)
+        return [{name: row[name] for name in TYPES} for row in rows]
+
+    def dies_at(self, request: int, *, after_processing: bool) -> None:
+        """Let all requests fail from this one on, as they do for a worker that was killed."""
+        if request:
+            self.simulator.inject("latency", seconds=0, times=request)
+        self.simulator.inject("drop", times=1, after_processing=after_processing)
+        self.simulator.inject("drop", times=None)
+
+
+@pytest.fixture
+def loader(simulator: ServiceSimulator) -> Iterator[Loader]:
+    config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key, retry_deadline=0)
+    with ServiceClient(config) as client:
+        yield Loader(simulator, client)
+
+
+def ordered(rows: Any) -> list[str]:
+    return sorted(str(sorted(row.items())) for row in rows)
+
+
+def by_key(rows: list[dict[str, Any]], keys: tuple[str, ...]) -> dict[Any, dict[str, Any]]:
+    return {tuple(row[name] for name in keys): row for row in rows}
+
+
+@many
+@given(before=ROWS, rows=ROWS)
+def test_a_replace_makes_the_table_equal_in_the_order_of_the_source(loader: Loader, before, rows) -> None:
+    loader.fill(before)
+    for _ in range(2):
+        assert loader.load(rows, "replace").inserted == len(rows)
+        assert loader.held() == rows
+
+
+@many
+@given(before=ROWS, rows=ROWS)
+def test_an_append_keeps_what_is_there(loader: Loader, before, rows) -> None:
+    loader.fill(before)
+    loader.load(rows, "append")
+    assert loader.held() == before + rows
+
+
+@many
+@given(before=ROWS, rows=ROWS, keys=st.sampled_from([("k",), ("n",), ("d",), ("k", "n"), ("b", "k", "d")]))
+def test_an_upsert_that_deletes_makes_the_table_equal(loader: Loader, before, rows, keys) -> None:
+    loader.fill(before)
+    expected = by_key(rows, keys)
+    for strategy in ("update", "replace", "auto"):
+        loader.load(rows, "upsert", keys, delete_missing=True, change_strategy=strategy)
+        assert ordered(loader.held()) == ordered(expected.values())
+    again = loader.load(rows, "upsert", keys, delete_missing=True)
+    assert (again.inserted, again.updated, again.unchanged, again.deleted) == (0, 0, len(expected), 0)
+
+
+@many
+@given(before=ROWS, rows=ROWS, keys=st.sampled_from([("k",), ("k", "n")]))
+def test_an_upsert_keeps_rows_with_other_keys(loader: Loader, before, rows, keys) -> None:
+    loader.fill(list(by_key(before, keys).values()))
+    loader.load(rows, "upsert", keys)
+    assert ordered(loader.held()) == ordered({**by_key(before, keys), **by_key(rows, keys)}.values())
+
+
+@many
+@given(
+    before=ROWS,
+    rows=ROWS,
+    request=st.integers(0, 9),
+    after_processing=st.booleans(),
+    mode=st.sampled_from(["replace", "upsert"]),
+    strategy=st.sampled_from(["update", "replace"]),
+)
+def test_a_load_that_dies_at_any_request_is_completed_by_the_next(
+    loader: Loader, before, rows, request, after_processing, mode, strategy
+) -> None:
+    loader.fill(before)
+    keys, options = ((), {}) if mode == "replace" else (("k",), {"delete_missing": True, "change_strategy": strategy})
+    loader.dies_at(request, after_processing=after_processing)
+    with suppress(ServiceError):
+        loader.load(rows, mode, keys, **options)
+    loader.simulator.clear_faults()
+
+    kept = ordered(loader.held())
+    if mode == "replace":  # a reader has seen all old rows, or all new ones
+        assert all(kept.count(row) >= ordered(before).count(row) for row in kept) or set(ordered(rows)) <= set(kept)
+    loader.load(rows, mode, keys, **options)
+    expected = rows if mode == "replace" else list(by_key(rows, keys).values())
+    assert ordered(loader.held()) == ordered(expected)
+
+
+def test_a_late_insert_of_an_earlier_attempt_is_deleted_too(loader: Loader) -> None:
+    old = [{"k": "old", "n": number, "b": None, "d": None} for number in range(5)]
+    new = [{"k": "new", "n": number, "b": None, "d": None} for number in range(9)]
+    loader.fill(old)
+    late = {**old[0], "k": "late"}
+    with Spool(chunk_rows=3) as spool:
+        checked = CheckedRows(loader.types, (), "last", spool.wanted, spool.rounded_keys)
+        for number, row in enumerate(new, start=1):
+            checked.add(number, row)
+        inserting = spool.wanted.values
+
+        def values() -> Iterator[Any]:
+            for number, row in enumerate(inserting()):
+                if number == 5:  # between two inserts
+                    loader.client.data_table_rows.insert(loader.table.id, [late])
+                yield row
+
+        spool.wanted.values = values  # type: ignore[method-assign]
+        replace_rows(loader.client, loader.table.id, spool)
+    assert loader.held() == new
+
+
+def test_a_key_that_may_not_delete_fails_before_anything_is_written(
+    simulator: ServiceSimulator, loader: Loader
+) -> None:
+    before = [{"k": "a", "n": 1, "b": None, "d": None}]
+    loader.fill(before)
+    simulator.inject("status", status=403, method="DELETE", times=None)
+    for mode, keys in (("replace", ()), ("upsert", ("k",))):
+        with pytest.raises(ServiceForbiddenError):
+            loader.load([{**before[0], "n": 2}], mode, keys, **({"delete_missing": True} if keys else {}))
+    simulator.clear_faults()
+    assert loader.held() == before
+
+
+def test_stored_duplicates_can_fail_before_anything_is_written(loader: Loader) -> None:
+    double = [{"k": "z", "n": 1, "b": None, "d": None}] * 2
+    loader.fill(double)
+    rows = [{"k": key, "n": 2, "b": None, "d": None} for key in "abcdefz"]
+    with pytest.raises(ServiceInputError, match=r"the table has several rows with the same key: \{'k': 'z'\}"):
+        loader.load(rows, "upsert", ("k",), on_stored_duplicates="fail")
+    assert loader.held() == double
+
+
+def test_the_whole_table_is_read_once_at_most(simulator: ServiceSimulator, loader: Loader) -> None:
+    loader.fill([{"k": str(number), "n": number, "b": None, "d": None} for number in range(600)])
+    simulator.clear_requests()
+    loader.load([{"k": str(number), "n": -number} for number in range(500)], "upsert", ("k",), delete_missing=True)
+    reads = [one for one in simulator.requests if one.method == "GET"]
+    assert len(reads) == 3  # pages of 250
+    assert len(loader.held()) == 500
+
+
+def test_memory_does_not_grow_with_the_number_of_rows() -> None:
+    def peak(count: int) -> int:
+        rows = ({"k": f"key {number}" * 5, "n": number, "b": True, "d": None} for number in range(count))
+        tracemalloc.start()
+        with Spool(chunk_rows=1_000) as spool:
+            checked = CheckedRows(TYPES, ("k",), "last", spool.wanted, spool.rounded_keys)
+            for number, row in enumerate(rows, start=1):
+                checked.add(number, row)
+                spool.store({**row, "id": number}, (row["k"],), with_others=True)
+                spool.store({"id": -number}, (number,), with_others=True)
+            seen = sum(len(wanted) + len(stored) for wanted, stored in spool.compared())
+            assert (seen, sum(map(len, spool.other_ids()))) == (2 * count, count)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(10)
+    assert peak(12_000) < 1.1 * peak(4_000)
+
+
+def test_progress_names_rate_and_percentage(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    now = 100.0
+    progress = Progress("Inserted", 40_000, clock=lambda: now)
+    for seconds, count in ((5, 8_000), (10, 10_000), (15, 15_000), (20, 30_000)):
+        now = 100.0 + seconds
+        progress.reach(count)
+    open_end = Progress("Read", clock=lambda: now)
+    assert list(open_end.counting("abc")) == ["a", "b", "c"]
+    now += 2
+    open_end.report()
+    assert [record.getMessage() for record in caplog.records] == [
+        "Inserted 10,000 of 40,000 rows (25%), 1,000 rows a second",
+        "Inserted 30,000 of 40,000 rows (75%), 1,500 rows a second",
+        "Read 3 rows, 2 rows a second",
+    ]
