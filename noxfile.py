@@ -17,6 +17,8 @@ CONSTRAINTS = {
     "3.2": "constraints-airflow-3.2.txt",
     "3.3": "constraints.txt",
 }
+# What an Airflow needs although it does not say so.
+KNOWN_GOOD = {"3.0": ("universal-pathlib<0.3",)}
 # All but the simulator's own and those of the whole. Tests of what an older Airflow lacks are marked so.
 FOLDERS = (
     "client",
@@ -52,7 +54,7 @@ def pins(session: nox.Session) -> None:
         if constraints == "constraints.txt":  # of development as a whole
             continue
         wanted = Path(session.create_tmp(), "airflow.txt")
-        wanted.write_text(f"apache-airflow=={version}.*\n")
+        wanted.write_text("\n".join([f"apache-airflow=={version}.*", *KNOWN_GOOD.get(version, ())]))
         session.run(
             *("uv", "pip", "compile", "pyproject.toml", "--all-extras", "--group", "test"),
             *("--constraint", str(wanted), "--upgrade", "--python-version", "3.11"),

@@ -58,6 +58,11 @@ class ServiceWorkflowDecoratedOperator(DecoratedOperator, ServiceRunWorkflowOper
         self.payload = self.python_callable(*self.op_args, **named)
         return _only_output(super().perform(context))
 
+    @staticmethod
+    def xcom_push(context: Context, key: str, value: Any) -> None:
+        """Push a value; Airflow 3.0 requires this method of the operator of every decorator."""
+        context["ti"].xcom_push(key=key, value=value)
+
     def execute_complete(self, context: Context, event: Any) -> Any:
         """End the task according to the event of the trigger; the function is not called again."""
         return _only_output(super().execute_complete(context, event))

@@ -131,7 +131,10 @@ def test_the_id_of_another_execution(task_run: MakeRun, simulator: ServiceSimula
 # ---------------------------------------------------------------- slow starts
 
 
-def test_a_workflow_that_was_just_activated(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_workflow_that_was_just_activated(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})  # its webhook goes live a little later
     workflow_id = put(simulator, webhook(), DONE, active=False)
     assert task_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
     assert simulator.state.workflows.get(workflow_id).active
