@@ -1,30 +1,101 @@
-"""Operator on source control."""
+"""Operators on source control."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import read_seconds, require_choice, require_flag
+from airflow_provider_service.arguments import as_texts, read_seconds, require, require_choice, require_flag
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
 from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.task_arguments import LONG_CALL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.source_control import SourceControlledFile
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
+#: XCom key under which a task that fails on conflicts leaves their files.
+CONFLICTS_KEY = "conflicts"
+
+#: What conflicts, and what ``force`` does to it.
+_CONFLICTS = {
+    "pull": ("local changes conflict with the pull", "discards them"),
+    "push": ("changes in the branch conflict with the push", "replaces them"),
+}
 _MAX_FILES_IN_XCOM = 200
+_MAX_MESSAGE_CHARS = 1000
 
 
-class ServicePullSourceControlOperator(ServiceBaseOperator):
+class _SourceControlOperator(ServiceBaseOperator):
+    """Base of the operators that exchange changes with the connected branch."""
+
+    operator_extra_links = (ServicePageLink(),)
+    checks = {"force": require_flag, "preview": require_flag, "timeout": read_seconds}
+
+    def __init__(
+        self,
+        *,
+        force: bool,
+        preview: bool,
+        timeout: Duration,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.force = force
+        self.preview = preview
+        self.timeout = timeout
+
+    def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> dict[str, Any]:
+        """What the task returns of the files that changed, or would change."""
+        by_type, by_status = Counter(one.type for one in files), Counter(one.status for one in files)
+        self.log.info("%s %d objects %s: %s", would if self.preview else did, len(files), dict(by_type), url)
+        return {
+            "count": len(files),
+            "by_type": dict(by_type),
+            "by_status": dict(by_status),
+            "changes": _by_kind(files),
+            "files": list(map(_shown, files[:_MAX_FILES_IN_XCOM])),
+            "preview": self.preview,
+            "url": url,
+        }
+
+    def conflicts(self, direction: Literal["push", "pull"]) -> list[SourceControlledFile] | ServiceApiError:
+        """The files that conflict, or the error because of which they are not known."""
+        # The answer to a pull is a bare list, which the message of an error would cut off.
+        try:
+            files = self.hook.source_control.get_status(direction)
+        except ServiceApiError as error:
+            return error
+        return [one for one in files if one.conflict] or files
+
+    def conflict(
+        self,
+        context: Context,
+        direction: Literal["push", "pull"],
+        files: list[SourceControlledFile] | ServiceApiError,
+        url: str,
+    ) -> AirflowFailException:
+        """The failure of a task because of conflicts, whose files it leaves in XCom."""
+        what, remedy = _CONFLICTS[direction]
+        if isinstance(files, ServiceApiError):
+            named = f"their names could not be read ({files})"
+        else:
+            named = ", ".join(f"{one.type} {one.name!r} ({one.file})" for one in files)
+            context["ti"].xcom_push(key=CONFLICTS_KEY, value=list(map(_shown, files[:_MAX_FILES_IN_XCOM])))
+        return AirflowFailException(f"{what}: {named}; force=True {remedy}. See {url}")
+
+
+class ServicePullSourceControlOperator(_SourceControlOperator):
     """Pull the connected branch into the instance.
 
     Safe to repeat, but with ``force`` a repeat also discards local changes made since.
@@ -32,29 +103,29 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
     :param force: discard local changes; with False, the default, changes that conflict with the pull fail the task.
     :param auto_publish: which of the pulled workflows to publish: ``"none"`` (the default), ``"all"``, or those that
         were ``"published"`` before.
+    :param preview: True to return what a pull would change, without pulling; False by default.
     :param timeout: how long to wait for the pull: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"count", "by_type", "by_status", "files", "url"}``; ``files`` lists the first 200 as
-        ``{"file", "type", "id", "name", "status"}``.
+    :returns: ``{"count", "by_type", "by_status", "changes", "files", "preview", "url"}``. ``changes`` holds the number
+        of objects by type and status, as ``{"workflow": {"new": 2}}``; ``files`` lists the first 200 as ``{"file",
+        "type", "id", "name", "status", "conflict"}``. A task that fails on conflicts leaves their files under the XCom
+        key ``conflicts``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish")
-    operator_extra_links = (ServicePageLink(),)
-    checks = {"force": require_flag, "timeout": read_seconds}
 
     def __init__(
         self,
         *,
         force: bool = False,
         auto_publish: Templated[str] = "none",
+        preview: bool = False,
         timeout: Duration = LONG_CALL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
-        super().__init__(service_conn_id=service_conn_id, **kwargs)
-        self.force = force
+        super().__init__(force=force, preview=preview, timeout=timeout, service_conn_id=service_conn_id, **kwargs)
         self.auto_publish = as_rendered(auto_publish)
-        self.timeout = timeout
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -62,6 +133,8 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
         require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
         timeout = read_seconds("timeout", self.timeout)
         url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
+        if self.preview:
+            return self.result(self.hook.source_control.get_status("pull"), "Pulled", "Would pull", url)
         try:
             files = self.hook.source_control.pull(
                 force=self.force,
@@ -69,33 +142,101 @@ class ServicePullSourceControlOperator(ServiceBaseOperator):
                 timeout=timeout,
             )
         except ServiceConflictError as error:
-            raise AirflowFailException(
-                f"local changes conflict with the pull: {self._conflicts()}; force=True discards them. See {url}"
-            ) from error
-        by_type, by_status = Counter(one.type for one in files), Counter(one.status for one in files)
-        self.log.info("Pulled %d objects %s: %s", len(files), dict(by_type), url)
+            raise self.conflict(context, "pull", self.conflicts("pull"), url) from error
         self._warn_of_unpublished(files)
-        return {
-            "count": len(files),
-            "by_type": dict(by_type),
-            "by_status": dict(by_status),
-            "files": [
-                {"file": one.file, "type": one.type, "id": one.id, "name": one.name, "status": one.status}
-                for one in files[:_MAX_FILES_IN_XCOM]
-            ],
-            "url": url,
-        }
-
-    def _conflicts(self) -> str:
-        # The answer itself is a bare list, which the message of an error would cut off.
-        try:
-            files = self.hook.source_control.get_status("pull")
-        except ServiceApiError as error:
-            return f"their names could not be read ({error})"
-        conflicts = [one for one in files if one.conflict] or files
-        return ", ".join(f"{one.type} {one.name!r} ({one.file})" for one in conflicts)
+        return self.result(files, "Pulled", "Would pull", url)
 
     def _warn_of_unpublished(self, files: Sequence[SourceControlledFile]) -> None:
         for one in files:
             if one.publishing_error:
                 self.log.warning("Workflow %r was pulled, but not published: %s", one.name, one.publishing_error)
+
+
+class ServicePushSourceControlOperator(_SourceControlOperator):
+    """Commit local changes, and push them to the connected branch.
+
+    Safe to repeat: what has been pushed is no longer a change. Without changes, there is no commit.
+
+    :param commit_message: message of the commit, 1 to 1000 characters.
+    :param types: types of the objects to push, such as workflow, credential, tags or variables; None, the default, for
+        all of them.
+    :param object_ids: ids of the objects to push, such as those of workflows; None, the default, for all that have
+        changed.
+    :param force: push what conflicts with the branch as well, which replaces what the branch holds; with False, the
+        default, conflicts fail the task, and nothing is pushed.
+    :param preview: True to return what would be pushed, without pushing it; False by default.
+    :param timeout: how long to wait for the push: a timedelta, or seconds; 300 by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"count", "by_type", "by_status", "changes", "files", "preview", "url"}``. ``changes`` holds the number
+        of objects by type and status, as ``{"workflow": {"modified": 2}}``; ``files`` lists the first 200 as ``{"file",
+        "type", "id", "name", "status", "conflict"}``. A task that fails on conflicts leaves their files under the XCom
+        key ``conflicts``.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "commit_message",
+        "types",
+        "object_ids",
+    )
+
+    def __init__(
+        self,
+        *,
+        commit_message: Templated[str],
+        types: Templated[Sequence[str] | None] = None,
+        object_ids: Templated[Sequence[str] | None] = None,
+        force: bool = False,
+        preview: bool = False,
+        timeout: Duration = LONG_CALL_SECONDS,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(force=force, preview=preview, timeout=timeout, service_conn_id=service_conn_id, **kwargs)
+        self.commit_message = as_rendered(commit_message)
+        self.types = as_rendered(types)
+        self.object_ids = as_rendered(object_ids)
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Read what has changed, push what was chosen of it, and return that."""
+        timeout = read_seconds("timeout", self.timeout)
+        message = self.commit_message
+        require(
+            isinstance(message, str) and len(message) <= _MAX_MESSAGE_CHARS,
+            f"commit_message must be text of 1 to {_MAX_MESSAGE_CHARS} characters",
+        )
+        types = None if self.types is None else as_texts("types", self.types)
+        object_ids = None if self.object_ids is None else as_texts("object_ids", self.object_ids)
+        url = self.link_to(context, ServicePageLink(), SOURCE_CONTROL_PAGE)
+        files = [
+            one
+            for one in self.hook.source_control.get_status("push")
+            if (types is None or one.type in types) and (object_ids is None or one.id in object_ids)
+        ]
+        conflicts = [one for one in files if one.conflict]
+        if conflicts and not (self.force or self.preview):
+            raise self.conflict(context, "push", conflicts, url)
+        if files and not self.preview:
+            names = [{"id": one.id, "type": one.type} for one in files]
+            try:
+                files = self.hook.source_control.push(message, names, force=self.force, timeout=timeout)
+            except ServiceConflictError as error:
+                raise self.conflict(context, "push", self.conflicts("push"), url) from error
+        return self.result(files, "Pushed", "Would push", url)
+
+
+def _by_kind(files: Sequence[SourceControlledFile]) -> Mapping[str, Mapping[str, int]]:
+    kinds = sorted({str(one.type) for one in files})
+    return {kind: dict(Counter(str(one.status) for one in files if one.type == kind)) for kind in kinds}
+
+
+def _shown(one: SourceControlledFile) -> dict[str, Any]:
+    return {
+        "file": one.file,
+        "type": one.type,
+        "id": one.id,
+        "name": one.name,
+        "status": one.status,
+        "conflict": one.conflict,
+    }
