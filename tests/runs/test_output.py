@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
@@ -20,6 +20,9 @@ from airflow_provider_service.testing.stored_triggers import first_event, revive
 
 from .conftest import MakeRun, connect
 from .workflows import DONE, WITH_ID, answers_as, calls, put, puts_out, wait, webhook
+
+if TYPE_CHECKING:
+    from tests.s3 import Bucket
 
 
 def test_the_items_of_the_last_node(make_run: MakeRun, simulator: ServiceSimulator) -> None:
@@ -161,6 +164,22 @@ def test_output_that_is_too_large_is_written_to_a_file(
     assert (large["output"], large["output_items"], large["output_path"]) == (None, 1, f"{prefix}{path}")
     assert json.loads(path.read_text()) == [{"text": text}]
     assert [one.name for one in tmp_path.iterdir()] == ["output.json"]
+
+
+def test_output_that_is_too_large_is_written_to_object_storage(
+    make_run: MakeRun, simulator: ServiceSimulator, bucket: Bucket
+) -> None:
+    workflow_id = put(simulator, webhook(), puts_out('={{ {"text": $json.body.text} }}'))
+    address, text = bucket.address("runs/output.json"), "🙂" * MAX_OUTPUT_BYTES
+    arguments = {"workflow_id": workflow_id, "return_output": "last_node", "output_path": address}
+    assert make_run(payload={"text": "x"}, **arguments).whole_attempt(1)["output_path"] is None
+    assert bucket.keys() == []
+
+    for number in (2, 3):  # the second replaces what the first has written
+        done = make_run(payload={"text": f"{number}{text}"}, map_index=number, **arguments).whole_attempt(1)
+        assert (done["output"], done["output_items"], done["output_path"]) == (None, 1, address)
+        assert json.loads(bucket.read("runs/output.json")) == [{"text": f"{number}{text}"}]
+    assert bucket.keys() == ["runs/output.json"]
 
 
 def test_a_file_that_cannot_be_written_fails_the_attempt_and_a_retry_writes_it(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
@@ -17,6 +17,9 @@ from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOp
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.task_run import TaskRun
 from tests.runs.workflows import CALLED, DONE, FORM, calls, held, put, puts_out, started_with, statuses, webhook
+
+if TYPE_CHECKING:
+    from tests.s3 import Bucket
 
 try:
     from airflow.sdk.io import attach
@@ -97,6 +100,30 @@ def test_files_are_the_binary_data_of_the_item(
     assert execution.run.initial is not None
     file = execution.run.initial.items[0]["binary"]["data"]
     assert (file["fileName"], file["mimeType"], file["bytes"]) == ("orders.csv", "text/csv", 300_000)
+
+
+@pytest.mark.parametrize("is_object", [False, True], ids=["address", "ObjectStoragePath"])
+def test_files_of_s3(simulator: ServiceSimulator, bucket: Bucket, is_object: bool) -> None:
+    bucket.write("in/orders.csv", b"x" * 300_000)
+    workflow_id = put(simulator, webhook(), DONE)
+    file = bucket.path("in/orders.csv") if is_object else bucket.address("in/orders.csv")
+    simulator.inject("drop", path="/webhook/")  # the call is made again, with the whole file
+    task = run(workflow_id, files={"data": file}, payload={"n": 1})
+    assert task.attempt(1)["status"] == "success"
+    task.close()
+    (execution,) = held(simulator, workflow_id)
+    assert execution.run.initial is not None
+    sent = execution.run.initial.items[0]["binary"]["data"]
+    assert (sent["fileName"], sent["mimeType"], sent["bytes"]) == ("orders.csv", "text/csv", 300_000)
+
+
+def test_a_file_that_is_not_in_s3_starts_nothing(simulator: ServiceSimulator, bucket: Bucket) -> None:
+    workflow_id = put(simulator, webhook(), DONE)
+    task = run(workflow_id, files={"data": bucket.address("none.csv")})
+    with pytest.raises(AirflowFailException, match=r"none\.csv"):
+        task.attempt(1)
+    task.close()
+    assert (calls(simulator), statuses(simulator, workflow_id)) == (0, [])
 
 
 def test_files_of_an_object_storage(simulator: ServiceSimulator) -> None:
