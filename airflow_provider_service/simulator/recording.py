@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _MOST_REQUESTS = 10_000
@@ -19,12 +21,14 @@ class RecordedRequest:
     """One request: decoded path, raw query string, and the status of its answer.
 
     ``status`` is None until the request is answered, and stays None if the connection is closed without an answer.
+    ``is_over`` says that nothing more is done for it, whether it was answered or not.
     """
 
     method: str
     path: str
     query: str
     status: int | None = None
+    is_over: bool = False
     content: bytearray = field(default_factory=bytearray, repr=False)
 
     @property
@@ -59,4 +63,8 @@ class RecordingLayer:
                 record.status = message["status"]
             await send(message)
 
-        await self.app(scope, heard, said)
+        with suppress(ClientDisconnect):  # in the middle of the body: there is nobody to answer
+            try:
+                await self.app(scope, heard, said)
+            finally:
+                record.is_over = True

@@ -58,7 +58,7 @@ class Scene:
 
     def settle(self) -> None:
         """Return once the service has acted on all requests."""
-        soon(lambda: not any(one.status is None for one in self.simulator.requests))
+        soon(lambda: all(one.is_over for one in self.simulator.requests))
 
 
 def reading(scene: Scene) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 import requests
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.live.servers import wait_until
 
 from .api_client import Api
 
@@ -91,6 +93,17 @@ def test_latency_adds_to_another_fault(api: Api) -> None:
     began = time.monotonic()
     assert [api.get("/tags").status_code for _ in range(2)] == [503, 200]
     assert time.monotonic() - began >= 0.2
+
+
+def test_a_client_that_dies_within_its_body_does_nothing(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    host, port = api.simulator.base_url.removeprefix("http://").split(":")
+    head = f"POST /api/v1/tags HTTP/1.1\r\nHost: {host}\r\nX-N8N-API-KEY: {api.simulator.api_key}\r\n"
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(f'{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{"na'.encode())
+        wait_until(lambda: len(api.simulator.requests) == 1, seconds=60, what="the request")
+    wait_until(lambda: api.simulator.requests[0].is_over, seconds=60, what="its end")
+    assert tag_names(api) == []
+    assert "Exception in ASGI application" not in caplog.text
 
 
 # ---------------------------------------------------------------- records
