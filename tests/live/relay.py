@@ -30,10 +30,12 @@ class Hold:
 
     :param path: regular expression, searched in the path of a request.
     :param part: the request, or its answer.
+    :param passing: number of such requests that pass before.
     """
 
     path: str
     part: Literal["request", "answer"]
+    passing: int = 0
 
 
 class Relay:
@@ -106,6 +108,8 @@ class Relay:
     def _wait(self, part: Literal["request", "answer"], one: Relayed) -> None:
         hold = self._hold
         if hold is not None and hold.part == part and re.search(hold.path, one.path):
-            self._held.set()
+            like_it = [id(each) for each in self.requests if re.search(hold.path, each.path)]
+            if like_it.index(id(one)) >= hold.passing:
+                self._held.set()
         if self._held.is_set():
             self._released.wait()
