@@ -26,6 +26,7 @@ FOLDERS = (
     "events",
     "health",
     "hooks",
+    "instances",
     "notifications",
     "operators",
     "package",

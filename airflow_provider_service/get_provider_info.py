@@ -119,6 +119,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.generic",
             "operators.health",
             "operators.insights",
+            "operators.instances",
             "operators.row_reads",
             "operators.rows",
             "operators.run_workflow",

@@ -133,6 +133,7 @@ def _is_template(value: object) -> bool:
 
 PROJECT = Reference("project_id", "project_name", lookup.get_project, is_optional=True)
 DESTINATION_PROJECT = Reference("destination_project_id", "destination_project_name", lookup.get_project)
+OPTIONAL_DESTINATION_PROJECT = replace(DESTINATION_PROJECT, is_optional=True)
 WORKFLOW = Reference("workflow_id", "workflow_name", lookup.get_workflow, project=PROJECT)
 OPTIONAL_WORKFLOW = replace(WORKFLOW, is_optional=True)
 #: For an operator that archives: a repeat finds the workflow again.

@@ -13,8 +13,27 @@ _REQUIRED = ("name", "nodes", "connections")
 # Values that the service fills in where a node omits them.
 _GENERATED_IN_NODES = ("id", "webhookId")
 _NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
+# What the editor notes in the address of another object, for show.
+CACHED_IN_LOCATORS = ("cachedResultName", "cachedResultUrl")
 # A setting that the service accepts but does not store.
 _SETTINGS_NOT_KEPT = ("binaryMode",)
+#: Settings with the value that means the same as if they were not set.
+UNSET: Mapping[str, Any] = {
+    "availableInMCP": False,
+    "errorWorkflow": "DEFAULT",
+    "executionTimeout": -1,
+    "timezone": "DEFAULT",
+}
+# The service keeps a setting that an update omits. These are its own defaults, which take a setting back.
+_TAKEN_BACK = {
+    **UNSET,
+    "callerPolicy": "workflowsFromSameOwner",
+    "executionOrder": "v0",
+    "saveDataErrorExecution": "all",
+    "saveDataSuccessExecution": "all",
+    "saveExecutionProgress": False,
+    "saveManualExecutions": True,
+}
 
 
 def parse_definition(definition: Any) -> Mapping[str, Any]:
@@ -63,9 +82,26 @@ def is_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
 
 def runs_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
     """Whether the workflow is active and its active version matches the definition, regardless of its draft."""
-    live = workflow.active_version
+    return workflow.active and _are_as_defined(running(workflow), wanted)
+
+
+def running(workflow: Workflow) -> dict[str, Any]:
+    """The fields that an update accepts, as they are in the version that runs, or in the draft if none does."""
+    live = workflow.active_version if workflow.active else None
     versioned = {"nodes": live.nodes, "connections": live.connections, "nodeGroups": live.node_groups} if live else {}
-    return workflow.active and _are_as_defined({**writable(workflow), **versioned}, wanted)
+    return {**writable(workflow), **versioned}
+
+
+def taking_back(settings: Mapping[str, Any] | None, held: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Settings that replace those that a workflow holds, as far as the service has a default for them."""
+    wanted = settings or {}
+    return {**{name: _TAKEN_BACK[name] for name in held or () if name in _TAKEN_BACK}, **wanted}
+
+
+def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two workflows are the same in every field that an update accepts, except for their static data."""
+    every = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}
+    return _are_as_defined(one, {**every, "settings": taking_back(other.get("settings"), one.get("settings"))})
 
 
 def _are_as_defined(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -78,7 +114,7 @@ def _equal(current: Any, wanted: Any) -> bool:
 
 def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
     # The service merges settings: those that are not named stay as they are.
-    held = current or {}
+    held = {**UNSET, **(current or {})}
     return all(name in held and held[name] == value for name, value in wanted.items() if name not in _SETTINGS_NOT_KEPT)
 
 
@@ -89,7 +125,32 @@ def _same_nodes(current: Any, wanted: Any) -> bool:
 
 def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     filled_in = {name: current[name] for name in _GENERATED_IN_NODES if name in current}
-    return {**_NODE_DEFAULTS, **current} == {**_NODE_DEFAULTS, **filled_in, **wanted}
+    return bool(_comparable(current, wanted) == _comparable({**filled_in, **wanted}, current))
+
+
+def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
+    """A node without what is only for show; a credential is its id, or its name if only that is known of both."""
+    held, of_other = node.get("credentials") or {}, other.get("credentials") or {}
+    named = {kind: _credential(one, of_other.get(kind)) for kind, one in held.items()} if _is_map(held) else held
+    return without_caches({**_NODE_DEFAULTS, **node, "credentials": named})
+
+
+def _credential(one: Any, other: Any) -> Any:
+    if not _is_map(one) or not _is_map(other):
+        return one
+    return one.get("id" if one.get("id") and other.get("id") else "name")
+
+
+def without_caches(value: Any) -> Any:
+    """A value of a node without what the editor notes for show in the addresses of other objects."""
+    if isinstance(value, Mapping):
+        shown = CACHED_IN_LOCATORS if "__rl" in value else ()
+        return {name: without_caches(inner) for name, inner in value.items() if name not in shown}
+    return [*map(without_caches, value)] if isinstance(value, list) else value
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
 _SAME = {"nodes": _same_nodes, "settings": _same_settings}

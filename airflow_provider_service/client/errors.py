@@ -334,3 +334,17 @@ class ServiceExecutionFailedError(ServiceError):
 
 class ServiceUnhealthyError(ServiceError):
     """Workflows breach a threshold of a health check. Trying the task again reads their executions anew."""
+
+
+class ServiceDeploymentError(ServiceError):
+    """A deployment of workflows failed, and what it had changed was put back, as far as the message says.
+
+    :param message: why it failed, and what was put back.
+    :param final: whether a person must change something first: what is deployed, or what could not be put back.
+    """
+
+    not_processed = False
+
+    def __init__(self, message: str, *, final: bool) -> None:
+        super().__init__(message)
+        self.final = final

@@ -97,7 +97,7 @@ class VerbatimFieldsMixin:
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         for name in self.verbatim_fields:
-            setattr(parent, name, _with_literal_texts(getattr(parent, name)))
+            setattr(parent, name, verbatim(getattr(parent, name)))
         super()._do_render_template_fields(parent, *args, **kwargs)  # type: ignore[misc]
         # Airflow reads the files only of fields that the DAG file sets, not of mapped fields or the output of a task.
         for name in self.verbatim_fields:
@@ -116,7 +116,7 @@ def _content_of_path(value: Any, task: Any) -> Any:
     """
     if not is_path(value, task.template_ext):
         return value
-    folders = _template_folders(task)
+    folders = template_folders(task)
     try:
         found = next((file for folder in folders or [Path()] if (file := folder / value).is_file()), None)
         if found is None:
@@ -140,20 +140,22 @@ def _is_below(file: Path, folders: Sequence[Path]) -> bool:
     return any(real.is_relative_to(folder.resolve()) for folder in folders)
 
 
-def _template_folders(task: Any) -> list[Path]:
+def template_folders(task: Any) -> list[Path]:
+    """The folders in which Airflow looks for files of a task: that of the DAG file first."""
     loader = task.get_template_env().loader
     return [Path(folder) for folder in getattr(loader, "searchpath", ())]
 
 
-def _with_literal_texts(value: Any) -> Any:
+def verbatim(value: Any) -> Any:
+    """A value in which texts are not rendered, but the output of other tasks is resolved."""
     from airflow.providers.common.compat.sdk import literal
 
     if isinstance(value, str):
         return literal(value)
     if isinstance(value, dict):
-        return {name: _with_literal_texts(inner) for name, inner in value.items()}
+        return {name: verbatim(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_with_literal_texts(inner) for inner in value]
+        return [verbatim(inner) for inner in value]
     return value
 
 

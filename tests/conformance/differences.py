@@ -41,6 +41,8 @@ DIFFERENCES = (
     Difference("structure of a workflow", "1.123", "It accepts nodes without type and position.", "create_workflow"),
     Difference("versions of a workflow", "1.123", "Every update creates a new version.", "update_workflow"),
     Difference("pinned data", "1.123", "It does not accept pinned data.", "update_workflow"),
+    Difference("order of publishing", "1.123", "It activates what calls workflows that are not active."),
+    Difference("an error workflow that is taken back", "1.123", "It keeps 'DEFAULT' as the error workflow's id."),
     Difference("deprecations", "1.123", "It only has the older names of the calls.", "activate_workflow"),
     Difference(
         "transfer_workflow",

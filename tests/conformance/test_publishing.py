@@ -96,6 +96,32 @@ def test_without_a_trigger_nothing_is_published(bench: Workbench, service: Targe
 
 
 @pytest.mark.covers("publish_workflow")
+def test_what_is_called_must_be_published_first(bench: Workbench, service: Target) -> None:
+    called, callers = bench.create(name=unique("called")), {}
+    call = {"name": "Call", "type": "n8n-nodes-base.executeWorkflow", "typeVersion": 1.2, "position": [200, 0]}
+    for kind, workflow_id in (("one", called.id), ("none", NO_ID), ("expression", "={{ $json.id }}")):
+        address = {"__rl": True, "mode": "id", "value": workflow_id}
+        callers[kind] = bench.create(
+            webhook(unique("caller")), {**call, "parameters": {"workflowId": address, "options": {}}}
+        )
+    publish = service.client.workflows.activate
+    assert publish(callers["expression"].id).active
+    if service.differs("order of publishing"):
+        assert publish(callers["one"].id).active
+        return
+    start, end = "Cannot publish workflow: Node", "Please publish all referenced sub-workflows first."
+    named = f'"Call" references workflow {called.id} ("{called.name}") which is not published.'
+    with refused(ServiceInvalidRequestError, f"{start} {named} {end}", 400):
+        publish(callers["one"].id)
+    with refused(
+        ServiceInvalidRequestError, f'{start} "Call" references workflow {NO_ID} which is not published. {end}', 400
+    ):
+        publish(callers["none"].id)
+    publish(called.id)
+    assert publish(callers["one"].id).active
+
+
+@pytest.mark.covers("publish_workflow")
 def test_a_webhook_can_be_held_once(bench: Workbench, service: Target) -> None:
     holder = bench.publish()
     rival = bench.create(webhook(path_of(holder)))

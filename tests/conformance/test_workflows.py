@@ -116,6 +116,16 @@ def test_an_unknown_workflow_is_not_found(service: Target) -> None:
 
 
 @pytest.mark.covers("update_workflow")
+def test_an_update_takes_settings_back(bench: Workbench, service: Target) -> None:
+    made = bench.create(executionTimeout=30, timezone="Europe/Berlin")
+    service.client.workflows.update(made.id, made.name, made.nodes or [], {}, {"errorWorkflow": made.id})
+    defaults = {"executionTimeout": -1, "timezone": "DEFAULT", "errorWorkflow": "DEFAULT"}
+    changed = service.client.workflows.update(made.id, made.name, made.nodes or [], {}, defaults)
+    kept = {"errorWorkflow"} if service.differs("an error workflow that is taken back") else set()
+    assert set(defaults) & set(changed.settings or ()) == kept
+
+
+@pytest.mark.covers("update_workflow")
 def test_an_update_replaces_nodes_and_merges_settings(bench: Workbench, service: Target) -> None:
     made = bench.create(executionTimeout=30, timezone="Europe/Berlin")
     changed = save(bench, made, nodes=[stop_and_error()], connections={}, settings={"executionTimeout": 40})

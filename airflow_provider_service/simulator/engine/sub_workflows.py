@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from airflow_provider_service.simulator.engine.nodes import SUB_WORKFLOW_TRIGGER, Node, NodeFailedError
 from airflow_provider_service.simulator.engine.run import Snapshot
 
 _MANUAL_TRIGGER = "n8n-nodes-base.manualTrigger"
+_CALLING = "n8n-nodes-base.executeWorkflow"
 _MISSING_START = "Missing node to start execution"
 _START_HINT = "Please make sure the workflow you're calling contains an Execute Workflow Trigger node"
 
@@ -37,6 +39,19 @@ class Callee(NamedTuple):
             listed = str(self.snapshot.settings.get("callerIds") or "").split(",")
             return caller_id in map(str.strip, listed)
         return policy == "any" or (policy == "workflowsFromSameOwner" and caller_project_id == self.project_id)
+
+
+def called_workflows(nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
+    """The nodes that call other workflows by their ids, by name; an expression is not known before it runs."""
+    for node in nodes:
+        parameters = node.get("parameters") or {}
+        address = parameters.get("workflowId")
+        called = address.get("value") if isinstance(address, dict) else address
+        is_stored = parameters.get("source") in (None, "", "database")
+        if node["type"] != _CALLING or node.get("disabled") or not is_stored:
+            continue
+        if isinstance(called, str) and called and not called.startswith("="):
+            yield node["name"], called
 
 
 def not_active(workflow_id: str) -> NodeFailedError:

@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_service.simulator.engine.engine import Engine
 from airflow_provider_service.simulator.engine.nodes import activates, is_counted
 from airflow_provider_service.simulator.engine.run import Snapshot
-from airflow_provider_service.simulator.engine.sub_workflows import Callee
+from airflow_provider_service.simulator.engine.sub_workflows import Callee, called_workflows
 from airflow_provider_service.simulator.host import Host
 from airflow_provider_service.simulator.stores.projects import ProjectStore
 from airflow_provider_service.simulator.stores.tags import TagStore
@@ -30,6 +30,7 @@ _WRITABLE = {
     "pinData": "pin_data",
     "parentFolderId": "parent_folder_id",
 }
+_UNSET = {"errorWorkflow": "DEFAULT", "timezone": "DEFAULT", "executionTimeout": -1}
 
 
 @dataclass(eq=False)
@@ -167,7 +168,7 @@ class WorkflowStore:
                 setattr(workflow, attribute, body[key])
         if "nodes" in body:
             workflow.nodes = _with_ids(workflow.nodes, known=before[0])
-        workflow.settings = {**workflow.settings, **_stored_settings(body.get("settings") or {})}
+        workflow.settings = _without_defaults({**workflow.settings, **_stored_settings(body.get("settings") or {})})
         if (workflow.nodes, workflow.connections) != before:
             self._new_version(workflow)
         self._touch(workflow)
@@ -284,6 +285,7 @@ class WorkflowStore:
         if not any(map(activates, version.nodes)):
             text = "Workflow cannot be activated because it has no trigger node. "
             raise ApiError(400, text + "At least one trigger, webhook, or polling node is required.")
+        self._require_published_callees(workflow, version)
         self._host.settle()
         if self.webhooks.conflicts(workflow.id, version.nodes):
             raise ApiError(409, "There is a conflict with one of the webhooks.")
@@ -296,6 +298,18 @@ class WorkflowStore:
         self._record_publishing(version, "activated")
         self._touch(workflow)
         self._later(delay, lambda: self._go_live(workflow, version))
+
+    def _require_published_callees(self, workflow: Workflow, version: Version) -> None:
+        faults = []
+        for node, called_id in called_workflows(version.nodes):
+            called = self._workflows.get(called_id)
+            if called is workflow or (called is not None and called.active):
+                continue
+            named = f' ("{called.name}")' if called else ""
+            faults.append(f'Node "{node}" references workflow {called_id}{named} which is not published')
+        if faults:
+            text = f"Cannot publish workflow: {'; '.join(faults)}."
+            raise ApiError(400, f"{text} Please publish all referenced sub-workflows first.")
 
     def unpublish(self, workflow: Workflow) -> None:
         """Unpublish a workflow; its webhooks stop working a little later."""
@@ -342,6 +356,11 @@ class WorkflowStore:
 def _stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     # The service accepts binaryMode but does not store it.
     return {key: value for key, value in settings.items() if key != "binaryMode"}
+
+
+def _without_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    # A quirk: an update, but not a creation, drops a setting whose value says that it is not set.
+    return {key: value for key, value in settings.items() if _UNSET.get(key) != value}
 
 
 def _with_ids(nodes: list[dict[str, Any]], known: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:

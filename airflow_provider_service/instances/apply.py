@@ -1,0 +1,151 @@
+"""Carry out a plan: all of it or nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import sleep
+from typing import TYPE_CHECKING
+
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
+from airflow_provider_service.client.lookup import create_tag
+from airflow_provider_service.instances.way_back import WayBack
+from airflow_provider_service.instances.writing import Writer, with_ids
+
+if TYPE_CHECKING:
+    from airflow_provider_service.instances.plan import Plan, WorkflowChange
+    from airflow_provider_service.instances.planning import Target
+
+log = logging.getLogger(__name__)
+
+#: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
+_RELEASE_PAUSES = 20
+_RELEASE_PAUSE_SECONDS = 0.25
+
+
+def apply_plan(plan: Plan, target: Target) -> dict[str, str]:
+    """Carry out a plan. When anything fails, everything that was changed goes back to what it was.
+
+    :returns: the ids of the workflows by name.
+    :raises ServiceDeploymentError: it failed; the message has the reason, and whatever could not be put back.
+    """
+    return _Deployment(plan, target).carry_out()
+
+
+class _Deployment:
+    def __init__(self, plan: Plan, target: Target) -> None:
+        self._plan, self._target = plan, target
+        self._client = target.client
+        self._writer = Writer(target.client)
+        self._way_back = WayBack(target.client, self._writer)
+        self._tag_ids: dict[str, str] = {}
+        self._step = "starting"
+        #: Ids by the tokens that stand for them in definitions; an existing workflow stands for itself.
+        self._ids = {one.workflow_id: one.workflow_id for one in plan.changes if one.before}
+
+    def carry_out(self) -> dict[str, str]:
+        with self._going_back():
+            self._create_tags()
+            for change in reversed(self._plan.changed):
+                if "deactivate" in change.actions:
+                    self._deactivate(change)
+            for change in self._plan.changed:
+                if change.before is None:
+                    self._create(change)
+            for change in self._plan.changed:
+                if change.wanted:
+                    self._write(change)
+                if change.tags is not None:
+                    self._tag(change, change.tags)
+            self._publish([one for one in self._plan.changed if one.goes_live])
+        return {one.name: self._ids[one.workflow_id] for one in self._plan.changes}
+
+    @contextmanager
+    def _going_back(self) -> Iterator[None]:
+        try:
+            yield
+        # Also what kills the task: a deployment must not be left half done.
+        except BaseException as error:
+            log.error("The deployment failed while %s; what it changed goes back", self._step)
+            left = self._way_back.go()
+            if not isinstance(error, ServiceError):
+                for one in left:
+                    log.error("Not put back: %s", one)
+                raise
+            raise _failure(self._step, error, left, self._way_back.names) from error
+
+    def _create_tags(self) -> None:
+        names = {tag for one in self._plan.changed for tag in one.tags or ()}
+        if not names:
+            return
+        self._tag_ids = {tag.name or "": tag.id or "" for tag in self._client.tags.list()}
+        for name in self._plan.new_tags:
+            self._step = f"creating tag {name!r}"
+            tag, is_new = create_tag(self._client, name)
+            self._tag_ids[name] = str(tag.id)
+            if is_new:
+                self._way_back.note_tag(str(tag.id), name)
+
+    def _deactivate(self, change: WorkflowChange) -> None:
+        self._step = f"deactivating {change.name!r}"
+        self._way_back.note(change)
+        self._client.workflows.deactivate(change.workflow_id)
+
+    def _create(self, change: WorkflowChange) -> None:
+        """Create a workflow without content, because what calls it needs its id, and it may call others in turn."""
+        self._step = f"creating {change.name!r}"
+        self._way_back.note_creation(change.name, self._target.project_id)
+        empty = {"name": change.name, "nodes": [], "connections": {}, "settings": {}}
+        made = self._writer.create(empty, project_id=self._target.project_id, folder_id=change.folder_id)
+        self._ids[change.workflow_id] = made.id
+        self._way_back.note_created(change.name, made.id)
+
+    def _write(self, change: WorkflowChange) -> None:
+        self._step = f"writing {change.name!r}"
+        if change.before is not None:
+            self._way_back.note(change)
+        self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.wanted, self._ids))
+
+    def _tag(self, change: WorkflowChange, tags: Sequence[str]) -> None:
+        self._step = f"setting the tags of {change.name!r}"
+        if change.before is not None:
+            self._way_back.note(change)
+        self._client.workflows.update_tags(self._ids[change.workflow_id], [self._tag_ids[tag] for tag in tags])
+
+    def _publish(self, changes: Sequence[WorkflowChange]) -> None:
+        """Make workflows run. One that takes over the webhook of another is refused until that one has let go of it."""
+        waiting, pauses = list(changes), _RELEASE_PAUSES
+        while waiting:
+            refused = [one for one in waiting if not self._is_published(one)]
+            if len(refused) == len(waiting):
+                # The service takes a moment to release a webhook; without a publication before, it never would.
+                if len(refused) == len(changes) or not pauses:
+                    self._activate(refused[0])
+                pauses -= 1
+                sleep(_RELEASE_PAUSE_SECONDS)
+            waiting = refused
+
+    def _is_published(self, change: WorkflowChange) -> bool:
+        try:
+            self._activate(change)
+        except ServiceConflictError:
+            return False
+        return True
+
+    def _activate(self, change: WorkflowChange) -> None:
+        self._step = f"activating {change.name!r}"
+        if change.before is not None:
+            self._way_back.note(change)
+        self._client.workflows.activate(self._ids[change.workflow_id])
+
+
+def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:
+    text = f"the deployment failed while {step}: {error.explanation}"
+    if left:
+        text += ". Not everything could be put back: " + "; ".join(left)
+    elif changed:
+        text += f". Everything that it had changed was put back: {', '.join(map(repr, changed))}"
+    else:
+        text += ". Nothing had been changed"
+    return ServiceDeploymentError(text, final=error.final or bool(left))

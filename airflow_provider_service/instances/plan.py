@@ -1,0 +1,99 @@
+"""What a deployment would change: computed completely before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models.workflows import Workflow
+
+#: What happens to a workflow. Several may happen to one, such as an update after which it is activated.
+Action = Literal["create", "update", "publish", "activate", "deactivate"]
+UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class WorkflowChange:
+    """What happens to one workflow.
+
+    :param name: name of the workflow.
+    :param workflow_id: its id; for one that does not exist yet, a token that stands for it in ``wanted``.
+    :param actions: what happens to it; none if it is as it should be.
+    :param diff: what changes, in lines.
+    :param wanted: the fields that are written, with the ids of this instance; empty if its content stays.
+    :param before: the workflow as it is; None if it does not exist yet.
+    :param tags: names of the tags that it gets; None if they stay.
+    :param folder_id: the folder in which it is created.
+    """
+
+    name: str
+    workflow_id: str
+    actions: tuple[Action, ...]
+    diff: tuple[str, ...]
+    wanted: Mapping[str, Any]
+    before: Workflow | None
+    tags: tuple[str, ...] | None
+    folder_id: str | None
+
+    @property
+    def goes_live(self) -> bool:
+        """Whether another version runs afterwards than before, or one where none did."""
+        is_rewritten = bool(self.wanted) and self.before is not None and self.before.active
+        return bool({"activate", "publish"} & {*self.actions}) or (is_rewritten and "deactivate" not in self.actions)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {', '.join(self.actions) or UNCHANGED}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a deployment would change.
+
+    :param changes: one for each workflow, those that are called before those that call them.
+    :param new_tags: names of the tags that are created.
+    """
+
+    changes: Sequence[WorkflowChange]
+    new_tags: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> list[WorkflowChange]:
+        """The workflows to which something happens."""
+        return [one for one in self.changes if one.actions]
+
+    @property
+    def known_ids(self) -> dict[str, str]:
+        """The ids of the workflows that exist already, by name."""
+        return {one.name: one.workflow_id for one in self.changes if one.before}
+
+    def lines(self) -> Iterator[str]:
+        """The plan as people read it: each workflow, what happens to it, and what changes in it."""
+        counts = {action: len(names) for action, names in self.by_action().items() if names}
+        yield "Plan: " + (", ".join(f"{action} {count}" for action, count in counts.items()) or "nothing to do")
+        for tag in self.new_tags:
+            yield f"create tag {tag!r}"
+        for change in self.changed:
+            yield str(change)
+            yield from (f"    {line}" for line in change.diff)
+
+    def by_action(self) -> dict[str, list[str]]:
+        """The names of the workflows by what happens to them, under every action."""
+        actions: tuple[Action, ...] = ("create", "update", "publish", "activate", "deactivate")
+        found: dict[str, list[str]] = {
+            action: [one.name for one in self.changes if action in one.actions] for action in actions
+        }
+        return {**found, UNCHANGED: [one.name for one in self.changes if not one.actions]}
+
+
+def refuse_all(problems: Sequence[str]) -> None:
+    """Refuse a deployment because of everything that is missing.
+
+    :raises ServiceInputError: there are problems.
+    """
+    if problems:
+        listed = "\n".join(f"- {one}" for one in dict.fromkeys(problems))
+        raise ServiceInputError(f"the workflows cannot be deployed, and nothing was written:\n{listed}")

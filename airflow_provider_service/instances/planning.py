@@ -1,0 +1,225 @@
+"""Compare definitions with an instance, and make the plan that brings the instance in line with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client.definitions import (
+    is_as_defined,
+    read_definition,
+    running,
+    runs_as_defined,
+    tag_names,
+    taking_back,
+)
+from airflow_provider_service.instances.diff import changed_lines
+from airflow_provider_service.instances.directory import Directory
+from airflow_provider_service.instances.order import called_by, circles, in_order
+from airflow_provider_service.instances.plan import Action, Plan, WorkflowChange, refuse_all
+from airflow_provider_service.instances.references import with_references
+from airflow_provider_service.instances.resolving import Resolver
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.instances.source import Source
+
+_KEPT_IN_NODES = ("id", "webhookId")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where workflows are deployed to.
+
+    :param client: client or hook of the instance.
+    :param project_id: project in which workflows and what they name are looked for, and in which new ones are created;
+        None for all projects and the personal project of the key's user.
+    :param folder_id: folder in which workflows are created, unless their definition names one.
+    """
+
+    client: Resources
+    project_id: str | None = None
+    folder_id: str | None = None
+
+
+def make_plan(sources: Sequence[Source], target: Target, *, activate: bool | None = None) -> Plan:
+    """Compare definitions with the workflows of an instance. Nothing is written.
+
+    :param activate: whether the workflows are active afterwards; None for what each definition says, or if it says
+        nothing, for what is.
+    :raises ServiceInputError: something cannot be mapped to this instance; everything that cannot is named.
+    """
+    return _Planner(sources, target, activate).plan()
+
+
+class _Planner:
+    def __init__(self, sources: Sequence[Source], target: Target, activate: bool | None) -> None:
+        self._sources = {one.name: one for one in sources}
+        self._target, self._activate = target, activate
+        self._directory = Directory(target.client, project_id=target.project_id)
+        by_id = {str(one.definition["id"]): one.name for one in sources if one.definition.get("id")}
+        self._called: dict[str, set[str]] = {}
+        self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id)
+
+    def plan(self) -> Plan:
+        held = {name: self._held(name) for name in self._sources}
+        self._resolver.ids.update((name, one.id) for name, one in held.items() if one)
+        changes = {name: self._change(source, held[name]) for name, source in self._sources.items()}
+        new_tags = self._new_tags(list(changes.values()))
+        names = {one.workflow_id: name for name, one in changes.items()}
+        calls = {name: {names[one] for one in ids & names.keys()} - {name} for name, ids in self._called.items()}
+        refuse_all([*self._resolver.problems, *self._circles(calls, changes)])
+        return Plan([changes[name] for name in in_order(calls)], new_tags)
+
+    def _held(self, name: str) -> Workflow | None:
+        named = [one for one in self._directory.workflows.values() if one.name == name]
+        if len(named) > 1:
+            ids = ", ".join(one.id for one in named)
+            self._resolver.problems.append(f"{name!r}: there is more than one workflow of this name: ids {ids}")
+        # An item of a list lacks the description and the pinned data, so it cannot be compared.
+        return self._target.client.workflows.get(named[0].id) if named else None
+
+    def _change(self, source: Source, before: Workflow | None) -> WorkflowChange:
+        wanted, tags = self._wanted(source, before), self._tags(source, before)
+        state = _State.of(before, wanted, is_active=self._is_active(source, before))
+        return WorkflowChange(
+            name=source.name,
+            workflow_id=self._resolver.ids[source.name],
+            actions=state.actions(has_other_tags=tags is not None),
+            diff=tuple(map(self._with_names, _diff(before, wanted if state.differs else None, tags))),
+            wanted=wanted if state.is_written else {},
+            before=before,
+            tags=tags,
+            folder_id=self._folder_id(source) if before is None else None,
+        )
+
+    def _with_names(self, line: str) -> str:
+        """A line in which the ids of the workflows that are deployed have become their names."""
+        for name, workflow_id in self._resolver.ids.items():
+            line = line.replace(json.dumps(workflow_id), repr(name))
+        return line
+
+    def _wanted(self, source: Source, before: Workflow | None) -> dict[str, Any]:
+        used = _used_ids(before) if before else set()
+        definition = {**source.definition, "nodes": _with_known_ids(source.definition["nodes"], before)}
+        mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
+        self._called[source.name] = called_by(mapped)
+        wanted = read_definition(mapped)
+        return {**wanted, "settings": taking_back(wanted["settings"], before.settings if before else None)}
+
+    def _is_active(self, source: Source, before: Workflow | None) -> bool:
+        if self._activate is not None:
+            return self._activate
+        said = source.definition.get("active")
+        return said if isinstance(said, bool) else bool(before and before.active)
+
+    def _tags(self, source: Source, before: Workflow | None) -> tuple[str, ...] | None:
+        """The tags to give, or None if there is nothing to do; a definition without tags leaves them as they are."""
+        if "tags" not in source.definition:
+            return None
+        wanted = tag_names(source.definition)
+        self._resolver.check_tags(sorted(wanted), source.name)
+        held = {tag.name for tag in before.tags or ()} if before else set()
+        return tuple(sorted(wanted)) if wanted != held else None
+
+    def _new_tags(self, changes: Sequence[WorkflowChange]) -> tuple[str, ...]:
+        wanted = {tag for one in changes for tag in one.tags or ()}
+        known = {tag.name for tag in self._target.client.tags.list()} if wanted else set()
+        return tuple(sorted(wanted - known))
+
+    def _folder_id(self, source: Source) -> str | None:
+        named = source.definition.get("parentFolder")
+        path = named.get("name") if isinstance(named, Mapping) else named
+        if not isinstance(path, str) or not path:
+            return self._target.folder_id
+        return self._resolver.folder_id(path, source.name, self._target.project_id)
+
+    def _circles(self, calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> list[str]:
+        """Groups that could never be activated, because the service publishes only what calls published workflows."""
+        return [
+            f"the workflows {', '.join(map(repr, group))} call each other, and the service activates a workflow only "
+            "after those that it calls: activate them by hand once, or deploy them inactive"
+            for group in circles(calls)
+            if any("activate" in changes[name].actions for name in group)
+        ]
+
+
+@dataclass(frozen=True)
+class _State:
+    """How a workflow is, compared with how it should be.
+
+    :param exists: whether there is one.
+    :param was_active: whether it is active now.
+    :param is_active: whether it is active afterwards.
+    :param is_held: whether its draft is as defined.
+    :param runs: whether it is active, and what runs is as defined.
+    """
+
+    exists: bool
+    was_active: bool
+    is_active: bool
+    is_held: bool
+    runs: bool
+
+    @classmethod
+    def of(cls, before: Workflow | None, wanted: Mapping[str, Any], *, is_active: bool) -> _State:
+        if before is None:
+            return cls(exists=False, was_active=False, is_active=is_active, is_held=False, runs=False)
+        is_held, runs = is_as_defined(before, wanted), runs_as_defined(before, wanted)
+        return cls(exists=True, was_active=before.active, is_active=is_active, is_held=is_held, runs=runs)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the definition must be written: not if it runs, whatever the draft is then."""
+        return not self.is_held and not (self.is_active and self.runs)
+
+    @property
+    def differs(self) -> bool:
+        """Whether what counts is not as defined: of an active workflow what runs, of any other its draft."""
+        return not (self.runs if self.is_active and self.was_active else self.is_held)
+
+    def actions(self, *, has_other_tags: bool) -> tuple[Action, ...]:
+        """What has to happen."""
+        if not self.exists:
+            return ("create", "activate") if self.is_active else ("create",)
+        happens: dict[Action, bool] = {
+            "deactivate": self.was_active and not self.is_active,
+            "update": self.is_written or has_other_tags,
+            "publish": self.was_active and self.is_active and not self.runs and not self.is_written,
+            "activate": self.is_active and not self.was_active,
+        }
+        return tuple(action for action, does in happens.items() if does)
+
+
+def _diff(before: Workflow | None, wanted: Mapping[str, Any] | None, tags: Sequence[str] | None) -> list[str]:
+    lines = [] if wanted is None else list(changed_lines(running(before) if before else {}, wanted))
+    if tags is not None:
+        old = sorted(tag.name or "" for tag in (before.tags or () if before else ()))
+        lines.append(f"tags: {', '.join(old) or 'none'} -> {', '.join(tags) or 'none'}")
+    return lines
+
+
+def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
+    """The nodes with the ids that the nodes of the same names have: a new webhook id would be a new address."""
+    known = {node.get("name"): node for node in (running(before).get("nodes") or ())} if before else {}
+    filled = []
+    for node in nodes:
+        held = known.get(node.get("name"), {}) if isinstance(node, Mapping) else {}
+        kept = {name: held[name] for name in _KEPT_IN_NODES if held.get(name) and held.get("type") == node.get("type")}
+        filled.append({**kept, **node} if isinstance(node, Mapping) else node)
+    return filled
+
+
+def _used_ids(workflow: Workflow) -> set[str]:
+    """The ids of everything that a workflow names."""
+    found: set[str] = set()
+
+    def note(named: Any) -> Any:
+        found.add(str(named.id))
+        return named
+
+    with_references(running(workflow), note)
+    return found

@@ -1,0 +1,83 @@
+"""Find the objects that definitions name in the instance that they are deployed to; what is missing is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from airflow_provider_service.client.errors import ServiceLookupError
+from airflow_provider_service.client.lookup import get_folder
+from airflow_provider_service.instances.directory import Directory, Entry
+from airflow_provider_service.instances.references import Named
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+
+_MAX_TAG_CHARS = 24
+
+
+class Resolver:
+    """Finds objects of an instance by their names.
+
+    :param client: client or hook of the instance.
+    :param directory: the names of its objects.
+    :param names: names of all workflows that are deployed together.
+    :param name_by_id: names of those whose definitions hold an id, by that id, by which others may name them.
+    """
+
+    def __init__(
+        self, client: Resources, directory: Directory, names: Sequence[str], name_by_id: Mapping[str, str]
+    ) -> None:
+        self._client, self._directory = client, directory
+        self._name_by_id = name_by_id
+        #: Ids of the deployed workflows by name; a token stands for the id of one that does not exist yet.
+        self.ids: dict[str, str] = {name: f"new-{uuid4().hex}" for name in names}
+        #: What cannot be found.
+        self.problems: list[str] = []
+
+    def resolve(self, named: Named, workflow: str, used: set[str]) -> Named:
+        """The same object as this instance has it.
+
+        :param workflow: the workflow whose definition names it, for the problem if it cannot be found.
+        :param used: ids that the workflow uses already; one of them is preferred if several objects have the name.
+        """
+        name = named.name or (self._name_by_id.get(named.id or "") if named.kind == "workflow" else None)
+        if named.kind == "workflow" and name in self.ids:
+            return Named(named.kind, self.ids[name], name)
+        known = self._directory.find(named)
+        if known is not None and name in (None, known.name) and named.type in (None, known.type):
+            return Named(named.kind, known.id, known.name, type=named.type)
+        wanted = Named(named.kind, named.id, name, named.place, named.type)
+        entries = self._directory.entries(wanted) if name else []
+        preferred = [one for one in entries if one.id in used]
+        chosen = preferred if len(preferred) == 1 else entries
+        if len(chosen) != 1:
+            self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(wanted, chosen)}")
+            return named
+        return Named(named.kind, chosen[0].id, chosen[0].name, type=named.type)
+
+    def folder_id(self, path: str, workflow: str, project_id: str | None) -> str | None:
+        """The id of a folder of the project."""
+        if project_id is None:
+            self.problems.append(f"{workflow!r}: folder {path!r} can only be found in a project, and none is given")
+            return None
+        try:
+            return get_folder(self._client, path, project_id=project_id).id
+        except ServiceLookupError as error:
+            self.problems.append(f"{workflow!r}: {error}")
+            return None
+
+    def check_tags(self, tags: Sequence[str], workflow: str) -> None:
+        """Note tags that the service could not create."""
+        wrong = [tag for tag in tags if not 1 <= len(tag.strip()) <= _MAX_TAG_CHARS]
+        self.problems += [
+            f"{workflow!r}: {tag!r} cannot be the name of a tag: it must have 1 to 24 characters" for tag in wrong
+        ]
+
+    def _why_not(self, named: Named, entries: Sequence[Entry]) -> str:
+        if entries:
+            return f"there is more than one {named}: ids {', '.join(one.id for one in entries)}"
+        if named.kind == "credential" and not self._directory.credentials_are_listed:
+            return f"no workflow of the instance uses a {named}, and the credentials cannot be listed"
+        return f"there is no {named}, or this key may not see it"

@@ -1,0 +1,341 @@
+"""Operators for instances as code: workflows to files, files to an instance, one instance to another."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_service.arguments import OPTIONAL_FLAG, as_texts, require, require_flag
+from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._definitions import DefinitionsMixin
+from airflow_provider_service.operators._report import require_report_place, write_report
+from airflow_provider_service.references import (
+    OPTIONAL_DESTINATION_PROJECT,
+    OPTIONAL_TAG,
+    PARENT_FOLDER,
+    PROJECT,
+    tag_name_in,
+)
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.instances.export import Selection
+    from airflow_provider_service.instances.plan import Plan
+    from airflow_provider_service.instances.source import Source
+    from airflow_provider_service.references import Alternatives
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class ServiceExportWorkflowsOperator(ServiceBaseOperator):
+    """Write workflows as files, one a workflow, which differ only where the workflows do. Safe to repeat.
+
+    A file has what runs: the active version of an active workflow, the draft of any other. Keys are sorted; what
+    changes by itself is left out; and objects of the instance, such as credentials, are named instead of their ids.
+    ``ServiceDeployWorkflowsOperator`` deploys such files to the same instance, where they change nothing, or to another
+    one. Archived workflows are left out. Files of workflows that no longer exist stay.
+
+    :param path: the folder: a path, or an address of object storage such as ``s3://my_conn@bucket/workflows``. It is
+        made if it does not exist.
+    :param workflow_names: exact names of the workflows; None (the default) for all.
+    :param tag_id: id of a tag, for only those workflows that have it.
+    :param tag_name: exact name of that tag, instead of its id.
+    :param project_id: id of a project, for only its workflows.
+    :param project_name: exact name of that project, instead of its id.
+    :param code_files: whether code of several lines in nodes is written to files of its own, in a folder beside the
+        workflow's file; False by default.
+    :param pinned_data: whether the pinned data of nodes is included, which often is real data; False by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"path", "workflows", "files"}``: the number of workflows, and the address of each file by the id of its
+        workflow.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "path",
+        "workflow_names",
+        *OPTIONAL_TAG.fields,
+        *PROJECT.fields,
+    )
+    references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT)
+    checks = {"code_files": require_flag, "pinned_data": require_flag}
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        path: Templated[str],
+        workflow_names: Templated[Sequence[str] | None] = None,
+        tag_id: Templated[str | None] = None,
+        tag_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        code_files: bool = False,
+        pinned_data: bool = False,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.workflow_names = as_rendered(workflow_names)
+        self.tag_id = as_rendered(tag_id)
+        self.tag_name = as_rendered(tag_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.code_files = code_files
+        self.pinned_data = pinned_data
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Write the files."""
+        from airflow_provider_service.instances.export import exported, write_folder
+
+        self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        workflows = exported(self.hook, _selection(self, self.hook), pinned_data=self.pinned_data)
+        files = write_folder(self.path, workflows, code_files=self.code_files)
+        self.log.info("%d workflows were written to %s", len(files), self.path)
+        return {"path": self.path, "workflows": len(files), "files": files}
+
+
+class _DeployingOperator(ServiceBaseOperator):
+    """Base of the operators that bring the workflows of an instance in line with definitions."""
+
+    checks = {"activate": OPTIONAL_FLAG, "preview": require_flag}
+    operator_extra_links = (ServicePageLink(),)
+    activate: bool | None
+    preview: bool
+    report_path: str | None
+
+    @abstractmethod
+    def sources(self) -> list[Source]:
+        """Read the definitions."""
+
+    @abstractmethod
+    def target_project_id(self) -> str | None:
+        """The project to deploy to."""
+
+    def target_folder_id(self) -> str | None:
+        """The folder in which workflows are created."""
+        return None
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Make the plan, and carry it out."""
+        from airflow_provider_service.instances.apply import apply_plan
+        from airflow_provider_service.instances.planning import Target, make_plan
+        from airflow_provider_service.instances.report import plan_report
+
+        require_report_place(self.report_path)
+        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        target = Target(self.hook, self.target_project_id(), self.target_folder_id())
+        plan = make_plan(self.sources(), target, activate=self.activate)
+        for line in plan.lines():
+            self.log.info("%s", line)
+        made_at = datetime.now(timezone.utc)
+        write_report(self.report_path, lambda: plan_report(plan, made_at=made_at, url=url))
+        if self.preview:
+            return _result(plan, "planned", plan.known_ids)
+        ids = apply_plan(plan, target)
+        if plan.changed:
+            self.log.info("%d workflows were deployed", len(plan.changed))
+        return _result(plan, "deployed" if plan.changed else "unchanged", ids)
+
+
+class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
+    """Bring the workflows of an instance in line with definitions: all of them, or none. Safe to repeat.
+
+    First a plan is made, and logged with what changes in which node. It compares each definition with the workflow of
+    the same name: with what runs if the workflow is active, with its draft otherwise. Deploying what is there writes
+    nothing. Whatever a definition names must exist in the instance under the same name, or be deployed with it:
+    credentials, workflows, data tables and folders. If something cannot be found, everything that is missing is listed,
+    and nothing is written. Tags are created.
+
+    Then all drafts are written, and after that the workflows are published, those first that others call. If anything
+    fails, every workflow returns to the version that ran before, drafts and tags too; what was created is deleted; and
+    the task fails. It is retried only if the failure may pass and everything was put back. Workflows that have no
+    definition are left alone.
+
+    :param source: a folder, which may be a git checkout, a ``.json`` file, or an address of object storage such as
+        ``s3://my_conn@bucket/workflows``; a definition as a mapping or as JSON text; or a list of these. All files
+        ``*.json`` below a folder are read, except in hidden folders. A relative path starts at the folder of the DAG
+        file. Expressions ``{{ ... }}`` in definitions are not rendered, those in paths are.
+    :param activate: True to activate all workflows, False to deactivate them; None (the default) for what the key
+        ``active`` of each definition says, or if it lacks the key, for leaving the workflow as it is.
+    :param project_id: id of the project in which workflows and what they name are looked up, and in which new workflows
+        are created; if None, they are looked up in all projects, and created in the personal project of the key's user.
+    :param project_name: exact name of that project, instead of its id.
+    :param parent_folder_id: id of the folder in which new workflows are created; None (the default) for no folder.
+    :param parent_folder_name: exact name of that folder, instead of its id; a path such as ``"Reports/Daily"`` if it is
+        within others. Requires ``project_id`` or ``project_name``.
+    :param preview: stop after the plan; False by default.
+    :param report_path: file for the plan, on a disk or in object storage; its suffix says the form: ``.md``, ``.html``
+        or ``.json``. It is written before anything is changed. None (the default) for no file.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"outcome", "created", "updated", "published", "activated", "deactivated", "unchanged",
+        "workflow_ids"}``: the outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``, ``"planned"``. Then the
+        names of the workflows by what happened to them, and the ids by name.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "source",
+        *PROJECT.fields,
+        *PARENT_FOLDER.fields,
+        "report_path",
+    )
+    references: ClassVar[Sequence[Alternatives]] = (PROJECT, PARENT_FOLDER)
+
+    def __init__(
+        self,
+        *,
+        source: Templated[Any],
+        activate: bool | None = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        parent_folder_id: Templated[str | None] = None,
+        parent_folder_name: Templated[str | None] = None,
+        preview: bool = False,
+        report_path: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.source = as_rendered(source)
+        self.activate = activate
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.parent_folder_id = as_rendered(parent_folder_id)
+        self.parent_folder_name = as_rendered(parent_folder_name)
+        self.preview = preview
+        self.report_path = as_rendered(report_path)
+        self.check_arguments()
+
+    def sources(self) -> list[Source]:
+        """Read the definitions from the source."""
+        from airflow_provider_service.instances.source import read_source
+
+        return read_source(self.located())
+
+    def target_project_id(self) -> str | None:
+        """The project that the arguments name."""
+        return PROJECT.id_in(self, self.hook)
+
+    def target_folder_id(self) -> str | None:
+        """The folder that the arguments name."""
+        return PARENT_FOLDER.id_in(self, self.hook)
+
+
+class ServicePromoteWorkflowsOperator(_DeployingOperator):
+    """Deploy workflows of one instance to another: all of them, or none. Safe to repeat.
+
+    What runs on the source, or the draft of a workflow that is not active there, is deployed to the instance of
+    ``service_conn_id`` exactly as ``ServiceDeployWorkflowsOperator`` deploys a folder: by a plan, with everything that
+    workflows name found by its name, and with a way back. Give either ``workflow_names``, a tag, or a project.
+
+    :param source_conn_id: Airflow connection of type ``service`` of the instance to read from.
+    :param workflow_names: exact names of the workflows.
+    :param tag_id: id of a tag on the source, for the workflows that have it.
+    :param tag_name: exact name of that tag, instead of its id.
+    :param project_id: id of a project of the source; alone, for all its workflows.
+    :param project_name: exact name of that project, instead of its id.
+    :param destination_project_id: id of the project to deploy to; if None, workflows are looked up in all projects, and
+        created in the personal project of the key's user.
+    :param destination_project_name: exact name of that project, instead of its id.
+    :param activate: True to activate all workflows, False to deactivate them; None (the default) for what they are on
+        the source.
+    :param preview: stop after the plan; False by default.
+    :param report_path: file for the plan, on a disk or in object storage; its suffix says the form: ``.md``, ``.html``
+        or ``.json``. It is written before anything is changed. None (the default) for no file.
+    :param service_conn_id: Airflow connection of the instance to deploy to; ``service_default`` by default.
+    :returns: as ``ServiceDeployWorkflowsOperator`` does.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "source_conn_id",
+        "workflow_names",
+        *OPTIONAL_TAG.fields,
+        *PROJECT.fields,
+        *OPTIONAL_DESTINATION_PROJECT.fields,
+        "report_path",
+    )
+    references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT)
+
+    def __init__(
+        self,
+        *,
+        source_conn_id: Templated[str],
+        workflow_names: Templated[Sequence[str] | None] = None,
+        tag_id: Templated[str | None] = None,
+        tag_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        destination_project_id: Templated[str | None] = None,
+        destination_project_name: Templated[str | None] = None,
+        activate: bool | None = None,
+        preview: bool = False,
+        report_path: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.source_conn_id = as_rendered(source_conn_id)
+        self.workflow_names = as_rendered(workflow_names)
+        self.tag_id = as_rendered(tag_id)
+        self.tag_name = as_rendered(tag_name)
+        self.project_id = as_rendered(project_id)
+        self.project_name = as_rendered(project_name)
+        self.destination_project_id = as_rendered(destination_project_id)
+        self.destination_project_name = as_rendered(destination_project_name)
+        self.activate = activate
+        self.preview = preview
+        self.report_path = as_rendered(report_path)
+        self.check_arguments()
+
+    def sources(self) -> list[Source]:
+        """Read the workflows from the source."""
+        from airflow_provider_service.hooks.service import ServiceHook
+        from airflow_provider_service.instances.export import exported
+        from airflow_provider_service.instances.source import Source
+
+        given = (self.workflow_names, *map(self._given, (*OPTIONAL_TAG.fields, *PROJECT.fields)))
+        require(any(one is not None for one in given), "give workflow_names, a tag or a project of the source")
+        with ServiceHook(self.source_conn_id) as source:
+            found = [Source(one.definition, one.workflow_id) for one in exported(source, _selection(self, source))]
+        require(found, "the source has no workflow to promote")
+        return found
+
+    def target_project_id(self) -> str | None:
+        """The project that the arguments name."""
+        return OPTIONAL_DESTINATION_PROJECT.id_in(self, self.hook)
+
+    def _given(self, name: str) -> Any:
+        return getattr(self, name)
+
+
+def _selection(task: Any, client: Resources) -> Selection:
+    """The workflows that an operator's arguments select in an instance."""
+    from airflow_provider_service.instances.export import Selection
+
+    names = None if task.workflow_names is None else as_texts("workflow_names", task.workflow_names)
+    return Selection(names, tag_name_in(task, client), PROJECT.id_in(task, client))
+
+
+def _result(plan: Plan, outcome: str, ids: dict[str, str]) -> dict[str, Any]:
+    """A plan in short, as a task returns it."""
+    happened = {_HAPPENED.get(action, action): names for action, names in plan.by_action().items()}
+    return {"outcome": outcome, **happened, "workflow_ids": ids}
+
+
+_HAPPENED = {
+    "create": "created",
+    "update": "updated",
+    "publish": "published",
+    "activate": "activated",
+    "deactivate": "deactivated",
+}

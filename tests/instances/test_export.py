@@ -1,0 +1,110 @@
+"""Workflows as files: stable, without what changes by itself, and with names in place of ids."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.operators.instances import ServiceExportWorkflowsOperator
+
+from .workflows import address, calling, child, node, parent, webhook, workflow
+
+
+def test_a_file_names_objects_and_leaves_out_what_changes_by_itself(client, deploy, files):
+    credential = client.credentials.create("mail", "httpHeaderAuth", {"name": "X", "value": "y"})
+    table = client.data_tables.create("stock", [{"name": "n", "type": "number"}])
+    held = {"httpHeaderAuth": {"id": credential.id, "name": "mail"}}
+    rows = node("Rows", "dataTable", {"dataTableId": address(table.id)}, credentials=held)
+    deploy([child(), parent(settings={"errorWorkflow": {"name": "child"}}, tags=["b", "a"])])
+    deploy([workflow("stock", webhook("stock"), rows, settings={"timezone": "UTC", "callerIds": [{"name": "child"}]})])
+    exported = {name: json.loads(text) for name, text in files().items()}
+    assert exported.keys() == {"child.json", "parent.json", "stock.json"}
+    one = exported["parent.json"]
+    assert one.keys() == {"active", "connections", "name", "nodes", "settings", "tags"}
+    assert (one["active"], one["tags"], one["settings"]) == (True, ["a", "b"], {"errorWorkflow": {"name": "child"}})
+    assert one["nodes"][1]["parameters"]["workflowId"] == {"__rl": True, "mode": "list", "value": {"name": "child"}}
+    nodes = exported["stock.json"]["nodes"]
+    assert nodes[1]["parameters"]["dataTableId"]["value"] == {"name": "stock"}
+    assert nodes[1]["credentials"] == {"httpHeaderAuth": {"name": "mail"}}
+    assert exported["stock.json"]["settings"] == {"timezone": "UTC", "callerIds": [{"name": "child"}]}
+
+
+def test_the_text_is_sorted_and_ends_with_a_line_break(deploy, files):
+    deploy([workflow("größe", webhook("p"))])
+    text = files()["größe.json"]
+    assert text.endswith("}\n")
+    assert "größe" in text
+    assert text == json.dumps(json.loads(text), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def test_an_active_workflow_is_exported_as_it_runs(client, deploy, files):
+    deploy([child()])
+    before = files()
+    held = client.workflows.get(next(iter(client.workflows.list())).id)
+    client.workflows.update(held.id, "child", [], {}, {}, publish_if_active=False)
+    assert files() == before
+
+
+def test_an_export_deployed_to_the_same_instance_writes_nothing(client, deploy, files, tmp_path, writes):
+    deploy([child(), parent(), workflow("loop", webhook("loop"), calling("loop"), description="why")])
+    before = files(code_files=True)
+    writes()
+    assert deploy(str(tmp_path / "export")) == {"unchanged": ["child", "loop", "parent"]}
+    assert writes() == []
+    assert files() == before
+
+
+def test_code_is_a_file_of_its_own_and_comes_back(client, deploy, files, tmp_path, writes):
+    code = "const n = 1;\nreturn [{ json: { n } }];\n"
+    nodes = [node(name, "code", {"jsCode": code}) for name in ("Sum/1", "sum:1")]
+    deploy([workflow("totals", *nodes, node("Short", "code", {"jsCode": "return []"}))])
+    exported = files(code_files=True)
+    assert sorted(exported) == ["totals.json", "totals/Sum_1.js", "totals/sum_1 2.js"]
+    assert exported["totals/Sum_1.js"] == code
+    definition = json.loads(exported["totals.json"])
+    assert definition["nodes"][0]["parameters"] == {"jsCode": {"file": "totals/Sum_1.js"}}
+    assert definition["nodes"][2]["parameters"] == {"jsCode": "return []"}
+    writes()
+    assert deploy(str(tmp_path / "export")) == {"unchanged": ["totals"]}
+    assert writes() == []
+    (tmp_path / "export/totals/Sum_1.js").write_text("return [];\n")
+    assert deploy(str(tmp_path / "export")) == {"update": ["totals"]}
+    [held] = client.workflows.list()
+    assert held.nodes[0]["parameters"] == {"jsCode": "return [];\n"}
+
+
+def test_names_that_are_not_names_of_files(client, deploy, files):
+    names = ["a/b", "A:B", "..", "x" * 100, " blank "]
+    deploy([workflow(name, webhook(f"p{number}")) for number, name in enumerate(names)])
+    exported = files()
+    assert len(exported) == len(names)
+    assert {json.loads(text)["name"] for text in exported.values()} == {*names}
+    assert all(len(name) < 120 and "/" not in name and not name.startswith(".") for name in exported)
+
+
+def test_an_object_that_is_gone_keeps_its_id(client, files):
+    client.workflows.create("one", [node("Call", "executeWorkflow", {"workflowId": address("a" * 16)})], {}, {})
+    definition = json.loads(files()["one.json"])
+    assert definition["nodes"][0]["parameters"]["workflowId"]["value"] == "a" * 16
+
+
+def test_the_operator_exports_a_selection(execute, client, deploy, tmp_path, link):
+    deploy([child(tags=["nightly"]), parent(), workflow("old", webhook("old"))])
+    [old] = client.workflows.list(name="old")
+    client.workflows.archive(old.id)
+
+    def names(**selected) -> list[str]:
+        folder = tmp_path / str(len(selected)) / "-".join(selected)
+        done = execute(ServiceExportWorkflowsOperator, path=str(folder), **selected)
+        assert done["workflows"] == len(done["files"])
+        return sorted(path.stem for path in folder.glob("*.json"))
+
+    assert names() == ["child", "parent"]
+    assert names(tag_name="nightly") == ["child"]
+    assert names(workflow_names=["parent"]) == ["parent"]
+    assert names(project_id="nope") == []
+    assert link() == "/home/workflows"
+    with pytest.raises(AirflowFailException, match=r"no workflow named 'Parent'.*'parent' differs only"):
+        names(workflow_names=["Parent"], code_files=True)

@@ -1,0 +1,74 @@
+"""A worker that is killed outright in the middle of a deployment: the next attempt brings about what is expected."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from .workflows import child, parent, webhook, workflow
+
+SCRIPT = """
+import sys
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.instances.apply import apply_plan
+from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.source import read_source
+
+with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as client:
+    target = Target(client)
+    apply_plan(make_plan(read_source(sys.argv[3]), target), target)
+"""
+WRITES = 14
+
+
+def source(version: str):
+    return [
+        child(description=version, tags=[version]),
+        parent(f"parent-{version}"),
+        workflow("a", webhook(f"a-{version}"), active=True, tags=["kept", version]),
+        workflow("b", webhook(f"b-{version}")),
+    ]
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "changed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_next_attempt_finishes_what_was_killed(simulator, client, deploy, files, tmp_path, seed, is_new):
+    if not is_new:
+        deploy(source("one"))
+    folder = tmp_path / "source"
+    folder.mkdir()
+    for one in source("two"):
+        (folder / f"{one['name']}.json").write_text(json.dumps(one))
+    simulator.clear_requests()
+    simulator.inject("latency", seconds=0.05, times=None)
+    before = random.Random(seed).randrange(WRITES)
+    command = [sys.executable, "-c", SCRIPT, simulator.base_url, simulator.api_key, str(folder)]
+    process = subprocess.Popen(command)
+    while process.poll() is None and sum(one.method != "GET" for one in simulator.requests) < before:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    time.sleep(0.5)  # Airflow starts the next attempt later, when nothing is on its way any more
+    simulator.clear_faults()
+    deploy(str(folder))
+    assert [one.name for one in sorted(client.workflows.list(), key=lambda one: one.name)] == [
+        "a",
+        "b",
+        "child",
+        "parent",
+    ]
+    assert deploy(str(folder)) == {"unchanged": ["a", "b", "child", "parent"]}
+    held = {name: json.loads(text) for name, text in files().items()}
+    assert {name: one["active"] for name, one in held.items()} == {
+        "a.json": True,
+        "b.json": False,
+        "child.json": True,
+        "parent.json": True,
+    }
+    assert held["a.json"]["tags"] == ["kept", "two"]
+    assert held["b.json"]["nodes"][0]["parameters"]["path"] == "b-two"

@@ -1,0 +1,61 @@
+"""From one instance to another: what workflows name is found by its name."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.operators.instances import ServicePromoteWorkflowsOperator
+
+from .workflows import address, child, node, parent, webhook, workflow
+
+
+@pytest.fixture
+def staging(client, deploy):
+    """Workflows that name a credential, a table, each other and a tag."""
+    credential = client.credentials.create("mail", "httpHeaderAuth", {"name": "X", "value": "y"})
+    table = client.data_tables.create("stock", [{"name": "n", "type": "number"}])
+    held = {"httpHeaderAuth": {"id": credential.id, "name": "mail"}}
+    rows = node("Rows", "dataTable", {"dataTableId": address(table.id)}, credentials=held)
+    stock = workflow("stock", webhook("stock"), rows, active=True, settings={"errorWorkflow": {"name": "child"}})
+    deploy([child(tags=["release"]), parent(tags=["release"]), {**stock, "tags": ["release"]}, workflow("other")])
+
+
+def test_everything_is_found_by_its_name(execute, client, staging, second_client, files):
+    credential = second_client.credentials.create("mail", "httpHeaderAuth", {"name": "X", "value": "z"})
+    table = second_client.data_tables.create("stock", [{"name": "n", "type": "number"}])
+    promote = {"source_conn_id": "service_default", "service_conn_id": "production", "tag_name": "release"}
+    done = execute(ServicePromoteWorkflowsOperator, **promote)
+    assert (done["outcome"], done["created"]) == ("deployed", ["child", "parent", "stock"])
+    held = {one.name: one for one in second_client.workflows.list()}
+    assert all(one.active for one in held.values())
+    rows = held["stock"].nodes[1]
+    assert rows["credentials"] == {"httpHeaderAuth": {"id": credential.id, "name": "mail"}}
+    assert rows["parameters"]["dataTableId"] == {**address(table.id), "cachedResultName": "stock"}
+    assert held["stock"].settings["errorWorkflow"] == held["child"].id
+    assert held["parent"].nodes[1]["parameters"]["workflowId"]["value"] == held["child"].id
+    assert execute(ServicePromoteWorkflowsOperator, **promote)["outcome"] == "unchanged"
+    here, there = files(folder="here"), files(second_client, folder="there")
+    assert there == {name: text for name, text in here.items() if name != "other.json"}
+
+
+def test_what_is_missing_there_is_named_and_nothing_is_written(execute, staging, second, second_client):
+    second.clear_requests()
+    with pytest.raises(AirflowFailException) as caught:
+        execute(
+            ServicePromoteWorkflowsOperator,
+            source_conn_id="service_default",
+            service_conn_id="production",
+            workflow_names=["parent", "stock"],
+        )
+    for words in ("no workflow 'child'", "no credential of type httpHeaderAuth 'mail'", "no data table 'stock'"):
+        assert words in str(caught.value)
+    assert {request.method for request in second.requests} == {"GET"}
+
+
+def test_a_selection_is_required_and_must_find_something(execute, staging, second):
+    promote = {"source_conn_id": "service_default", "service_conn_id": "production"}
+    with pytest.raises(AirflowFailException, match="give workflow_names, a tag or a project of the source"):
+        execute(ServicePromoteWorkflowsOperator, **promote)
+    with pytest.raises(AirflowFailException, match="the source has no workflow to promote"):
+        execute(ServicePromoteWorkflowsOperator, **promote, project_id="nope")

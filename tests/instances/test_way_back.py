@@ -1,0 +1,166 @@
+"""A deployment that fails: everything is as it was before, and the task says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client.errors import ServiceDeploymentError
+from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
+
+from .workflows import child, node, parent, webhook, workflow
+
+REFUSED = workflow("z", node("Nothing", "noOp"), active=True, tags=["new"])
+
+
+def state_of(client):
+    """Everything that counts of every workflow, drafts included."""
+
+    def of(one):
+        live = one.active_version
+        tags = sorted(tag.name for tag in one.tags)
+        running = (live.nodes, live.connections) if live else None
+        return (
+            one.id,
+            one.active,
+            running,
+            one.nodes,
+            one.connections,
+            one.settings,
+            one.description or None,
+            one.pin_data or None,
+            tags,
+        )
+
+    found = [client.workflows.get(one.id) for one in client.workflows.list()]
+    return {one.name: of(one) for one in found}, sorted(tag.name for tag in client.tags.list())
+
+
+@pytest.fixture
+def before(client, deploy):
+    """Workflows of every state: active, idle, active with another draft."""
+    deploy([child(), parent(tags=["old"]), workflow("idle", webhook("idle"), description="why")])
+    deploy([workflow("edited", webhook("edited"), active=True, settings={"timezone": "UTC"})])
+    [edited] = client.workflows.list(name="edited")
+    client.workflows.update(edited.id, "edited", [webhook("draft")], {}, {}, publish_if_active=False)
+    return state_of(client)
+
+
+def changed():
+    """The same workflows, each in another way."""
+    return [
+        child(settings={"timezone": "Europe/Berlin"}, description="new"),
+        parent("elsewhere", tags=["new"]),
+        workflow("idle", webhook("other"), active=True),
+        workflow("edited", webhook("other-edited"), active=False, pinData={"Webhook": [{"json": {}}]}),
+        workflow("fresh", webhook("fresh"), active=True),
+    ]
+
+
+def test_all_that_was_changed_goes_back(client, deploy, before):
+    with pytest.raises(ServiceDeploymentError) as caught:
+        deploy([*changed(), REFUSED])
+    assert state_of(client) == before
+    assert caught.value.final
+    text = str(caught.value)
+    assert "while activating 'z': the request was refused" in text
+    assert "no trigger node" in text
+    assert "Everything that it had changed was put back: " in text
+    assert {
+        name
+        for name in ("'child'", "'parent'", "'idle'", "'edited'", "'fresh'", "'z'")
+        if name in text.partition("put back")[2]
+    }
+
+
+def test_what_runs_again_is_the_very_version_that_ran(client, deploy, before):
+    versions = {one.name: one.active_version_id for one in client.workflows.list()}
+    with pytest.raises(ServiceDeploymentError):
+        deploy([*changed(), REFUSED])
+    assert {one.name: one.active_version_id for one in client.workflows.list()} == versions
+
+
+def test_the_task_fails_however_often_it_is_tried(execute, client, before):
+    for _ in range(3):
+        with pytest.raises(AirflowFailException, match=r"no trigger node.*was put back"):
+            execute(ServiceDeployWorkflowsOperator, source=[*changed(), REFUSED])
+    assert state_of(client) == before
+
+
+WRITES = [
+    ("POST", "/tags$"),
+    ("POST", "/edited/deactivate$"),
+    ("POST", "/workflows$"),
+    *[("PUT", f"/{name}$") for name in ("child", "parent", "idle", "edited")],
+    ("PUT", "/parent/tags$"),
+    *[("POST", f"/{name}/activate$") for name in ("child", "parent", "idle")],
+]
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["refused", "refused but done"])
+@pytest.mark.parametrize(("method", "path"), WRITES)
+def test_a_failure_of_any_write_leads_back(client, simulator, deploy, before, method, path, is_done):
+    for one in client.workflows.list():
+        path = path.replace(f"/{one.name}", f"/{one.id}")
+    simulator.inject("status", status=400, method=method, path=path, after_processing=is_done)
+    with pytest.raises(ServiceDeploymentError, match="HTTP 400"):
+        deploy(changed())
+    if (method, path, is_done) == ("POST", "/tags$", True):
+        client.tags.delete(next(tag.id for tag in client.tags.list() if tag.name == "new"))
+    assert state_of(client) == before
+
+
+def test_a_lost_answer_to_a_creation_leaves_nothing(client, simulator, deploy, before):
+    simulator.inject("drop", method="POST", path="/workflows$", after_processing=True)
+    with pytest.raises(ServiceDeploymentError, match="while creating 'fresh'") as caught:
+        deploy(changed())
+    assert state_of(client) == before
+    assert not caught.value.final
+
+
+def test_what_cannot_be_put_back_is_named_and_not_retried(execute, client, simulator, before):
+    [held] = client.workflows.list(name="parent")
+    source = [child(settings={"timezone": "UTC"}), parent("elsewhere"), REFUSED]
+    simulator.inject("status", status=403, method="POST", path=f"/{held.id}/activate$", body="versionId", times=None)
+    with pytest.raises(AirflowFailException) as caught:
+        execute(ServiceDeployWorkflowsOperator, source=source)
+    text = str(caught.value)
+    assert "while activating 'z': the request was refused (HTTP 400)" in text
+    assert "Not everything could be put back: workflow 'parent': POST" in text
+    simulator.clear_faults()
+    [child_now] = client.workflows.list(name="child")
+    assert child_now.settings == {}
+
+
+class KilledError(BaseException):
+    """As Airflow raises when a task takes too long."""
+
+
+def test_a_task_that_is_stopped_goes_back_too(client, simulator, deploy, before):
+    def stop(*_):
+        raise KilledError
+
+    simulator.inject("latency", seconds=5, method="POST", path="/activate$", after_processing=True)
+    handler = signal.signal(signal.SIGALRM, stop)
+    watcher = threading.Thread(target=_alarm_at_activation, args=(simulator,))
+    watcher.start()
+    try:
+        with pytest.raises(KilledError):
+            deploy(changed())
+    finally:
+        watcher.join()
+        signal.signal(signal.SIGALRM, handler)
+    assert state_of(client) == before
+
+
+def _alarm_at_activation(simulator):
+    """Interrupt the main thread once the drafts are written, while it waits for the first activation."""
+    while sum(request.method == "PUT" for request in simulator.requests) < 6:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGALRM)

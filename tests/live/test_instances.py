@@ -1,0 +1,103 @@
+"""Deployments on a real server: nothing is written twice, all or nothing, and from one server to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceDeploymentError
+from airflow_provider_service.instances.apply import apply_plan
+from airflow_provider_service.instances.export import Selection, exported, write_folder
+from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.source import Source, read_source
+from tests.instances.workflows import child, node, parent, webhook, workflow
+
+from .conftest import MakeServer
+from .running import connect, delete_workflows
+from .servers import LiveServer
+
+
+@pytest.fixture
+def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:
+    with connect(monkeypatch, live_server) as client:
+        yield client
+        delete_workflows(client)
+
+
+def deploy(client: ServiceClient, sources: Any) -> dict[str, list[str]]:
+    target = Target(client)
+    plan = make_plan(sources if isinstance(sources[0], Source) else read_source(sources), target)
+    apply_plan(plan, target)
+    return {action: names for action, names in plan.by_action().items() if names}
+
+
+def called(server: LiveServer) -> dict[str, Any]:
+    """A workflow that others call. An older server cannot activate it, and calls it all the same."""
+    return child(active=server.generation.major > 1)
+
+
+def state_of(client: ServiceClient) -> dict[str, Any]:
+    """What counts of every workflow, and when it was changed."""
+    found = [client.workflows.get(one.id) for one in client.workflows.list()]
+    live = {one.id: one.active_version.nodes if one.active_version else None for one in found}
+    return {one.name: (one.id, one.active, live[one.id], one.nodes, one.connections, one.settings) for one in found}
+
+
+def test_deploying_twice_writes_nothing(client: ServiceClient, live_server: LiveServer, tmp_path: Path) -> None:
+    source = [called(live_server), parent(tags=["live a", "live b"], settings={"timezone": "UTC"})]
+    assert deploy(client, source)["create"] == ["child", "parent"]
+    changed_at = {one.id: one.updated_at for one in client.workflows.list()}
+    assert deploy(client, source) == {"unchanged": ["child", "parent"]}
+    write_folder(str(tmp_path / "one"), exported(client, Selection(["child", "parent"])))
+    assert deploy(client, [str(tmp_path / "one")]) == {"unchanged": ["child", "parent"]}
+    assert {one.id: one.updated_at for one in client.workflows.list()} == changed_at
+    write_folder(str(tmp_path / "two"), exported(client, Selection(["child", "parent"])))
+    files = [{path.name: path.read_text() for path in (tmp_path / name).iterdir()} for name in ("one", "two")]
+    assert files[0] == files[1]
+
+
+def test_the_third_of_ten_that_fails_takes_all_back(client: ServiceClient, live_server: LiveServer) -> None:
+    names = [f"ten {number}" for number in range(10)]
+
+    def ten(path: str) -> list[dict[str, Any]]:
+        return [workflow(name, webhook(f"{path}-{name[-1]}"), active=True) for name in names[:9]]
+
+    deploy(client, ten("first"))
+    before, versions = state_of(client), {one.id: one.active_version_id for one in client.workflows.list()}
+    changed = [*ten("second"), workflow(names[9], webhook("second-9"), active=True)]
+    changed[2] = workflow(names[2], node("No trigger", "noOp"), active=True)
+    with pytest.raises(ServiceDeploymentError, match=r"'ten 2'.*Everything that it had changed was put back") as caught:
+        deploy(client, changed)
+    assert caught.value.final
+    assert state_of(client) == before
+    if live_server.generation.major > 1:
+        assert {one.id: one.active_version_id for one in client.workflows.list()} == versions
+
+
+def test_promotion_between_two_servers(
+    client: ServiceClient, live_server: LiveServer, make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {"name": "X-Key", "value": "one"}
+    credential = client.credentials.create("promoted", "httpHeaderAuth", data)
+    call = node("Get", "httpRequest", {"url": "http://127.0.0.1:9"}, typeVersion=4.2)
+    call["credentials"] = {"httpHeaderAuth": {"id": credential.id, "name": "promoted"}}
+    deploy(client, [called(live_server), parent(), workflow("get", webhook("get"), call, active=True)])
+    promoted = [
+        Source(one.definition, one.workflow_id) for one in exported(client, Selection(["child", "parent", "get"]))
+    ]
+    with make_server() as other, connect(monkeypatch, other) as there:
+        own = there.credentials.create("promoted", "httpHeaderAuth", data)
+        if other.generation.major == 1:  # it does not list credentials; those that a workflow uses are known
+            use = {"httpHeaderAuth": {"id": own.id, "name": "promoted"}}
+            there.workflows.create("uses it", [webhook("uses", credentials=use)], {}, {})
+        assert deploy(there, promoted)["create"] == ["child", "get", "parent"]
+        held = {one.name: one for one in there.workflows.list()}
+        assert (held["get"].nodes or [])[1]["credentials"]["httpHeaderAuth"]["id"] == own.id != credential.id
+        assert (held["parent"].nodes or [])[1]["parameters"]["workflowId"]["value"] == held["child"].id
+        assert deploy(there, promoted) == {"unchanged": ["child", "get", "parent"]}
+        names = Selection(["child", "parent", "get"])
+        assert [one.definition for one in exported(there, names)] == [one.definition for one in exported(client, names)]
