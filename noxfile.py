@@ -34,6 +34,7 @@ FOLDERS = (
     "rows",
     "runs",
     "testing",
+    "transfers",
     "waits",
 )
 TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)

@@ -73,6 +73,14 @@ def _modules(*names: str) -> list[dict[str, Any]]:
     return [{"integration-name": _INTEGRATION, "python-modules": [f"{_PACKAGE}.{name}" for name in names]}]
 
 
+def _transfer(source: str, target: str, name: str) -> dict[str, Any]:
+    return {
+        "source-integration-name": source,
+        "target-integration-name": target,
+        "python-module": f"{_PACKAGE}.transfers.{name}",
+    }
+
+
 def get_provider_info() -> dict[str, Any]:
     """Describe the provider as Airflow's provider schema requires."""
     return {
@@ -132,6 +140,12 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "sensors": _modules("sensors.execution", "sensors.health"),
         "triggers": _modules("triggers.events", "triggers.execution", "triggers.health"),
+        "transfers": [
+            _transfer("Common SQL", _INTEGRATION, "sql_to_data_table"),
+            _transfer("Common IO", _INTEGRATION, "object_storage_to_data_table"),
+            _transfer(_INTEGRATION, "Common IO", "data_table_to_object_storage"),
+            _transfer(_INTEGRATION, "Common SQL", "data_table_to_sql"),
+        ],
         "task-decorators": [
             {"name": "service_workflow", "class-name": f"{_PACKAGE}.decorators.run_workflow.service_workflow_task"}
         ],

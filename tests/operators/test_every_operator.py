@@ -20,10 +20,11 @@ from airflow_provider_service.operators._rendering import revealed
 
 
 def public_operators() -> list[type[ServiceBaseOperator]]:
-    [listed] = get_provider_info()["operators"]
+    info = get_provider_info()
+    [listed] = info["operators"]
     return [
         member
-        for name in listed["python-modules"]
+        for name in (*listed["python-modules"], *(one["python-module"] for one in info["transfers"]))
         for _, member in inspect.getmembers(importlib.import_module(name), inspect.isclass)
         if issubclass(member, ServiceBaseOperator) and member.__module__ == name and not member.__name__.startswith("_")
     ]
@@ -62,7 +63,7 @@ def test_the_readme_names_every_operator_once():
     _, _, rest = README.read_text().partition("\n## Operators\n")
     section, _, _ = rest.partition("\n## ")
     first_cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
-    named = re.findall(r"`(Service\w*)`", "".join(first_cells))
+    named = re.findall(r"`((?:SqlTo|ObjectStorageTo)?Service\w*)`", "".join(first_cells))
     assert sorted(named) == sorted(operator.__name__ for operator in OPERATORS)
     assert len(set(named)) == len(named)
 

@@ -13,13 +13,16 @@ import airflow_provider_service
 from tests import airflow_features
 
 PACKAGE = Path(airflow_provider_service.__file__).parent
-KINDS = ("decorators", "notifications", "operators", "sensors")
+KINDS = ("decorators", "notifications", "operators", "sensors", "transfers")
 MODULES = [f"{kind}.{path.stem}" for kind in KINDS for path in sorted((PACKAGE / kind).glob("[!_]*.py"))]
 MODULES.append("triggers.events")
 FORBIDDEN = (
     "requests",
     "urllib3.connectionpool",
     "tenacity",
+    "fsspec",
+    "pyarrow",
+    "sqlite3",
     "airflow_provider_service.client.http.transport",
     "airflow_provider_service.client.models._base",
     "airflow_provider_service.client.resources",

@@ -60,6 +60,14 @@ def test_every_module_is_listed(kind: str) -> None:
         importlib.import_module(module)
 
 
+def test_every_transfer_is_listed() -> None:
+    there = {path.stem for path in (PACKAGE / "transfers").glob("[!_]*.py")}
+
+    assert {one["python-module"] for one in INFO["transfers"]} == {
+        f"airflow_provider_service.transfers.{name}" for name in there
+    }
+
+
 def test_people_who_look_for_n8n_find_it() -> None:
     stated = metadata.metadata(DISTRIBUTION)
     first_lines = stated["Description"].split("\n\n")[1]

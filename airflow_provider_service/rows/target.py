@@ -1,0 +1,163 @@
+"""A table into which a source of rows is loaded: rows that do not fit, columns and tables that do not exist yet."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.rows.checked import CheckedRows, check_key_columns
+from airflow_provider_service.rows.load import LoadResult, append_rows, replace_rows, upsert_spooled
+from airflow_provider_service.rows.options import chosen_mode
+from airflow_provider_service.rows.progress import Progress
+from airflow_provider_service.rows.source_rows import GrowingTypes, MappedColumns
+from airflow_provider_service.rows.spool import Spool
+from airflow_provider_service.rows.values import column_types
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.rows.options import ChangeStrategy, LoadMode, OnDuplicate, OnStoredDuplicates
+
+log = logging.getLogger(__name__)
+
+#: Opens the file for the rows that are left out.
+OpenRejects = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a source is loaded; the arguments of the transfers explain each."""
+
+    mode: LoadMode | None = None
+    key_columns: Sequence[str] = ()
+    delete_missing: bool = False
+    column_mapping: Mapping[str, str | None] | None = None
+    column_types: Mapping[str, str] | None = None
+    may_add_columns: bool = False
+    on_duplicate: OnDuplicate = "last"
+    on_stored_duplicates: OnStoredDuplicates = "remove_copies"
+    change_strategy: ChangeStrategy = "update"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a load did: rows that were read and left out, columns that were added, and what changed in the table."""
+
+    table: DataTable
+    rows: int
+    rejected: int
+    added_columns: list[str]
+    changes: LoadResult
+
+
+@dataclass
+class Target:
+    """A table to load into, which may not exist yet.
+
+    :param client: client of the service.
+    :param table: the table; None if it is to be created.
+    :param name: name of a table that is to be created.
+    :param project_id: id of its project; None for the personal one of the key's user.
+    """
+
+    client: Resources
+    table: DataTable | None
+    name: str | None = None
+    project_id: str | None = None
+    _rejected: int = field(default=0, init=False)
+
+    def load(self, rows: Iterable[Any], options: LoadOptions, open_rejects: OpenRejects | None = None) -> Loaded:
+        """Check all rows, and then write them.
+
+        :param rows: mappings of columns to values, each of which is read once.
+        :param open_rejects: opens the file for rows that the table cannot store; None to refuse them.
+        :raises ServiceInputError: a row or an option does not fit; nothing was written to the table.
+        """
+        mode = chosen_mode(options.mode, options.key_columns, options.delete_missing)
+        stored = {} if self.table is None else column_types(self.table)
+        may_grow = options.may_add_columns or self.table is None
+        types = GrowingTypes(stored, may_grow=may_grow, declared=options.column_types)
+        if options.key_columns and not may_grow:
+            check_key_columns(options.key_columns, types)
+        with Spool() as spool:
+            checked = CheckedRows(types, options.key_columns, options.on_duplicate, spool.wanted, spool.rounded_keys)
+            count = self._spool(rows, MappedColumns(options.column_mapping), types, checked, open_rejects)
+            if options.key_columns and count:
+                check_key_columns(options.key_columns, types)
+            table, added = self._prepared(types)
+            changes = self._write(table, spool, types, mode, options)
+        return Loaded(table, count, self._rejected, added, changes)
+
+    def _spool(
+        self,
+        rows: Iterable[Any],
+        mapping: MappedColumns,
+        types: GrowingTypes,
+        checked: CheckedRows,
+        open_rejects: OpenRejects | None,
+    ) -> int:
+        progress = Progress("Read and checked")
+        with ExitStack() as stack:
+            rejects: IO[bytes] | None = None if open_rejects is None else stack.enter_context(open_rejects())
+            for number, given in enumerate(progress.counting(rows), start=1):
+                row = mapping.apply(given, f"row {number}")
+                try:
+                    types.grow(row, f"row {number}")
+                    checked.add(number, row)
+                except ServiceInputError as error:
+                    if rejects is None:
+                        raise
+                    self._reject(rejects, number, given, error)
+            if progress.count:
+                mapping.require_used()
+        progress.report()
+        checked.report()
+        if self._rejected:
+            log.warning("%d of %d rows do not fit the table and were left out", self._rejected, progress.count)
+        return progress.count
+
+    def _reject(self, file: IO[bytes], number: int, given: Mapping[str, Any], error: ServiceInputError) -> None:
+        if not self._rejected:
+            log.warning("Row %d is left out: %s", number, error)
+        self._rejected += 1
+        reason = str(error).removesuffix("; nothing was written")
+        line = json.dumps({"row": number, "reason": reason, "values": given}, default=str)
+        file.write(line.encode() + b"\n")
+
+    def _prepared(self, types: GrowingTypes) -> tuple[DataTable, list[str]]:
+        """The table with all columns, and the names of those that were added."""
+        added = types.added
+        if self.table is None:
+            if not added:
+                raise ServiceInputError("the source has no rows, which would say what columns a new table needs")
+            columns = [{"name": name, "type": kind} for name, kind in added.items()]
+            table = self.client.data_tables.create(str(self.name), columns, project_id=self.project_id)
+            log.info("Created the data table %s with the columns %s", table.name, added)
+            return table, list(added)
+        for name, kind in added.items():
+            self.client.data_table_columns.create(self.table.id, name, kind)  # type: ignore[arg-type]
+            log.info("Added the column %s of type %s to %s", name, kind, self.table.name)
+        return self.table, list(added)
+
+    def _write(
+        self, table: DataTable, spool: Spool, types: Mapping[str, str], mode: LoadMode, options: LoadOptions
+    ) -> LoadResult:
+        if mode == "append":
+            return append_rows(self.client, table.id, spool)
+        if mode == "replace":
+            return replace_rows(self.client, table.id, spool)
+        return upsert_spooled(
+            self.client,
+            table.id,
+            spool,
+            types,
+            options.key_columns,
+            on_stored_duplicates=options.on_stored_duplicates,
+            change_strategy=options.change_strategy,
+            delete_missing=options.delete_missing,
+        )

@@ -1,0 +1,1 @@
+"""Transfers between data tables, SQL databases and files in object storage."""

@@ -1,0 +1,222 @@
+"""Base of the transfers into a data table."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import as_texts, one_of, optional, require, require_flag, require_mapping
+from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.references import PROJECT
+from airflow_provider_service.rows.options import (
+    CHANGE_STRATEGIES,
+    LOAD_MODES,
+    ON_DUPLICATE,
+    ON_ERROR,
+    ON_STORED_DUPLICATES,
+    chosen_mode,
+    chosen_strategy,
+)
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.rows.options import (
+        ChangeStrategy,
+        LoadMode,
+        OnDuplicate,
+        OnError,
+        OnStoredDuplicates,
+    )
+    from airflow_provider_service.rows.target import Target
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+_REJECT_ENDINGS = (".jsonl", ".jsonl.gz")
+
+
+class ServiceLoadTableOperator(ServiceTableOperator):
+    """Base of the transfers into a data table.
+
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: id of the project in which to look up the name, or to create the table; None (the default) for
+        any project, and for the personal project of the key's user.
+    :param project_name: exact name of that project, instead of its id.
+    :param mode: ``"upsert"`` updates the rows whose keys exist and inserts the others; the default with
+        ``key_columns``. ``"replace"`` inserts the rows and then deletes all others. ``"append"`` only inserts, and is
+        NOT safe to repeat.
+    :param key_columns: columns of the table that identify a row, for an upsert.
+    :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
+    :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
+        does not name keep their names. None (the default) for no changes.
+    :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
+    :param add_columns: add columns that the table lacks; False by default.
+    :param column_types: types of columns that are created, ``{"price": "number"}``: string, number, boolean or date.
+        Of the others, the first value that is not null decides.
+    :param on_error: what to do with a row that the table cannot store: ``"fail"`` (the default) writes nothing,
+        ``"skip"`` leaves the row out.
+    :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their
+        numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
+    :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``; None (the default) for
+        the one that the address names, if any.
+    :param on_duplicate: several rows of the source with the same key: use the ``"last"`` one (the default), or
+        ``"fail"``.
+    :param on_stored_duplicates: several rows of the table with the same key; see :class:`ServiceUpsertRowsOperator`.
+    :param change_strategy: how rows are changed; see :class:`ServiceUpsertRowsOperator`.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceTableOperator.template_fields,
+        "key_columns",
+        "column_mapping",
+        "column_types",
+        "reject_path",
+        "object_storage_conn_id",
+    )
+    template_fields_renderers = {"column_mapping": "json", "column_types": "json"}
+    checks = {
+        "mode": optional(one_of(*LOAD_MODES)),
+        "delete_missing": require_flag,
+        "create_table": require_flag,
+        "add_columns": require_flag,
+        "on_error": one_of(*ON_ERROR),
+        "on_duplicate": one_of(*ON_DUPLICATE),
+        "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
+        "change_strategy": one_of(*CHANGE_STRATEGIES),
+    }
+    joint_checks = {
+        ("change_strategy", "on_stored_duplicates"): chosen_strategy,
+        ("mode", "key_columns", "delete_missing"): chosen_mode,
+        ("on_error", "reject_path"): lambda on_error, path: _require_rejects(on_error, path),
+    }
+
+    def __init__(
+        self,
+        *,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        mode: LoadMode | None = None,
+        key_columns: Templated[str | Sequence[str]] = (),
+        delete_missing: bool = False,
+        column_mapping: Templated[Mapping[str, str | None] | None] = None,
+        create_table: bool = False,
+        add_columns: bool = False,
+        column_types: Templated[Mapping[str, str] | None] = None,
+        on_error: OnError = "fail",
+        reject_path: Templated[StoredPath | None] = None,
+        object_storage_conn_id: Templated[str | None] = None,
+        on_duplicate: OnDuplicate = "last",
+        on_stored_duplicates: OnStoredDuplicates = "remove_copies",
+        change_strategy: ChangeStrategy = "update",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.mode = mode
+        self.key_columns = as_rendered(key_columns)
+        self.delete_missing = delete_missing
+        self.column_mapping = as_rendered(column_mapping)
+        self.create_table = create_table
+        self.add_columns = add_columns
+        self.column_types = as_rendered(column_types)
+        self.on_error = on_error
+        self.reject_path = as_rendered(reject_path)
+        self.object_storage_conn_id = as_rendered(object_storage_conn_id)
+        self.on_duplicate = on_duplicate
+        self.on_stored_duplicates = on_stored_duplicates
+        self.change_strategy = change_strategy
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Read and check all rows, and then write them."""
+        from airflow_provider_service.rows.target import LoadOptions
+
+        keys = self.key_columns
+        for name in ("column_mapping", "column_types"):
+            if getattr(self, name) is not None:
+                require_mapping(name, getattr(self, name))
+        options = LoadOptions(
+            mode=self.mode,
+            key_columns=[keys] if isinstance(keys, str) else as_texts("key_columns", keys),
+            delete_missing=self.delete_missing,
+            column_mapping=self.column_mapping,
+            column_types=self.column_types,
+            may_add_columns=self.add_columns,
+            on_duplicate=self.on_duplicate,
+            on_stored_duplicates=self.on_stored_duplicates,
+            change_strategy=self.change_strategy,
+        )
+        rejects = self._rejects()
+        target = self._target(context)
+        rows = self.source_rows()
+        with closing(rows):
+            loaded = target.load(rows, options, rejects)
+        url = self.link_table(context, loaded.table)
+        changes = asdict(loaded.changes)
+        counts = ", ".join(f"{number} {what}" for what, number in changes.items())
+        self.log.info(
+            "%d rows for %s: %s, %d left out: %s", loaded.rows, loaded.table.name, counts, loaded.rejected, url
+        )
+        return {
+            "data_table_id": loaded.table.id,
+            "rows": loaded.rows,
+            "rejected": loaded.rejected,
+            **changes,
+            "added_columns": loaded.added_columns,
+            "url": url,
+        }
+
+    @abstractmethod
+    def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
+        """The rows of the source, each read once."""
+
+    def _target(self, context: Context) -> Target:
+        from airflow_provider_service.rows.target import Target
+
+        require(
+            not self.create_table or self.data_table_name is not None,
+            "create_table needs data_table_name: the service chooses the id of a new table",
+        )
+        table = self._find_or_none() if self.create_table else self.open_table(context)[0]
+        name = None if self.data_table_name is None else self.data_table_name.strip()  # as the service does
+        project_id = PROJECT.id_in(self, self.hook) if table is None else None
+        return Target(self.hook, table, name=name, project_id=project_id)
+
+    def _find_or_none(self) -> DataTable | None:
+        from airflow_provider_service.client.lookup import find_data_table
+
+        name = str(self.data_table_name).strip()
+        return find_data_table(self.hook, name, project_id=PROJECT.id_in(self, self.hook))
+
+    def _rejects(self) -> Callable[[], Any] | None:
+        from airflow_provider_service.object_storage import require_place, whole_file
+
+        if self.on_error == "fail" or self.reject_path is None:
+            return None
+        require_place("reject_path", self.reject_path, conn_id=self.object_storage_conn_id)
+        return partial(whole_file, "reject_path", self.reject_path, conn_id=self.object_storage_conn_id)
+
+
+def _require_rejects(on_error: str, path: object) -> None:
+    if on_error == "fail":
+        require(path is None, "reject_path means nothing with on_error='fail'")
+        return
+    require(path is not None, "on_error='skip' needs reject_path, for the rows that are left out")
+    require(str(path).endswith(_REJECT_ENDINGS), f"reject_path must end in {' or '.join(_REJECT_ENDINGS)}, not {path}")

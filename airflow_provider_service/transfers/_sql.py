@@ -1,0 +1,113 @@
+"""Queries and inserts through the hooks of SQL databases."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from importlib import import_module
+from itertools import islice
+from typing import Any
+from uuid import uuid4
+
+from airflow_provider_service.arguments import require
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models.moments import parse_moment
+from airflow_provider_service.rows.progress import Progress
+
+log = logging.getLogger(__name__)
+
+#: Rows that are inserted at a time.
+INSERT_ROWS = 1_000
+
+
+def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
+    """The hook of an Airflow connection to a database.
+
+    :raises ServiceInputError: the connection is not that of a database.
+    """
+    from airflow.providers.common.compat.sdk import BaseHook
+
+    hook = BaseHook.get_connection(conn_id).get_hook(hook_params=dict(hook_params or {}))
+    require(
+        hasattr(hook, "get_conn") and hasattr(hook, "placeholder"), f"{conn_id!r} is not the connection of a database"
+    )
+    return hook
+
+
+def query_rows(hook: Any, sql: str, parameters: Any, fetch_rows: int) -> Generator[Mapping[str, Any], None, None]:
+    """The rows of a query, with a cursor of the server where the database has one.
+
+    :param parameters: values of the placeholders; None for none.
+    :param fetch_rows: number of rows that are fetched at a time.
+    :raises ServiceInputError: the statement returns no rows, or two columns of the same name.
+    """
+    with closing(hook.get_conn()) as connection, closing(_streaming_cursor(connection)) as cursor:
+        cursor.execute(sql) if parameters is None else cursor.execute(sql, parameters)
+        fetched = cursor.fetchmany(fetch_rows) if cursor.description or _is_postgres(connection) else None
+        if not cursor.description:
+            raise ServiceInputError("sql must be one query that returns rows; nothing was written")
+        names = [str(column[0]) for column in cursor.description]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ServiceInputError(
+                f"the query has several columns named {', '.join(map(repr, doubled))}: name them with AS; "
+                "nothing was written"
+            )
+        while fetched:
+            for row in fetched:
+                yield dict(zip(names, row, strict=True))
+            fetched = cursor.fetchmany(fetch_rows)
+
+
+def insert_all(
+    hook: Any,
+    table: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    key_columns: Sequence[str] = (),
+    clear: bool = False,
+) -> int:
+    """Insert rows in one transaction, and return their number: all of them are seen at once, or none.
+
+    :param key_columns: columns by which rows that exist are updated, by the statement that the hook has for this.
+    :param clear: delete all rows of the table first, in the same transaction.
+    """
+    options: dict[str, Any] = {"replace_index": list(key_columns)} if key_columns else {}
+    progress = Progress("Inserted")
+    remaining = iter(rows)
+    with closing(hook.get_conn()) as connection, closing(connection.cursor()) as cursor:
+        hook.set_autocommit(connection, False) if hook.supports_autocommit else None
+        try:
+            if clear:
+                cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - the author of the DAG names the table
+            while batch := list(islice(remaining, INSERT_ROWS)):
+                statement = hook._generate_insert_sql(table, batch[0], list(names), bool(key_columns), **options)
+                cursor.executemany(statement, batch)
+                progress.reach(progress.count + len(batch))
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.commit()
+    progress.report()
+    return progress.count
+
+
+def reader_of_dates(hook: Any) -> Callable[[str], Any]:
+    """How dates of the service are given to the database: as a date and time, or as text for SQLite, which has none."""
+    return (lambda text: text) if getattr(hook, "conn_type", "") == "sqlite" else parse_moment
+
+
+def _streaming_cursor(connection: Any) -> Any:
+    # The usual cursors of these drivers load the whole result before the first row is fetched.
+    if _is_postgres(connection):
+        return connection.cursor(name=f"airflow_{uuid4().hex}")
+    driver = type(connection).__module__.partition(".")[0]
+    if driver in ("MySQLdb", "pymysql"):
+        return connection.cursor(import_module(f"{driver}.cursors").SSCursor)
+    return connection.cursor()
+
+
+def _is_postgres(connection: Any) -> bool:
+    return type(connection).__module__.partition(".")[0] in ("psycopg", "psycopg2")

@@ -1,0 +1,91 @@
+"""Base of the transfers out of a data table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import as_texts, require, require_mapping
+from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class ServiceUnloadTableOperator(ServiceTableOperator):
+    """Base of the transfers out of a data table.
+
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
+    :param search: text that a row must contain in any column, regardless of case; None for all rows.
+    :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
+        default) for all of them.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    """
+
+    template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "search", "columns")
+    template_fields_renderers = {"filter": "json"}
+
+    def __init__(
+        self,
+        *,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        filter: Templated[Mapping[str, Any] | None] = None,
+        search: Templated[str | None] = None,
+        columns: Templated[Sequence[str] | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            project_name=project_name,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.filter = as_rendered(filter)
+        self.search = as_rendered(search)
+        self.columns = as_rendered(columns)
+
+    def require_filter(self) -> None:
+        """Refuse a filter without conditions, which would mean all rows to the service."""
+        if self.filter is not None:
+            require_mapping("filter", self.filter)
+            require(self.filter.get("filters"), "filter must hold at least one condition in 'filters'")
+
+    def types_of(self, table: DataTable, *, with_system_columns: bool) -> dict[str, str]:
+        """The columns to transfer with their types, in order.
+
+        :param with_system_columns: whether those of the service belong to all of them.
+        """
+        from airflow_provider_service.rows.files import types_to_write
+        from airflow_provider_service.rows.values import column_types
+
+        types = types_to_write(column_types(table))
+        if self.columns is None:
+            return types if with_system_columns else column_types(table)
+        names = as_texts("columns", self.columns)
+        unknown = [name for name in names if name not in types]
+        require(not unknown, f"columns names {', '.join(unknown)}, which the table lacks; it has {', '.join(types)}")
+        require(names and len(set(names)) == len(names), "columns must name at least one column, each once")
+        return {name: types[name] for name in names}
+
+    def stored_rows(self, table: DataTable) -> Iterator[dict[str, Any]]:
+        """The rows of the table, a page in memory at a time, with progress in the log."""
+        from airflow_provider_service.rows.progress import Progress
+
+        rows: Iterator[dict[str, Any]] = self.hook.data_table_rows.list(
+            table.id, filter=self.filter, search=self.search
+        )
+        return Progress("Read").counting(rows)

@@ -1,0 +1,95 @@
+"""Transfer of a data table into a file in object storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from airflow_provider_service.arguments import require_flag
+from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
+    """Write the rows of a data table to a file. Safe to repeat: the file is replaced when it is complete.
+
+    Any number of rows needs the same memory: a page of them is read at a time, and a batch is written.
+
+    :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.parquet``.
+        Its ending chooses the format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra ``parquet``); the first two
+        may end in ``.gz``.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
+    :param search: text that a row must contain in any column, regardless of case; None for all rows.
+    :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
+        default) for all of them.
+    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
+        formula; True by default. With False, all text is read back as it was.
+    :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
+        the address names, if any.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"data_table_id", "count", "path", "url"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceUnloadTableOperator.template_fields, "path", "object_storage_conn_id")
+    checks = {"neutralize_formulas": require_flag}
+
+    def __init__(
+        self,
+        *,
+        path: Templated[StoredPath],
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        filter: Templated[Mapping[str, Any] | None] = None,
+        search: Templated[str | None] = None,
+        columns: Templated[Sequence[str] | None] = None,
+        neutralize_formulas: bool = True,
+        object_storage_conn_id: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            project_name=project_name,
+            filter=filter,
+            search=search,
+            columns=columns,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.path = cast("StoredPath", path)  # once Airflow has rendered it
+        self.neutralize_formulas = neutralize_formulas
+        self.object_storage_conn_id = as_rendered(object_storage_conn_id)
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Read the rows and write the file."""
+        from airflow_provider_service.object_storage import address_of
+        from airflow_provider_service.rows.files import write_rows
+
+        self.require_filter()
+        table, url = self.open_table(context)
+        address = address_of(self.path, conn_id=self.object_storage_conn_id)
+        count = write_rows(
+            self.path,
+            self.types_of(table, with_system_columns=True),
+            self.stored_rows(table),
+            neutralize_formulas=self.neutralize_formulas,
+            conn_id=self.object_storage_conn_id,
+        )
+        self.log.info("Wrote %d rows of %s to %s: %s", count, table.name, address, url)
+        return {"data_table_id": table.id, "count": count, "path": address, "url": url}

@@ -1,0 +1,129 @@
+"""Transfer of a data table into a table of a SQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import as_texts, one_of, optional, require, require_mapping
+from airflow_provider_service.rows.options import LOAD_MODES, chosen_mode
+from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.rows.options import LoadMode
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
+    """Write the rows of a data table into a table of a database. Safe to repeat, except with ``mode="append"``.
+
+    All rows are written in one transaction: readers of the database see all of them or none. Any number of rows needs
+    the same memory in the worker.
+
+    :param sql_table: table of the database, which exists; its name as a statement would have it.
+    :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.
+    :param mode: ``"replace"`` deletes all rows of the database's table first, in the same transaction; ``"upsert"``
+        updates the rows whose keys exist, by the statement that the hook has for this, and is the default with
+        ``key_columns``; ``"append"`` only inserts, and is NOT safe to repeat.
+    :param key_columns: columns of the database's table that identify a row, for an upsert; most databases need a unique
+        index on them.
+    :param column_mapping: name in the database by name in the data table; columns that it does not name keep their
+        names. None (the default) for no changes.
+    :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None for none.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
+    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
+    :param search: text that a row must contain in any column, regardless of case; None for all rows.
+    :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
+        default) for all but these three.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"data_table_id", "count", "url"}``.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceUnloadTableOperator.template_fields,
+        "sql_table",
+        "sql_conn_id",
+        "key_columns",
+        "column_mapping",
+        "hook_params",
+    )
+    template_fields_renderers = {**ServiceUnloadTableOperator.template_fields_renderers, "column_mapping": "json"}
+    checks = {"mode": optional(one_of(*LOAD_MODES))}
+
+    def __init__(
+        self,
+        *,
+        sql_table: Templated[str],
+        sql_conn_id: Templated[str],
+        mode: LoadMode | None = None,
+        key_columns: Templated[str | Sequence[str]] = (),
+        column_mapping: Templated[Mapping[str, str] | None] = None,
+        hook_params: Templated[Mapping[str, Any] | None] = None,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        filter: Templated[Mapping[str, Any] | None] = None,
+        search: Templated[str | None] = None,
+        columns: Templated[Sequence[str] | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            project_name=project_name,
+            filter=filter,
+            search=search,
+            columns=columns,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.sql_table = as_rendered(sql_table)
+        self.sql_conn_id = as_rendered(sql_conn_id)
+        self.mode = mode
+        self.key_columns = as_rendered(key_columns)
+        self.column_mapping = as_rendered(column_mapping)
+        self.hook_params = as_rendered(hook_params)
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Read the rows and write them in one transaction."""
+        from airflow_provider_service.transfers._sql import insert_all, reader_of_dates, sql_hook
+
+        self.require_filter()
+        keys = [self.key_columns] if isinstance(self.key_columns, str) else as_texts("key_columns", self.key_columns)
+        mode = chosen_mode(self.mode, keys, delete_missing=False)
+        table, url = self.open_table(context)
+        types = self.types_of(table, with_system_columns=False)
+        names = self._names(types)
+        unknown = [key for key in keys if key not in names]
+        require(not unknown, f"key_columns names {', '.join(unknown)}, which are not written: {', '.join(names)}")
+        hook = sql_hook(self.sql_conn_id, self.hook_params)
+        read_date = reader_of_dates(hook)
+
+        def values(row: Mapping[str, Any]) -> list[Any]:
+            given = ((row.get(name), kind) for name, kind in types.items())
+            return [read_date(value) if kind == "date" and value is not None else value for value, kind in given]
+
+        rows = map(values, self.stored_rows(table))
+        count = insert_all(hook, self.sql_table, names, rows, key_columns=keys, clear=mode == "replace")
+        self.log.info("Wrote %d rows of %s to %s: %s", count, table.name, self.sql_table, url)
+        return {"data_table_id": table.id, "count": count, "url": url}
+
+    def _names(self, types: Mapping[str, str]) -> list[str]:
+        mapping = self.column_mapping or {}
+        require_mapping("column_mapping", mapping)
+        unknown = [name for name in mapping if name not in types]
+        require(not unknown, f"column_mapping names {', '.join(unknown)}, which are not read: {', '.join(types)}")
+        names = [mapping.get(name, name) for name in types]
+        require(len(set(names)) == len(names), "column_mapping gives several columns the same name")
+        return names

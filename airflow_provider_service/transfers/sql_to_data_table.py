@@ -1,0 +1,143 @@
+"""Transfer of the result of a query into a data table."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import read_count
+from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.rows.options import (
+        ChangeStrategy,
+        LoadMode,
+        OnDuplicate,
+        OnError,
+        OnStoredDuplicates,
+    )
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
+    """Load the result of a query into a data table. Safe to repeat, except with ``mode="append"``.
+
+    The rows are read once, with a cursor of the server where the database has one, and checked on disk before anything
+    is written, so that any number of them needs the same memory. A value that the table cannot store is refused with
+    its row and column. The guide ``docs/transfers.md`` says what readers of the table see in the meantime.
+
+    :param sql: one query, or the path of a ``.sql`` file with it.
+    :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.
+    :param parameters: values of the query's placeholders, as the database's driver takes them; None for none.
+    :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None for none.
+    :param fetch_rows: number of rows that are fetched at a time; 5,000 by default.
+    :param data_table_id: id of the table; give either the id or the name.
+    :param data_table_name: exact, case-sensitive name of the table.
+    :param project_id: id of the project in which to look up the name, or to create the table; None (the default) for
+        any project, and for the personal project of the key's user.
+    :param project_name: exact name of that project, instead of its id.
+    :param mode: ``"upsert"`` updates the rows whose keys exist and inserts the others; the default with
+        ``key_columns``. ``"replace"`` inserts the rows and then deletes all others. ``"append"`` only inserts, and is
+        NOT safe to repeat.
+    :param key_columns: columns of the table that identify a row, for an upsert.
+    :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
+    :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
+        does not name keep their names. None (the default) for no changes.
+    :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
+    :param add_columns: add columns that the table lacks; False by default.
+    :param column_types: types of columns that are created, ``{"price": "number"}``: string, number, boolean or date.
+        Of the others, the first value that is not null decides.
+    :param on_error: what to do with a row that the table cannot store: ``"fail"`` (the default) writes nothing,
+        ``"skip"`` leaves the row out.
+    :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their
+        numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
+    :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``; None (the default) for
+        the one that the address names, if any.
+    :param on_duplicate: several rows of the source with the same key: use the ``"last"`` one (the default), or
+        ``"fail"``.
+    :param on_stored_duplicates: several rows of the table with the same key; see :class:`ServiceUpsertRowsOperator`.
+    :param change_strategy: how rows are changed; see :class:`ServiceUpsertRowsOperator`.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted", "added_columns",
+        "url"}``: rows that were read and left out, and what became of the table's rows. With ``mode="replace"``, the
+        old rows are deleted without being counted.
+    """
+
+    template_fields: Sequence[str] = (
+        *ServiceLoadTableOperator.template_fields,
+        "sql",
+        "sql_conn_id",
+        "parameters",
+        "hook_params",
+    )
+    template_ext = (".sql",)
+    template_fields_renderers = {**ServiceLoadTableOperator.template_fields_renderers, "sql": "sql"}
+    checks = {**ServiceLoadTableOperator.checks, "fetch_rows": partial(read_count, least=1)}
+
+    def __init__(
+        self,
+        *,
+        sql: Templated[str],
+        sql_conn_id: Templated[str],
+        parameters: Templated[Sequence[Any] | Mapping[str, Any] | None] = None,
+        hook_params: Templated[Mapping[str, Any] | None] = None,
+        fetch_rows: int = 5_000,
+        data_table_id: Templated[str | None] = None,
+        data_table_name: Templated[str | None] = None,
+        project_id: Templated[str | None] = None,
+        project_name: Templated[str | None] = None,
+        mode: LoadMode | None = None,
+        key_columns: Templated[str | Sequence[str]] = (),
+        delete_missing: bool = False,
+        column_mapping: Templated[Mapping[str, str | None] | None] = None,
+        create_table: bool = False,
+        add_columns: bool = False,
+        column_types: Templated[Mapping[str, str] | None] = None,
+        on_error: OnError = "fail",
+        reject_path: Templated[StoredPath | None] = None,
+        object_storage_conn_id: Templated[str | None] = None,
+        on_duplicate: OnDuplicate = "last",
+        on_stored_duplicates: OnStoredDuplicates = "remove_copies",
+        change_strategy: ChangeStrategy = "update",
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(
+            data_table_id=data_table_id,
+            data_table_name=data_table_name,
+            project_id=project_id,
+            project_name=project_name,
+            mode=mode,
+            key_columns=key_columns,
+            delete_missing=delete_missing,
+            column_mapping=column_mapping,
+            create_table=create_table,
+            add_columns=add_columns,
+            column_types=column_types,
+            on_error=on_error,
+            reject_path=reject_path,
+            object_storage_conn_id=object_storage_conn_id,
+            on_duplicate=on_duplicate,
+            on_stored_duplicates=on_stored_duplicates,
+            change_strategy=change_strategy,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.sql = as_rendered(sql)
+        self.sql_conn_id = as_rendered(sql_conn_id)
+        self.parameters = as_rendered(parameters)
+        self.hook_params = as_rendered(hook_params)
+        self.fetch_rows = fetch_rows
+        self.check_arguments()
+
+    def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
+        """The rows of the query, each read once."""
+        from airflow_provider_service.transfers._sql import query_rows, sql_hook
+
+        hook = sql_hook(self.sql_conn_id, self.hook_params)
+        return query_rows(hook, self.sql, self.parameters, read_count("fetch_rows", self.fetch_rows))
