@@ -39,6 +39,21 @@ def test_everything_is_found_by_its_name(execute, client, staging, second_client
     assert there == {name: text for name, text in here.items() if name != "other.json"}
 
 
+def test_from_a_project_to_a_project_by_their_names(execute, client, staging, second_client):
+    source, target = client.projects.create("Sales"), second_client.projects.create("Production")
+    [moved] = [one for one in client.workflows.list() if one.name == "other"]
+    client.workflows.transfer(moved.id, source.id)
+    done = execute(
+        ServicePromoteWorkflowsOperator,
+        source_conn_id="service_default",
+        service_conn_id="production",
+        project_name="Sales",
+        destination_project_name="Production",
+    )
+    assert done["created"] == ["other"]
+    assert [one.name for one in second_client.workflows.list(project_id=target.id)] == ["other"]
+
+
 def test_what_is_missing_there_is_named_and_nothing_is_written(execute, staging, second, second_client):
     second.clear_requests()
     with pytest.raises(AirflowFailException) as caught:

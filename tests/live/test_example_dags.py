@@ -33,6 +33,8 @@ LACKING = {
         "example_service_main_job",
         "example_service_nightly",
         "example_service_approval",
+        "example_service_audit_report",
+        "example_service_health_check",
         "example_service_upsert_rows",
         "example_service_wanted_state",
     }

@@ -12,7 +12,10 @@ import pytest
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.operators.audit import ServiceGenerateAuditOperator
 from airflow_provider_service.operators.community_packages import ServiceInstallCommunityPackageOperator
-from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
+from airflow_provider_service.operators.source_control import (
+    ServicePullSourceControlOperator,
+    ServicePushSourceControlOperator,
+)
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .test_every_operator import OPERATORS
@@ -21,6 +24,7 @@ PACKAGE = {"name": "n8n-nodes-example"}
 LONG_CALLS: dict[str, tuple[type[Any], dict[str, Any], str]] = {
     "audit": (ServiceGenerateAuditOperator, {}, "POST"),
     "pull": (ServicePullSourceControlOperator, {}, "POST"),
+    "push": (ServicePushSourceControlOperator, {"commit_message": "Nightly"}, "POST"),
     "install": (ServiceInstallCommunityPackageOperator, {**PACKAGE, "version": "0.9.0"}, "POST"),
     "update": (ServiceInstallCommunityPackageOperator, {**PACKAGE, "version": "1.0.0"}, "PATCH"),
 }
@@ -51,6 +55,8 @@ def test_a_long_call_is_limited_by_it(
     execute: Callable[..., Any], simulator: ServiceSimulator, name: str, given: Any
 ) -> None:
     operator, arguments, method = LONG_CALLS[name]
+    if name == "push":
+        simulator.create_webhook_workflow("one", path="one")  # without changes, nothing is pushed
     if name == "update":
         execute(operator, **{**arguments, "version": "0.9.0"})
     simulator.inject("latency", times=None, method=method, seconds=600)
