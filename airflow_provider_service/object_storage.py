@@ -42,6 +42,16 @@ def require_place(name: str, path: object, *, conn_id: str | None = None) -> Non
     _require_writable(name, _place(name, path, conn_id))
 
 
+def require_path(name: str, path: object) -> None:
+    """Refuse what is neither a path nor an address.
+
+    :param name: the argument with the path.
+    :raises ServiceInputError: it is neither.
+    """
+    if not _is_object(path) and not (isinstance(path, (str, PurePath)) and str(path).strip()):
+        refuse(name, "a path or an address of object storage", path)
+
+
 def write_whole(path: StoredPath, content: bytes) -> str:
     """Write a file, and return its address. Safe to repeat: it replaces what is there; see :func:`whole_file`."""
     with whole_file("path", path) as file:
@@ -114,9 +124,8 @@ class _Place:
 
 
 def _place(name: str, path: Any, conn_id: str | None) -> _Place:
-    is_object = hasattr(path, "protocol")
-    if not is_object and not (isinstance(path, (str, PurePath)) and str(path).strip()):
-        refuse(name, "a path or an address of object storage", path)
+    require_path(name, path)
+    is_object = _is_object(path)
     try:
         if not is_object and "://" not in str(path):
             return _Place(path, Path(path).resolve())
@@ -127,6 +136,10 @@ def _place(name: str, path: Any, conn_id: str | None) -> _Place:
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise ServiceInputError(f"{name} {str(path)!r} cannot be used: {error}") from error
     return _Place(path, remote=target)
+
+
+def _is_object(path: Any) -> bool:
+    return hasattr(path, "protocol")
 
 
 def _require_writable(name: str, place: _Place) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,8 +10,9 @@ from io import TextIOWrapper
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
-from airflow_provider_service.client.errors import ServiceInputError, shown, type_of
+from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.models.moments import parse_moment
+from airflow_provider_service.object_storage import require_path
 from airflow_provider_service.rows.csv_cells import csv_line, csv_records
 
 if TYPE_CHECKING:
@@ -131,8 +131,7 @@ def format_of(name: str, path: object, *, neutralize_formulas: bool = True) -> F
     :param name: the argument with the path.
     :raises ServiceInputError: the ending is another.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise ServiceInputError(f"{name} must be text, not {type_of(path)}")
+    require_path(name, path)
     text = str(path)
     if not text.endswith(ENDINGS):
         raise ServiceInputError(f"{name} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {text!r}")

@@ -175,7 +175,7 @@ def test_invalid_arguments_are_refused(execute, simulator, monkeypatch, kind, ar
 
 def test_a_path_that_is_not_text(execute, client):
     table = client.data_tables.create("stock", [{"name": "sku", "type": "string"}])
-    with pytest.raises(AirflowFailException, match="path must be text, not int"):
+    with pytest.raises(AirflowFailException, match="path must be a path or an address of object storage, not 5"):
         execute(ServiceReadRowsOperator, data_table_id=table.id, path=5)
 
 
