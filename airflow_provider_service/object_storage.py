@@ -129,7 +129,9 @@ def _place(name: str, path: Any, conn_id: str | None) -> _Place:
     try:
         if not is_object and "://" not in str(path):
             return _Place(path, Path(path).resolve())
-        target = path if is_object else _object_storage_path()(path, conn_id=conn_id)
+        # On Airflow 2, None would replace the connection that the address names.
+        named = {} if conn_id is None else {"conn_id": conn_id}
+        target = path if is_object else _object_storage_path()(path, **named)
         if target.protocol in _LOCAL:
             return _Place(path, Path(target.path).resolve())
         _ = target.fs  # Airflow 2 refuses an unknown kind only here
