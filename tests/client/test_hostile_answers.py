@@ -232,7 +232,7 @@ def any_server() -> Iterator[tuple[TinyServer, list[bytes]]]:
         yield tiny, answers
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(hostile=ANSWERS, call=st.sampled_from(sorted(CALLS)))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_random_bytes_end_as_an_exception_of_the_client(

@@ -133,7 +133,7 @@ class Listener:
         assert set(self.told) <= must | self._may_tell, "had ended before the beginning"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_each_end_is_reported_once(simulator: ServiceSimulator, data: st.DataObject) -> None:
     simulator.reset()

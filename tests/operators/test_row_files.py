@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service.client.errors import ServiceInputError
@@ -39,7 +39,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("rows") / "rows.csv"
 
 
-@settings(deadline=None)
 @given(cells=st.lists(CELLS, min_size=1, max_size=5))
 def test_any_text_comes_back_from_a_csv_file(path, cells):
     rows = [{"a": cell, "b": cell} for cell in cells]
@@ -47,7 +46,6 @@ def test_any_text_comes_back_from_a_csv_file(path, cells):
     assert read_csv(path) == [["a", "b"], *([cell, cell] for cell in cells)]
 
 
-@settings(deadline=None)
 @given(cells=st.lists(CELLS, min_size=1, max_size=5))
 def test_any_text_comes_back_but_for_an_apostrophe_before_formulas(path, cells):
     write_rows(str(path), TWO, [{"a": cell, "b": "x"} for cell in cells])
@@ -57,7 +55,6 @@ def test_any_text_comes_back_but_for_an_apostrophe_before_formulas(path, cells):
         assert not read.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
-@settings(deadline=None)
 @given(cells=st.lists(CELLS, min_size=1, max_size=5))
 def test_any_text_comes_back_from_lines_of_json(path, cells):
     lines = path.with_suffix(".jsonl")

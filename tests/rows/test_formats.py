@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service.client.errors import ServiceInputError
@@ -51,7 +51,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@settings(deadline=None)
 @given(rows=ROWS)
 def test_rows_of_all_types_come_back(folder: Path, ending: str, rows) -> None:
     path = folder / f"rows{ending}"
@@ -59,7 +58,6 @@ def test_rows_of_all_types_come_back(folder: Path, ending: str, rows) -> None:
     assert [typed_row(row, TYPES, "row") for row in read_rows(path)] == rows
 
 
-@settings(deadline=None)
 @given(cells=st.lists(st.one_of(st.none(), TEXTS, AWKWARD), max_size=5))
 def test_a_single_column_of_csv_keeps_null_and_empty_text_apart(cells) -> None:
     file = io.BytesIO()
@@ -68,7 +66,6 @@ def test_a_single_column_of_csv_keeps_null_and_empty_text_apart(cells) -> None:
     assert [row["a"] for row in one.read(io.BytesIO(file.getvalue()))] == cells
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(AWKWARD, AWKWARD, TEXTS), min_size=1, max_size=4), style=st.sampled_from(["excel", "unix"])
 )

@@ -36,7 +36,7 @@ ROWS = st.lists(
     ),
     max_size=8,
 )
-many = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Loader:

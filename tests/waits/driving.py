@@ -22,14 +22,10 @@ from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOp
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.stored_triggers import first_event, revived
+from airflow_provider_service.testing.tasks import AirflowRescheduleException
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from airflow_provider_service.waits.wait import Wait
 from tests.airflow_features import AIRFLOW
-
-try:
-    from airflow.sdk.exceptions import AirflowRescheduleException
-except ImportError:  # before Airflow 3.2
-    from airflow.exceptions import AirflowRescheduleException
 
 LONGEST_SECONDS = 300.0  # only so that a test which hangs ends
 
