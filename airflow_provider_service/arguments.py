@@ -154,6 +154,14 @@ def as_texts(name: str, value: object) -> list[str]:
     return items
 
 
+def text_or_texts(name: str, value: object) -> list[str]:
+    """Read an argument that is one text or a list of texts.
+
+    :raises ServiceInputError: an item is empty or not text.
+    """
+    return as_texts(name, [value] if isinstance(value, str) else value)
+
+
 def read_moment(name: str, value: datetime | str | None) -> datetime | None:
     """Read a date and time, which may be text, for example a rendered template; without a time zone it means UTC.
 

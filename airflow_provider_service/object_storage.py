@@ -10,7 +10,7 @@ import logging
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -29,7 +29,20 @@ GZIP_ENDING = ".gz"
 #: Bytes of a file in object storage that are sent or read at a time; the default of some storages is 50 MiB.
 BLOCK_BYTES = 8 * 1024 * 1024
 
-_LOCAL = ("", "file", "local")
+#: Protocols of paths on a disk.
+LOCAL_PROTOCOLS = ("", "file", "local")
+
+
+def storage_path(path: Any, *, conn_id: str | None = None) -> Any:
+    """Airflow's own object for a path or an address.
+
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    """
+    # Imported late, since it loads the libraries of file systems.
+    from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+    # On Airflow 2, None would replace the connection that the address names.
+    return ObjectStoragePath(path) if conn_id is None else ObjectStoragePath(path, conn_id=conn_id)
 
 
 def require_place(name: str, path: object, *, conn_id: str | None = None) -> None:
@@ -129,10 +142,8 @@ def _place(name: str, path: Any, conn_id: str | None) -> _Place:
     try:
         if not is_object and "://" not in str(path):
             return _Place(path, Path(path).resolve())
-        # On Airflow 2, None would replace the connection that the address names.
-        named = {} if conn_id is None else {"conn_id": conn_id}
-        target = path if is_object else _object_storage_path()(path, **named)
-        if target.protocol in _LOCAL:
+        target = path if is_object else storage_path(path, conn_id=conn_id)
+        if target.protocol in LOCAL_PROTOCOLS:
             return _Place(path, Path(target.path).resolve())
         _ = target.fs  # Airflow 2 refuses an unknown kind only here
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
@@ -209,10 +220,3 @@ def _opened(place: _Place) -> IO[bytes]:
         return place.local.open("rb")
     opened: IO[bytes] = place.remote.fs.open(place.remote.path, "rb", block_size=BLOCK_BYTES)
     return opened
-
-
-def _object_storage_path() -> Callable[..., Any]:
-    # Imported late, since it loads the libraries of file systems.
-    from airflow.providers.common.compat.sdk import ObjectStoragePath
-
-    return ObjectStoragePath

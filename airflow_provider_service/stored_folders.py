@@ -8,8 +8,7 @@ from typing import Any
 
 from airflow_provider_service.arguments import refuse
 from airflow_provider_service.client.errors import ServiceInputError
-
-_LOCAL = ("", "file", "local")
+from airflow_provider_service.object_storage import LOCAL_PROTOCOLS, storage_path
 
 
 class StoredFolder:
@@ -24,11 +23,11 @@ class StoredFolder:
         if not (isinstance(path, str) or hasattr(path, "fs")) or not str(path).strip():
             refuse(name, "a path or an address of object storage", path)
         self._name, self.path = name, str(path)
-        self._place: Any = self._attempt(lambda: _object_storage_path()(path))
+        self._place: Any = self._attempt(lambda: storage_path(path))
 
     def make(self) -> None:
         """Make the folder if it does not exist; object storage needs none."""
-        if self._place.protocol in _LOCAL:
+        if self._place.protocol in LOCAL_PROTOCOLS:
             self._attempt(lambda: self._place.mkdir(parents=True, exist_ok=True))
 
     def files(self, ending: str) -> list[str]:
@@ -68,10 +67,3 @@ class StoredFolder:
 
 def _is_hidden(path: PurePosixPath) -> bool:
     return any(part.startswith(".") for part in path.parts)
-
-
-def _object_storage_path() -> Callable[[Any], Any]:
-    # Imported late, since it loads the libraries of file systems.
-    from airflow.providers.common.compat.sdk import ObjectStoragePath
-
-    return ObjectStoragePath

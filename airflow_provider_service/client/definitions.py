@@ -68,6 +68,12 @@ def read_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
+def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a definition, as arguments that create and update share."""
+    same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
+    return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
+
+
 def tag_names(definition: Mapping[str, Any]) -> set[str]:
     """The names of an exported workflow's tags."""
     tags = definition.get("tags")

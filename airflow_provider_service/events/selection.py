@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_texts, require, require_flag
+from airflow_provider_service.arguments import as_texts, require, require_flag, text_or_texts
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.references import PROJECT, TAG, tag_name_in
 
@@ -112,7 +112,7 @@ class Selection:
 def _texts(name: str, value: object) -> tuple[str, ...] | None:
     if value is None:
         return None
-    texts = as_texts(name, [value] if isinstance(value, str) else value)
+    texts = text_or_texts(name, value)
     require(texts, f"{name} must not be empty")
     return tuple(sorted(set(texts)))
 

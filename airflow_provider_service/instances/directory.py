@@ -35,6 +35,7 @@ class Directory:
 
     def __init__(self, client: Resources, *, project_id: str | None = None) -> None:
         self._client, self._project_id = client, project_id
+        self._named: dict[Kind, defaultdict[str, list[Entry]]] = {}
 
     @cached_property
     def workflows(self) -> Mapping[str, Workflow]:
@@ -56,22 +57,23 @@ class Directory:
         return self._by_id(named.kind).get(named.id or "")
 
     def _by_id(self, kind: Kind) -> Mapping[str, Entry]:
-        by_id: Mapping[str, Entry] = {
-            "workflow": self._workflow_entries,
-            "credential": self._credential_entries,
-            "data table": self._table_entries,
-        }[kind]()
-        return by_id
+        if kind == "workflow":
+            return self._workflow_entries
+        return self._credential_entries if kind == "credential" else self._table_entries
 
     def _by_name(self, kind: Kind) -> Mapping[str, list[Entry]]:
-        found: defaultdict[str, list[Entry]] = defaultdict(list)
-        for entry in self._by_id(kind).values():
-            found[entry.name].append(entry)
-        return found
+        if kind not in self._named:
+            found: defaultdict[str, list[Entry]] = defaultdict(list)
+            for entry in self._by_id(kind).values():
+                found[entry.name].append(entry)
+            self._named[kind] = found
+        return self._named[kind]
 
+    @cached_property
     def _workflow_entries(self) -> Mapping[str, Entry]:
         return {one.id: Entry(one.id, one.name) for one in self.workflows.values()}
 
+    @property
     def _credential_entries(self) -> Mapping[str, Entry]:
         return self._listed_credentials if self._listed_credentials is not None else self._used_credentials
 
@@ -92,11 +94,8 @@ class Directory:
         """The credentials that workflows use: their nodes hold the name and the id."""
         return {one.id: one for workflow in self.workflows.values() for one in credentials_of(workflow)}
 
-    def _table_entries(self) -> Mapping[str, Entry]:
-        return self._tables
-
     @cached_property
-    def _tables(self) -> Mapping[str, Entry]:
+    def _table_entries(self) -> Mapping[str, Entry]:
         selected = None if self._project_id is None else {"projectId": self._project_id}
         try:
             listed = list(self._client.data_tables.list(filter=selected))

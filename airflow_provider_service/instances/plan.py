@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from airflow_provider_service.client.errors import ServiceInputError
 
@@ -82,9 +82,8 @@ class Plan:
 
     def by_action(self) -> dict[str, list[str]]:
         """The names of the workflows by what happens to them, under every action."""
-        actions: tuple[Action, ...] = ("create", "update", "publish", "activate", "deactivate")
         found: dict[str, list[str]] = {
-            action: [one.name for one in self.changes if action in one.actions] for action in actions
+            action: [one.name for one in self.changes if action in one.actions] for action in get_args(Action)
         }
         return {**found, UNCHANGED: [one.name for one in self.changes if not one.actions]}
 

@@ -19,7 +19,7 @@ from airflow_provider_service.instances.diff import changed_lines
 from airflow_provider_service.instances.directory import Directory
 from airflow_provider_service.instances.order import called_by, circles, in_order
 from airflow_provider_service.instances.plan import Action, Plan, WorkflowChange, refuse_all
-from airflow_provider_service.instances.references import with_references
+from airflow_provider_service.instances.references import Named, with_references
 from airflow_provider_service.instances.resolving import Resolver
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class _Planner:
         return Plan([changes[name] for name in in_order(calls)], new_tags)
 
     def _held(self, name: str) -> Workflow | None:
-        named = [one for one in self._directory.workflows.values() if one.name == name]
+        named = self._directory.entries(Named("workflow", None, name))
         if len(named) > 1:
             ids = ", ".join(one.id for one in named)
             self._resolver.problems.append(f"{name!r}: there is more than one workflow of this name: ids {ids}")

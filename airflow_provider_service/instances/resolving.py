@@ -8,13 +8,12 @@ from uuid import uuid4
 
 from airflow_provider_service.client.errors import ServiceLookupError
 from airflow_provider_service.client.lookup import get_folder
+from airflow_provider_service.client.models.tags import MAX_TAG_CHARS
 from airflow_provider_service.instances.directory import Directory, Entry
 from airflow_provider_service.instances.references import Named
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-
-_MAX_TAG_CHARS = 24
 
 
 class Resolver:
@@ -70,9 +69,10 @@ class Resolver:
 
     def check_tags(self, tags: Sequence[str], workflow: str) -> None:
         """Note tags that the service could not create."""
-        wrong = [tag for tag in tags if not 1 <= len(tag.strip()) <= _MAX_TAG_CHARS]
+        wrong = [tag for tag in tags if not 1 <= len(tag.strip()) <= MAX_TAG_CHARS]
         self.problems += [
-            f"{workflow!r}: {tag!r} cannot be the name of a tag: it must have 1 to 24 characters" for tag in wrong
+            f"{workflow!r}: {tag!r} cannot be the name of a tag: it must have 1 to {MAX_TAG_CHARS} characters"
+            for tag in wrong
         ]
 
     def _why_not(self, named: Named, entries: Sequence[Entry]) -> str:

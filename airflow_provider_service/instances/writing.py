@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client.definitions import content
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceNotOfferedError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Writer:
 
     def create(self, wanted: Mapping[str, Any], *, project_id: str | None, folder_id: str | None) -> Workflow:
         """Create a workflow, inactive."""
-        return self._client.workflows.create(**arguments(wanted), project_id=project_id, parent_folder_id=folder_id)
+        return self._client.workflows.create(**content(wanted), project_id=project_id, parent_folder_id=folder_id)
 
     def write_draft(self, workflow_id: str, wanted: Mapping[str, Any]) -> Workflow:
         """Write a draft; on a server without drafts, what is written also runs."""
@@ -39,7 +40,7 @@ class Writer:
         def write(publish_if_active: bool | None = None) -> Workflow:
             return self._client.workflows.update(
                 workflow_id,
-                **arguments(wanted),
+                **content(wanted),
                 description=wanted.get("description"),
                 publish_if_active=publish_if_active,
             )
@@ -66,12 +67,6 @@ class Writer:
                 time.sleep(_DELETE_PAUSE_SECONDS)
             else:
                 return
-
-
-def arguments(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a definition, as arguments that create and update share."""
-    same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
-    return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
 
 
 def with_ids(wanted: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from airflow_provider_service.arguments import require, require_mapping
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.references import DATA_TABLE, PROJECT
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+
+def require_row_filter(filter: object) -> None:
+    """Refuse a filter of rows without conditions, which would mean all rows to the service; None for all is fine.
+
+    :raises ServiceInputError: it has none.
+    """
+    if filter is not None:
+        require_mapping("filter", filter)
+        require(filter.get("filters"), "filter must hold at least one condition in 'filters'")  # type: ignore[attr-defined]
 
 
 class TableLinkedOperator(ServiceBaseOperator):

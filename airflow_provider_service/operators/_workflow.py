@@ -1,8 +1,8 @@
-"""Base and helpers of the operators on workflows: id, link, content and result."""
+"""Base and helpers of the operators on workflows: id, link and result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -85,12 +85,6 @@ def summary(workflow: Workflow, url: str) -> dict[str, Any]:
         "version_id": workflow.active_version_id,
         "url": url,
     }
-
-
-def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Content of a definition, as arguments that create and update share."""
-    same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
-    return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
 
 
 def outcome_of(before: Workflow | None, after: Workflow, is_updated: bool) -> str:

@@ -16,7 +16,7 @@ from airflow_provider_service.client.lookup import find_workflow
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
-from airflow_provider_service.operators._workflow import content, outcome_of, summary
+from airflow_provider_service.operators._workflow import outcome_of, summary
 from airflow_provider_service.references import OPTIONAL_WORKFLOW, PARENT_FOLDER, PROJECT
 from airflow_provider_service.task_arguments import as_rendered
 
@@ -126,7 +126,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def _deploy(self, workflow: Workflow, wanted: Mapping[str, Any]) -> tuple[Workflow, bool]:
         """Write what differs and publish it; also return whether the definition was written or published."""
-        from airflow_provider_service.client.definitions import is_as_defined, runs_as_defined
+        from airflow_provider_service.client.definitions import content, is_as_defined, runs_as_defined
 
         is_held, runs = is_as_defined(workflow, wanted), runs_as_defined(workflow, wanted)
         if self.activate is False and workflow.active:
@@ -186,5 +186,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         return OPTIONAL_WORKFLOW.id_in(self, self.hook)
 
     def _create(self, wanted: Mapping[str, Any], project_id: str | None) -> Workflow:
+        from airflow_provider_service.client.definitions import content
+
         folder_id = PARENT_FOLDER.id_in(self, self.hook)
         return self.hook.workflows.create(**content(wanted), project_id=project_id, parent_folder_id=folder_id)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import read_count, require, require_flag, require_mapping
+from airflow_provider_service.arguments import read_count, require_flag
 from airflow_provider_service.client.models.column_names import require_sortable
-from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.operators._table import ServiceTableOperator, require_row_filter
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -97,10 +97,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         """Read the rows, and return them or write them to the file."""
         from airflow_provider_service.rows.values import column_types
 
-        if self.filter is not None:
-            require_mapping("filter", self.filter)
-            # To the service, no conditions would mean all rows.
-            require(self.filter.get("filters"), "filter must hold at least one condition in 'filters'")
+        require_row_filter(self.filter)
         table, url = self.open_table(context)
         if self.sort_by is not None:
             require_sortable(self.sort_by, column_types(table))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import (
     as_list,
-    as_texts,
     one_of,
     read_count,
     require_flag,
     require_one_of,
+    text_or_texts,
 )
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.operators._table import ServiceTableOperator
@@ -168,7 +168,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         """Compare the rows, and write what differs."""
         from airflow_provider_service.rows.upsert import upsert_rows
 
-        keys = [self.key_columns] if isinstance(self.key_columns, str) else as_texts("key_columns", self.key_columns)
+        keys = text_or_texts("key_columns", self.key_columns)
         rows = as_list("rows", self.rows)
         table, url = self.open_table(context)
         result = upsert_rows(

@@ -50,7 +50,7 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     """Insert the rows and then delete all others. Safe to repeat.
 
     In the meantime a reader sees all of the old rows and a growing number of the new ones, then fewer and fewer of the
-    old ones; there is no moment at which a row is missing. If it is interrupted, the next one deletes what it left.
+    old ones; no row is ever missing. If it is interrupted, the next one deletes what it left.
 
     :raises ServiceApiError: a call failed; no old row was deleted, or all new rows are there.
     """

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, one_line
+from airflow_provider_service.object_storage import storage_path
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.http.multipart import FileSource
@@ -22,10 +23,8 @@ def stored_files(files: Mapping[str, Any] | None) -> Mapping[str, FileSource] | 
 
 
 def _path(name: str, path: str) -> FileSource:
-    from airflow.providers.common.compat.sdk import ObjectStoragePath
-
     try:
-        found: FileSource = ObjectStoragePath(path)
+        found: FileSource = storage_path(path)
         found.is_file()  # connects to the storage
     except (ImportError, ValueError) as error:
         raise ServiceInputError(f"files[{name!r}], {path!r}: {one_line(str(error))}; nothing was started") from error

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_texts, one_of, optional, require, require_flag, require_mapping
+from airflow_provider_service.arguments import one_of, optional, require, require_flag, require_mapping, text_or_texts
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.references import PROJECT
 from airflow_provider_service.rows.options import (
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.rows.options import (
         ChangeStrategy,
@@ -148,13 +147,12 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         """Read and check all rows, and then write them."""
         from airflow_provider_service.rows.target import LoadOptions
 
-        keys = self.key_columns
         for name in ("column_mapping", "column_types"):
             if getattr(self, name) is not None:
                 require_mapping(name, getattr(self, name))
         options = LoadOptions(
             mode=self.mode,
-            key_columns=[keys] if isinstance(keys, str) else as_texts("key_columns", keys),
+            key_columns=text_or_texts("key_columns", self.key_columns),
             delete_missing=self.delete_missing,
             column_mapping=self.column_mapping,
             column_types=self.column_types,
@@ -188,22 +186,19 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         """The rows of the source, each read once."""
 
     def _target(self, context: Context) -> Target:
+        from airflow_provider_service.client.lookup import find_data_table
         from airflow_provider_service.rows.target import Target
 
+        if not self.create_table:
+            return Target(self.hook, self.open_table(context)[0])
         require(
-            not self.create_table or self.data_table_name is not None,
+            self.data_table_name is not None,
             "create_table needs data_table_name: the service chooses the id of a new table",
         )
-        table = self._find_or_none() if self.create_table else self.open_table(context)[0]
-        name = None if self.data_table_name is None else self.data_table_name.strip()  # as the service does
-        project_id = PROJECT.id_in(self, self.hook) if table is None else None
-        return Target(self.hook, table, name=name, project_id=project_id)
-
-    def _find_or_none(self) -> DataTable | None:
-        from airflow_provider_service.client.lookup import find_data_table
-
-        name = str(self.data_table_name).strip()
-        return find_data_table(self.hook, name, project_id=PROJECT.id_in(self, self.hook))
+        name = str(self.data_table_name).strip()  # as the service does
+        project_id = PROJECT.id_in(self, self.hook)
+        found = find_data_table(self.hook, name, project_id=project_id)
+        return Target(self.hook, found, name=name, project_id=project_id)
 
     def _rejects(self) -> Callable[[], Any] | None:
         from airflow_provider_service.object_storage import require_place, whole_file

@@ -78,7 +78,8 @@ def insert_all(
     progress = Progress("Inserted")
     remaining = iter(rows)
     with closing(hook.get_conn()) as connection, closing(connection.cursor()) as cursor:
-        hook.set_autocommit(connection, False) if hook.supports_autocommit else None
+        if hook.supports_autocommit:
+            hook.set_autocommit(connection, False)
         try:
             if clear:
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - the author of the DAG names the table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_texts, require, require_mapping
+from airflow_provider_service.arguments import as_texts, require
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.task_arguments import as_rendered
 
@@ -57,12 +57,6 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
         self.filter = as_rendered(filter)
         self.search = as_rendered(search)
         self.columns = as_rendered(columns)
-
-    def require_filter(self) -> None:
-        """Refuse a filter without conditions, which would mean all rows to the service."""
-        if self.filter is not None:
-            require_mapping("filter", self.filter)
-            require(self.filter.get("filters"), "filter must hold at least one condition in 'filters'")
 
     def types_of(self, table: DataTable, *, with_system_columns: bool) -> dict[str, str]:
         """The columns to transfer with their types, in order.

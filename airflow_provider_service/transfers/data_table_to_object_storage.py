@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service.arguments import require_flag
+from airflow_provider_service.operators._table import require_row_filter
 from airflow_provider_service.task_arguments import as_rendered
 from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
 
@@ -81,7 +82,7 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
         from airflow_provider_service.object_storage import address_of
         from airflow_provider_service.rows.files import write_rows
 
-        self.require_filter()
+        require_row_filter(self.filter)
         table, url = self.open_table(context)
         address = address_of(self.path, conn_id=self.object_storage_conn_id)
         count = write_rows(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_texts, one_of, optional, require, require_mapping
+from airflow_provider_service.arguments import one_of, optional, require, require_mapping, text_or_texts
+from airflow_provider_service.operators._table import require_row_filter
 from airflow_provider_service.rows.options import LOAD_MODES, chosen_mode
 from airflow_provider_service.task_arguments import as_rendered
 from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
@@ -99,8 +100,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         """Read the rows and write them in one transaction."""
         from airflow_provider_service.transfers._sql import insert_all, reader_of_dates, sql_hook
 
-        self.require_filter()
-        keys = [self.key_columns] if isinstance(self.key_columns, str) else as_texts("key_columns", self.key_columns)
+        require_row_filter(self.filter)
+        keys = text_or_texts("key_columns", self.key_columns)
         mode = chosen_mode(self.mode, keys, delete_missing=False)
         table, url = self.open_table(context)
         types = self.types_of(table, with_system_columns=False)

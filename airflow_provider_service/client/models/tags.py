@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
+#: Characters of the name of a tag at most.
+MAX_TAG_CHARS = 24
+
 
 class Tag(ServiceModel):
     """A tag; ``created_at`` is absent in the answer to an update."""

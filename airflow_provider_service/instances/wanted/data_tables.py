@@ -12,12 +12,11 @@ from airflow_provider_service.client.lookup import find_data_table
 from airflow_provider_service.client.models.column_names import require_new_name
 from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
 from airflow_provider_service.instances.wanted.reading import named_values
+from airflow_provider_service.rows.options import COLUMN_TYPES
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_tables import DataTable
-
-_TYPES = ("string", "number", "boolean", "date")
 
 
 def types_by_name(columns: Any) -> dict[str, str]:
@@ -37,7 +36,7 @@ def types_by_name(columns: Any) -> dict[str, str]:
         "columns must map names to types, or list {'name', 'type'}; each name once, regardless of case",
     )
     for name, kind in pairs:
-        require_choice(f"the type of column {name!r}", kind, _TYPES)
+        require_choice(f"the type of column {name!r}", kind, COLUMN_TYPES)
         require_new_name(name)
     return dict(pairs)
 

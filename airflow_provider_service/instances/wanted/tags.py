@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import as_list, require
 from airflow_provider_service.client.lookup import create_tag
+from airflow_provider_service.client.models.tags import MAX_TAG_CHARS
 from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
 from airflow_provider_service.instances.wanted.reading import names_in
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-
-_MAX_CHARS = 24
 
 
 def plan_tags(client: Resources, wanted: Any, prune: Prune) -> Plan:
@@ -23,10 +22,11 @@ def plan_tags(client: Resources, wanted: Any, prune: Prune) -> Plan:
     :raises ServiceInputError: a name cannot be that of a tag, or is there twice.
     """
     names = names_in("tags", as_list("tags", wanted))
-    too_long = [name for name in names if len(name) > _MAX_CHARS]
-    require(not too_long, f"the name of a tag has at most {_MAX_CHARS} characters: {', '.join(map(repr, too_long))}")
+    too_long = [name for name in names if len(name) > MAX_TAG_CHARS]
+    require(not too_long, f"the name of a tag has at most {MAX_TAG_CHARS} characters: {', '.join(map(repr, too_long))}")
     held = list(client.tags.list())
-    missing = [name for name in names if name not in {tag.name for tag in held}]
+    known = {tag.name for tag in held}
+    missing = [name for name in names if name not in known]
     created = [Change("create", name, perform=partial(create_tag, name=name)) for name in missing]
     deleted = prune.deletions(held, names, lambda client, tag: client.tags.delete(tag.id))
     return Plan([*created, *deleted], len(names) - len(missing))
