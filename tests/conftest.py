@@ -26,6 +26,7 @@ from .live.servers import GENERATIONS
 if TYPE_CHECKING:
     from s3fs import S3FileSystem
 
+    from tests.reported_metrics import ReportedMetrics
     from tests.s3 import Bucket
 
 EXAMPLE_DAGS = Path(__file__).resolve().parent.parent / "example_dags"
@@ -94,6 +95,15 @@ def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPat
     running_simulator.reset()
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", running_simulator.connection_json())
     return running_simulator
+
+
+@pytest.fixture
+def metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[ReportedMetrics]:
+    """What is reported to Airflow's metrics."""
+    from .reported_metrics import reported
+
+    with reported(monkeypatch) as metrics:
+        yield metrics
 
 
 @pytest.fixture

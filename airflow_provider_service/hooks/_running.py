@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, get_current_co
 from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
 from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.runs.once import RunOnce
+from airflow_provider_service.runs.once import RunOnce, counting_doubts
 from airflow_provider_service.runs.workflow import resume_or_start
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
 from airflow_provider_service.waits.clock import clock
@@ -129,7 +129,8 @@ def _resume_or_start(client: ServiceClient, request: RunRequest, attempt: Attemp
     once = RunOnce(client, attempt, timeout=timeout, stopped=threading.Event())
     noted = once.noted()
     try:
-        execution_id = noted[0] if noted else resume_or_start(request, once)
+        with counting_doubts():
+            execution_id = noted[0] if noted else resume_or_start(request, once)
     finally:
         if attempt.has_called:
             _called.add(attempt.key.mark)

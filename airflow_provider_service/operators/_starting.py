@@ -98,12 +98,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     def _begin(self, context: Context) -> tuple[str, str]:
         from airflow_provider_service.client import errors
         from airflow_provider_service.runs.attempt import Attempt
-        from airflow_provider_service.runs.once import RunOnce
+        from airflow_provider_service.runs.once import RunOnce, counting_doubts
 
         attempt = Attempt.of_task(context)
         once = self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
         try:
-            execution_id, workflow_id = self._noted(context, once) or self.begin(context, once)
+            with counting_doubts():
+                execution_id, workflow_id = self._noted(context, once) or self.begin(context, once)
         except errors.ServiceRunNotFoundError as error:
             if self.on_vanished == "succeed" and isinstance(error, errors.ServiceRunNotSeenError):
                 raise

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_service import metrics
 from airflow_provider_service.client.http.encoding import encode_query, to_json
 from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS
 
@@ -45,6 +46,7 @@ def insert_in_batches(
             client.data_table_rows.insert(data_table_id, batch)
         else:
             note_ids(client.data_table_rows.insert(data_table_id, batch, return_type="id"))
+        metrics.count(metrics.ROWS_INSERTED, len(batch))
         done += len(batch)
         yield done
 

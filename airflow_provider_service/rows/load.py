@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.rows.batches import exactly_in_url, insert_in_batches
+from airflow_provider_service.rows.batches import insert_in_batches
 from airflow_provider_service.rows.options import chosen_strategy
 from airflow_provider_service.rows.progress import Progress
 from airflow_provider_service.rows.upsert import stored_rows
 from airflow_provider_service.rows.upsert_plan import key_of, plan_upsert
-from airflow_provider_service.rows.upsert_writes import require_deletable, write_plan
+from airflow_provider_service.rows.upsert_writes import delete_rows, require_deletable, write_plan
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -131,8 +131,7 @@ def _read_stored(
 def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
     progress = Progress("Deleted", spool.other_count())
     for ids in spool.other_ids():
-        for condition in exactly_in_url(ids):
-            client.data_table_rows.delete(table_id, condition)
+        delete_rows(client, table_id, ids)
         progress.reach(progress.count + len(ids))
     progress.report()
     return progress.count

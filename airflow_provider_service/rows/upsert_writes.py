@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from airflow_provider_service import metrics
 from airflow_provider_service.rows.batches import any_of, exactly_in_url, insert_in_batches
 
 if TYPE_CHECKING:
@@ -67,12 +68,19 @@ def require_deletable(client: Resources, table_id: str) -> None:
 def _update(client: Resources, table_id: str, updates: Sequence[tuple[Row, RowFilter]]) -> None:
     for number, (values, condition) in enumerate(updates, start=1):
         client.data_table_rows.update(table_id, filter=condition, data=values)
+        metrics.count(metrics.ROWS_UPDATED, len(condition["filters"]))
         if number % CALLS_A_LINE == 0 or number == len(updates):
             log.info("Updated %d of %d groups of rows with equal changes", number, len(updates))
 
 
-def _delete(client: Resources, table_id: str, ids: Sequence[int]) -> None:
+def delete_rows(client: Resources, table_id: str, ids: Sequence[int]) -> None:
+    """Delete exactly the rows with these ids."""
     for condition in exactly_in_url(ids):
         client.data_table_rows.delete(table_id, condition)
+    metrics.count(metrics.ROWS_DELETED, len(ids))
+
+
+def _delete(client: Resources, table_id: str, ids: Sequence[int]) -> None:
+    delete_rows(client, table_id, ids)
     if ids:
         log.info("Deleted %d rows that have a newer row with the same key", len(ids))

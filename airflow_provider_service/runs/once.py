@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from airflow_provider_service import metrics
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.errors import ServiceError, ServiceNotFoundError
+from airflow_provider_service.client.errors import (
+    ServiceError,
+    ServiceNotFoundError,
+    ServiceRunNotFoundError,
+    ServiceRunNotSeenError,
+)
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.service_retry import RetryStarter, find_earlier_retry
 
@@ -35,6 +43,18 @@ class Starter(Protocol):
 
     def find(self, client: ServiceClient) -> str | None:
         """The execution that it has started, if it can be seen."""
+
+
+@contextmanager
+def counting_doubts() -> Iterator[None]:
+    """Count a run of which nobody knows whether it was started."""
+    try:
+        yield
+    except ServiceRunNotSeenError:
+        raise
+    except ServiceRunNotFoundError:
+        metrics.count(metrics.RUNS_IN_DOUBT)
+        raise
 
 
 class RunOnce:
@@ -65,16 +85,24 @@ class RunOnce:
             # It may have succeeded: the wait decides what that means.
             log.warning("Execution %s, which an earlier attempt started, cannot be found", note.execution_id)
         else:
-            log.info("Resuming execution %s, which an earlier attempt started", note.execution_id)
+            self.resume(note.execution_id, "an earlier attempt started")
         return note.execution_id, note.workflow_id
+
+    def resume(self, execution_id: str, what_it_is: str) -> str:
+        """Say that this attempt resumes an execution; its id.
+
+        :param what_it_is: the end of a sentence for the log.
+        """
+        log.info("Resuming execution %s, which %s", execution_id, what_it_is)
+        metrics.count(metrics.RUNS_RESUMED)
+        return execution_id
 
     def earlier_retry(self, original: Execution) -> str | None:
         """The retry of an execution that an earlier attempt asked for, unless that has failed."""
         found = find_earlier_retry(self.client, original, self.attempt.key, self.attempt.since, self.stopped)
         if found is None:
             return None
-        log.info("Resuming execution %s, which retries %s", found.id, original.id)
-        return found.id
+        return self.resume(found.id, f"retries {original.id}")
 
     def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
         """Let the service retry an execution, once; the id of the new one.
@@ -91,11 +119,13 @@ class RunOnce:
         self.attempt.note_call(starter.after)
         self._starter = starter
         try:
-            return starter.start()
+            execution_id = starter.start()
         except Exception:
             if starter.started_nothing:
                 self.attempt.take_back()
             raise
+        metrics.count(metrics.RUNS_STARTED)
+        return execution_id
 
     def just_started(self, config: ServiceConfig) -> str | None:
         """The execution that was being started when the attempt was killed; looked for in the little time left.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.arguments import require
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.runs.request import RunRequest
     from airflow_provider_service.runs.search import EarlierRuns
     from airflow_provider_service.runs.ways.choice import Choice
-
-log = logging.getLogger(__name__)
 
 
 def resume_or_start(request: RunRequest, once: RunOnce) -> str:
@@ -41,8 +38,7 @@ def _earlier(request: RunRequest, choice: Choice, once: RunOnce) -> str | None:
     attempt.follow(runs)
     run = runs.adoptable(attempt.key)
     if run is not None:
-        log.info("Resuming execution %s, which an earlier attempt started", run.execution.id)
-        return run.execution.id
+        return once.resume(run.execution.id, "an earlier attempt started")
     if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
         doubt = runs.doubt(once.client.base_url, all_are_kept=choice.keeps_executions())
         if doubt is not None:

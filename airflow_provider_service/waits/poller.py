@@ -17,6 +17,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from airflow_provider_service import metrics
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client.models.executions import number_of
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
@@ -27,6 +28,7 @@ from airflow_provider_service.connection import config_for
 from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.waits import reads
 from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.waits.figures import PollFigures
 from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.watch import Watch
 
@@ -109,6 +111,7 @@ class Poller:
     def __init__(self, config: ServiceConfig, interval: float) -> None:
         self.config, self.interval = config, interval
         self._client = ServiceClient(config.one_try())
+        self._figures = PollFigures(self._client)
         self._waits: set[Waiter] = set()
         self._reads = reads.Reads(self._read)
         self._task: asyncio.Task[None] | None = None
@@ -118,6 +121,11 @@ class Poller:
         self._list_requests: float = len(ACTIVE_STATUSES)
         self._rounds_since_listing = 0
         self._moved: dict[str, bool] = {}
+
+    @property
+    def wait_count(self) -> int:
+        """Number of waits that it serves."""
+        return len(self._waits)
 
     def join(self, one: Waiter) -> None:
         """Serve a wait until it leaves; its future holds its outcome."""
@@ -140,10 +148,13 @@ class Poller:
             # The poller stays while requests are open, so that no second poller adds further ones.
             while self._waits or self._reads or self._listing:
                 started = time.monotonic()
-                await self._guarded_round()
+                with self._figures.poll():
+                    await self._guarded_round()
+                _report_active()
                 await clock().sleep(started + self.interval - time.monotonic(), self._nearest_deadline())
         finally:
             _forget(self)
+            _report_active()
             follower.cancel()
             for pending in (self._alarm, self._listing):
                 if pending:
@@ -369,6 +380,11 @@ def poller_for(config: ServiceConfig, interval: float) -> Poller:
             return poller
     pollers.append(Poller(config, interval))
     return pollers[-1]
+
+
+def _report_active() -> None:
+    pollers = (poller for shared in _shared.values() for poller in shared.pollers)
+    metrics.report_of_host(metrics.WAITS_ACTIVE, sum(poller.wait_count for poller in pollers))
 
 
 def _forget(poller: Poller) -> None:

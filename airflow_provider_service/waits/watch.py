@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.waits.figures import PollFigures
 from airflow_provider_service.waits.outcome import Outcome, broken, judge
 from airflow_provider_service.waits.wait import Wait
 
@@ -132,12 +133,15 @@ def look_here(
 
     watch, nodes = Watch(wait), NodeLog(config, wait.execution_id)
     with ServiceClient(config.one_try()) as client:
-        outcome = watch.look(client)
+        figures = PollFigures(client)
+        with figures.poll():
+            outcome = watch.look(client)
         while outcome is None and not only_once:
             if clock().pause(stopped, wait.poll_interval, wait.deadline):
                 return None
             nodes.look()
-            outcome = watch.look(client)
+            with figures.poll():
+                outcome = watch.look(client)
     return outcome
 
 

@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
@@ -104,6 +105,8 @@ def test_while_the_webhook_is_not_live_yet(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, killed: Killed, simulator: ServiceSimulator
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    # After a shorter search, it would be proven that nothing was started, and the error would say that instead.
+    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 120.0)
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     set_live(simulator, workflow_id, False)
     killed(task_run(workflow_id=workflow_id), lambda: calls(simulator) > 1)

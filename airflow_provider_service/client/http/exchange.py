@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Mapping
 from contextlib import closing
 from functools import cached_property
@@ -125,6 +126,8 @@ class Session(requests.Session):
     def __init__(self, config: ServiceConfig) -> None:
         super().__init__()
         self._config = config
+        self.requests_sent = 0
+        self._count_lock = threading.Lock()
         self._keys = tuple(map(HiddenText, config.keys))
         self.auth = _as_it_is  # otherwise requests looks for the host in ~/.netrc
         self.headers["Accept"] = "application/json"
@@ -165,6 +168,8 @@ class Session(requests.Session):
         proxy = select_proxy(url, settings["proxies"])
         if proxy and not _names_host(proxy):  # requests raises an unrelated error for it
             raise failures.bad_proxy(proxy)
+        with self._count_lock:
+            self.requests_sent += 1
         try:
             with ending_by(deadline):
                 response = self.send(request, timeout=(self._config.connect_timeout, timeout), **settings)

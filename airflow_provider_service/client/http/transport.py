@@ -73,6 +73,11 @@ class Transport:
         """
         return self._server_clock.offset
 
+    @property
+    def requests_sent(self) -> int:
+        """Number of requests so far, with retries and redirects."""
+        return self._session.requests_sent
+
     def close(self) -> None:
         """Close idle connections; the transport stays usable."""
         self._session.close()

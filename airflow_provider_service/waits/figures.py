@@ -1,0 +1,35 @@
+"""Figures of polling for Airflow's metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_provider_service import metrics
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+
+
+class PollFigures:
+    """Reports the requests that a client sends for polls, and how long polls last.
+
+    :param client: sends nothing else.
+    """
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._transport, self._reported = client.transport, 0
+
+    @contextmanager
+    def poll(self) -> Iterator[None]:
+        """Report one poll, and the requests since the one before."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            metrics.report_duration(metrics.POLL_DURATION, time.monotonic() - began)
+            sent = self._transport.requests_sent
+            metrics.count(metrics.POLL_REQUESTS, sent - self._reported)
+            self._reported = sent
