@@ -11,7 +11,11 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotOfferedError
+from airflow_provider_service.instances.apply import apply_plan
+from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.source import Source, read_source
 from airflow_provider_service.simulator.samples import chain
+from tests.instances.workflows import child
 
 from .servers import LiveServer, wait_until
 
@@ -25,9 +29,9 @@ def connection(server: LiveServer, base_url: str | None = None) -> dict[str, Any
     return {"conn_type": "service", "host": base_url or server.base_url, "password": server.api_key, "extra": extra}
 
 
-def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer) -> ServiceClient:
-    """Make a server the default connection, and a client that sees what it holds."""
-    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection(server)))
+def connect(monkeypatch: pytest.MonkeyPatch, server: LiveServer, conn_id: str = "service_default") -> ServiceClient:
+    """Make a server an Airflow connection, and a client that sees what it holds."""
+    monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(connection(server)))
     return ServiceClient(ServiceConfig(base_url=server.base_url, api_key=server.api_key, key_header=server.key_header))
 
 
@@ -51,6 +55,19 @@ def put(client: ServiceClient, *nodes: dict[str, Any], name: str | None = None, 
         connections=body["connections"],
         settings={"executionOrder": "v1", **settings},
     ).id
+
+
+def deploy(client: ServiceClient, sources: Any) -> dict[str, list[str]]:
+    """Deploy definitions, or sources that were read already; the names of the workflows by what happened to them."""
+    target = Target(client)
+    plan = make_plan(sources if isinstance(sources[0], Source) else read_source(sources), target)
+    apply_plan(plan, target)
+    return {action: names for action, names in plan.by_action().items() if names}
+
+
+def called(server: LiveServer, **more: Any) -> dict[str, Any]:
+    """The definition of a workflow that others call. An older server cannot activate it, and calls it all the same."""
+    return child(active=server.generation.major > 1, **more)
 
 
 def path() -> str:

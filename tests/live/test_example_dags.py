@@ -19,15 +19,18 @@ from airflow_provider_service.client.execution_data import last_output, starting
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, migrate, run_dag
+from tests.instances.workflows import parent
 from tests.runs.workflows import FORM, SCHEDULE, puts_out, webhook
 
 from . import running
+from .conftest import MakeServer
 from .servers import LiveServer, wait_until
 
 EXAMPLE_DAGS = Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
-# The older generation has no data tables, and nothing that stops executions.
+# The older generation has no data tables, and nothing that stops executions; it activates no sub-workflows.
 LACKING = {
     1: {
+        "example_service_deploy_folder",
         "example_service_export_table",
         "example_service_housekeeping",
         "example_service_main_job",
@@ -282,6 +285,49 @@ def test_a_health_check(run: Run, client: ServiceClient) -> None:
     state, tasks = run("example_service_health_check")
 
     assert (state, set().union(*tasks.values())) == ("success", {"success"})
+
+
+def test_deploy_folder_twice(run: Run, client: ServiceClient, tmp_path: Path) -> None:
+    seen = []
+    for _ in range(2):
+        state, tasks = run("example_service_deploy_folder", copies=str(tmp_path))
+        assert (state, tasks) == ("success", {"deploy": {"success"}, "export": {"success"}})
+        seen.append({one.name: (one.id, one.active, one.updated_at) for one in client.workflows.list()})
+    assert seen[1] == seen[0]
+    assert {name: active for name, (_, active, _) in seen[0].items()} == {
+        "Airflow example: price of a product": True,
+        "Airflow example: quote": True,
+    }
+    quote = client.workflows.get(seen[0]["Airflow example: quote"][0])
+    assert client.webhooks.call(client.webhooks.find(quote), {"product": "pear"}).body == {"price": 1.5}
+    file = "Airflow example_ quote.json"
+    assert (tmp_path / file).read_text() == (EXAMPLE_DAGS / "workflows" / file).read_text()
+
+
+def test_promote_twice(
+    run: Run,
+    client: ServiceClient,
+    live_server: LiveServer,
+    make_server: MakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running.deploy(client, [running.called(live_server, tags=["release"]), parent(tags=["release"])])
+    running.connect(monkeypatch, live_server, "service_staging").close()
+    with make_server() as production, running.connect(monkeypatch, production, "service_production") as there:
+        state, tasks = run("example_service_promote", most=1)
+        assert (state, tasks["is_small"], list(there.workflows.list())) == ("failed", {"failed"}, [])
+
+        seen = []
+        for most in (2, 0):  # the second time, nothing is left to change
+            state, tasks = run("example_service_promote", most=most)
+            assert (state, set().union(*tasks.values())) == ("success", {"success"})
+            seen.append({one.name: (one.id, one.active, one.updated_at) for one in there.workflows.list()})
+        assert seen[1] == seen[0]
+        assert {name: active for name, (_, active, _) in seen[0].items()} == {
+            one.name: one.active for one in client.workflows.list(tags="release")
+        }
+        caller = there.workflows.get(seen[0]["parent"][0])
+        assert (caller.nodes or [])[1]["parameters"]["workflowId"]["value"] == seen[0]["child"][0]
 
 
 def test_asset_event(run: Run, client: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:

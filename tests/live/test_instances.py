@@ -10,14 +10,13 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceDeploymentError
-from airflow_provider_service.instances.apply import apply_plan
+from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.instances.export import Selection, exported, write_folder
-from airflow_provider_service.instances.planning import Target, make_plan
-from airflow_provider_service.instances.source import Source, read_source
-from tests.instances.workflows import child, node, parent, webhook, workflow
+from airflow_provider_service.instances.source import Source
+from tests.instances.workflows import address, node, parent, webhook, workflow
 
 from .conftest import MakeServer
-from .running import connect, delete_workflows
+from .running import called, connect, delete_workflows, deploy
 from .servers import LiveServer
 
 
@@ -28,23 +27,16 @@ def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator
         delete_workflows(client)
 
 
-def deploy(client: ServiceClient, sources: Any) -> dict[str, list[str]]:
-    target = Target(client)
-    plan = make_plan(sources if isinstance(sources[0], Source) else read_source(sources), target)
-    apply_plan(plan, target)
-    return {action: names for action, names in plan.by_action().items() if names}
+def state_of(client: ServiceClient) -> tuple[dict[str, Any], list[str]]:
+    """Everything that counts of every workflow, drafts included, and the names of the tags."""
 
+    def of(one: Workflow) -> tuple[Any, ...]:
+        live = one.active_version
+        tags = sorted(str(tag.name) for tag in one.tags or ())
+        return one.id, one.active, live and live.nodes, one.nodes, one.connections, one.settings, tags
 
-def called(server: LiveServer) -> dict[str, Any]:
-    """A workflow that others call. An older server cannot activate it, and calls it all the same."""
-    return child(active=server.generation.major > 1)
-
-
-def state_of(client: ServiceClient) -> dict[str, Any]:
-    """What counts of every workflow, and when it was changed."""
     found = [client.workflows.get(one.id) for one in client.workflows.list()]
-    live = {one.id: one.active_version.nodes if one.active_version else None for one in found}
-    return {one.name: (one.id, one.active, live[one.id], one.nodes, one.connections, one.settings) for one in found}
+    return {one.name: of(one) for one in found}, sorted(str(tag.name) for tag in client.tags.list())
 
 
 def test_deploying_twice_writes_nothing(client: ServiceClient, live_server: LiveServer, tmp_path: Path) -> None:
@@ -64,9 +56,12 @@ def test_the_third_of_ten_that_fails_takes_all_back(client: ServiceClient, live_
     names = [f"ten {number}" for number in range(10)]
 
     def ten(path: str) -> list[dict[str, Any]]:
-        return [workflow(name, webhook(f"{path}-{name[-1]}"), active=True) for name in names[:9]]
+        return [workflow(name, webhook(f"{path}-{name[-1]}"), active=True, tags=[f"live {path}"]) for name in names[:9]]
 
     deploy(client, ten("first"))
+    if live_server.generation.major > 1:  # an older server runs at once what is written
+        [edited] = client.workflows.list(name=names[5])
+        client.workflows.update(edited.id, names[5], [webhook("draft")], {}, {}, publish_if_active=False)
     before, versions = state_of(client), {one.id: one.active_version_id for one in client.workflows.list()}
     changed = [*ten("second"), workflow(names[9], webhook("second-9"), active=True)]
     changed[2] = workflow(names[2], node("No trigger", "noOp"), active=True)
@@ -81,23 +76,34 @@ def test_the_third_of_ten_that_fails_takes_all_back(client: ServiceClient, live_
 def test_promotion_between_two_servers(
     client: ServiceClient, live_server: LiveServer, make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = {"name": "X-Key", "value": "one"}
+    data, columns = {"name": "X-Key", "value": "one"}, [{"name": "n", "type": "number"}]
     credential = client.credentials.create("promoted", "httpHeaderAuth", data)
     call = node("Get", "httpRequest", {"url": "http://127.0.0.1:9"}, typeVersion=4.2)
     call["credentials"] = {"httpHeaderAuth": {"id": credential.id, "name": "promoted"}}
-    deploy(client, [called(live_server), parent(), workflow("get", webhook("get"), call, active=True)])
-    promoted = [
-        Source(one.definition, one.workflow_id) for one in exported(client, Selection(["child", "parent", "get"]))
-    ]
+    get = workflow("get", webhook("get"), call, active=True, settings={"errorWorkflow": {"name": "child"}})
+    rows = workflow("rows", webhook("rows"), tags=["live release"], active=True)
+    if has_tables := live_server.generation.major > 1:
+        table = client.data_tables.create("promoted", columns)
+        rows["nodes"].append(node("Rows", "dataTable", {"dataTableId": address(table.id)}, typeVersion=1))
+    deploy(client, [called(live_server), parent(), get, rows])
+    names = Selection(["child", "parent", "get", "rows"])
+    promoted = [Source(one.definition, one.workflow_id) for one in exported(client, names)]
     with make_server() as other, connect(monkeypatch, other) as there:
         own = there.credentials.create("promoted", "httpHeaderAuth", data)
-        if other.generation.major == 1:  # it does not list credentials; those that a workflow uses are known
+        if has_tables:
+            own_table = there.data_tables.create("promoted", columns)
+        else:  # it does not list credentials; those that a workflow uses are known
             use = {"httpHeaderAuth": {"id": own.id, "name": "promoted"}}
             there.workflows.create("uses it", [webhook("uses", credentials=use)], {}, {})
-        assert deploy(there, promoted)["create"] == ["child", "get", "parent"]
+        assert deploy(there, promoted)["create"] == ["child", "get", "parent", "rows"]
         held = {one.name: one for one in there.workflows.list()}
         assert (held["get"].nodes or [])[1]["credentials"]["httpHeaderAuth"]["id"] == own.id != credential.id
+        assert (held["get"].settings or {})["errorWorkflow"] == held["child"].id
         assert (held["parent"].nodes or [])[1]["parameters"]["workflowId"]["value"] == held["child"].id
-        assert deploy(there, promoted) == {"unchanged": ["child", "get", "parent"]}
-        names = Selection(["child", "parent", "get"])
+        assert [tag.name for tag in held["rows"].tags or ()] == ["live release"]
+        if has_tables:
+            assert (held["rows"].nodes or [])[1]["parameters"]["dataTableId"]["value"] == own_table.id != table.id
+        assert deploy(there, promoted) == {"unchanged": ["child", "get", "parent", "rows"]}
         assert [one.definition for one in exported(there, names)] == [one.definition for one in exported(client, names)]
+    if has_tables:
+        client.data_tables.delete(table.id)
