@@ -12,6 +12,7 @@ from airflow_provider_service.client import lookup
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.data_tables import DataTable
 
 _TEMPLATE = re.compile(r"\{[{%#]")
 
@@ -125,6 +126,20 @@ def tag_name_in(given: object, client: Resources) -> str | None:
     if tag_id is not None:
         return str(client.tags.get(tag_id).name)
     return None if tag_name is None else str(TAG.named_in(given, client).name)
+
+
+def data_table_in(given: object, client: Resources) -> DataTable:
+    """Return the data table that is given by its id or name, with its columns.
+
+    :param given: what has the arguments of the table and of its project as attributes.
+    :raises ServiceLookupError: no table has the name, or several do.
+    :raises ServiceNotFoundError: no table has the id.
+    """
+    table_id = getattr(given, DATA_TABLE.id_field)
+    if table_id is not None:
+        return client.data_tables.get(table_id)
+    found: DataTable = DATA_TABLE.named_in(given, client)
+    return found
 
 
 def _is_template(value: object) -> bool:

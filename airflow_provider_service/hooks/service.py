@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.http.multipart import FileSource
     from airflow_provider_service.client.http.transport import Transport
     from airflow_provider_service.client.models.mcp import Mode
+    from airflow_provider_service.hooks._data_tables import HookDataTables
     from airflow_provider_service.task_arguments import OnVanished, ReturnOutput, Start
 
 
@@ -80,6 +81,13 @@ class ServiceHook(Resources, BaseHook):
     def client(self) -> ServiceClient:
         """The client of this connection, one per hook."""
         return ServiceClient(self.config)
+
+    @cached_property
+    def data_tables(self) -> HookDataTables:
+        """Data tables, also from and as DataFrames."""
+        from airflow_provider_service.hooks._data_tables import HookDataTables
+
+        return HookDataTables(self.client)
 
     @property
     def transport(self) -> Transport:

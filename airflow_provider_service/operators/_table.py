@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import require, require_mapping
+from airflow_provider_service.arguments import as_list, require, require_mapping
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.references import DATA_TABLE, PROJECT
+from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -27,6 +27,16 @@ def require_row_filter(filter: object) -> None:
     if filter is not None:
         require_mapping("filter", filter)
         require(filter.get("filters"), "filter must hold at least one condition in 'filters'")  # type: ignore[attr-defined]
+
+
+def given_rows(rows: object) -> list[Any]:
+    """The argument ``rows``: a list of mappings, or a DataFrame that another task returned.
+
+    :raises ServiceInputError: it is neither.
+    """
+    from airflow_provider_service.rows.frames import is_frame, rows_in
+
+    return list(rows_in(rows)) if is_frame(rows) else as_list("rows", rows)
 
 
 class TableLinkedOperator(ServiceBaseOperator):
@@ -74,11 +84,5 @@ class ServiceTableOperator(TableLinkedOperator):
 
     def open_table(self, context: Context) -> tuple[DataTable, str]:
         """Find the table, point the task's link at it, and return the table and its address."""
-        table = self._find()
+        table = data_table_in(self, self.hook)
         return table, self.link_table(context, table)
-
-    def _find(self) -> DataTable:
-        if self.data_table_id is not None:
-            return self.hook.data_tables.get(self.data_table_id)
-        found: DataTable = DATA_TABLE.named_in(self, self.hook)
-        return found

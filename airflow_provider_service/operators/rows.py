@@ -15,7 +15,7 @@ from airflow_provider_service.arguments import (
     text_or_texts,
 )
 from airflow_provider_service.client.errors import ServiceError
-from airflow_provider_service.operators._table import ServiceTableOperator
+from airflow_provider_service.operators._table import ServiceTableOperator, given_rows
 from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator as ServiceReadRowsOperator
 from airflow_provider_service.rows.options import CHANGE_STRATEGIES, ON_DUPLICATE, ON_STORED_DUPLICATES, chosen_strategy
 from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS, as_rendered
@@ -38,7 +38,8 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param rows: mappings of column names to values; a column that is left out is null.
+    :param rows: mappings of column names to values; a column that is left out is null. It may also be the output of a
+        task that returns a DataFrame of pandas or polars.
     :param batch_rows: maximum number of rows in a batch; 10,000 by default.
     :param batch_bytes: maximum size of a batch in bytes; 8 MiB by default, and the server accepts 16 MiB by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
@@ -81,7 +82,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         from airflow_provider_service.rows.values import check_columns, column_types
 
         batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
-        rows = as_list("rows", self.rows)
+        rows = given_rows(self.rows)
         table, url = self.open_table(context)
         types = column_types(table)
         for number, row in enumerate(rows, start=1):
@@ -109,7 +110,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param rows: mappings of column names to values, with the key columns; a column that is left out is not changed.
+    :param rows: mappings of column names to values, with the key columns; a column that is left out is not changed. It
+        may also be the output of a task that returns a DataFrame of pandas or polars.
     :param key_columns: columns that identify a row.
     :param on_duplicate: several input rows of the same key: use the ``"last"`` one (the default), or ``"fail"``.
     :param on_stored_duplicates: what to do with several stored rows of the same key, such as those of an earlier
@@ -169,7 +171,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         from airflow_provider_service.rows.upsert import upsert_rows
 
         keys = text_or_texts("key_columns", self.key_columns)
-        rows = as_list("rows", self.rows)
+        rows = given_rows(self.rows)
         table, url = self.open_table(context)
         result = upsert_rows(
             self.hook,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import as_texts, require
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
 from airflow_provider_service.object_storage import reading, require_place, whole_file
@@ -23,6 +24,24 @@ def types_to_write(types: Mapping[str, str]) -> dict[str, str]:
     """
     first, *others = SYSTEM_COLUMNS
     return {first: "id", **types, **dict.fromkeys(others, "date")}
+
+
+def chosen_types(types: Mapping[str, str], columns: object, *, with_system_columns: bool) -> dict[str, str]:
+    """The columns that are chosen, in their order, with their types.
+
+    :param types: types of the columns that can be written.
+    :param columns: names of columns, those of the service among them; None for all.
+    :param with_system_columns: whether those of the service belong to all of them.
+    :raises ServiceInputError: a name is unknown or given twice, or there is none.
+    """
+    known = types_to_write(types)
+    if columns is None:
+        return known if with_system_columns else dict(types)
+    names = as_texts("columns", columns)
+    unknown = [name for name in names if name not in known]
+    require(not unknown, f"columns names {', '.join(unknown)}, which the table lacks; it has {', '.join(known)}")
+    require(names and len(set(names)) == len(names), "columns must name at least one column, each once")
+    return {name: known[name] for name in names}
 
 
 def write_rows(

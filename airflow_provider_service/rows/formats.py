@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from io import TextIOWrapper
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
-from airflow_provider_service.client.models.moments import parse_moment
 from airflow_provider_service.object_storage import require_path
+from airflow_provider_service.rows.arrow import BATCH_ROWS, arrow_schema, optional_library, python_rows, record_batches
 from airflow_provider_service.rows.csv_cells import csv_line, csv_records
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-#: Rows in a record batch of Parquet, which take much less memory than as values of Python.
-BATCH_ROWS = 10_000
 #: Record batches in a row group that is written: small row groups are slow to read.
 GROUP_BATCHES = 10
 
@@ -97,8 +94,7 @@ class ParquetFormat:
         :raises ServiceInputError: pyarrow is not installed.
         """
         arrow = _pyarrow()
-        schema = arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in types.items()])
-        batches = _record_batches(arrow, schema, types, iter(rows))
+        schema, batches = arrow_schema(arrow, types), record_batches(arrow, types, rows)
         count = 0
         with arrow.parquet.ParquetWriter(file, schema) as writer:
             while group := list(islice(batches, GROUP_BATCHES)):
@@ -141,19 +137,6 @@ def format_of(name: str, path: object, *, neutralize_formulas: bool = True) -> F
     return CsvFormat(neutralize_formulas=neutralize_formulas) if is_csv else JsonLinesFormat()
 
 
-def python_rows(arrow: ModuleType, batch: Any) -> Iterator[Row]:
-    """The rows of a record batch as Python's values; nanoseconds are cut off at microseconds."""
-    columns = [
-        column.cast(arrow.timestamp("us", column.type.tz), safe=False)
-        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns"
-        else column
-        for column in batch.columns
-    ]
-    names = batch.schema.names
-    for values in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield dict(zip(names, values, strict=True))
-
-
 @contextmanager
 def _as_text(file: IO[bytes], *, newline: str = "") -> Iterator[TextIOWrapper]:
     # A byte order mark is only skipped, never written. Half a surrogate pair, which UTF-8 cannot encode, is written as
@@ -181,35 +164,6 @@ def _object(line: str, number: int) -> Row:
 
 
 def _pyarrow() -> ModuleType:
-    try:
-        arrow = import_module("pyarrow")
-        import_module("pyarrow.parquet")
-    except ModuleNotFoundError as error:
-        raise ServiceInputError("Parquet needs pyarrow: pip install 'airflow-provider-service[parquet]'") from error
+    arrow = optional_library("pyarrow", extra="parquet", user="Parquet")
+    optional_library("pyarrow.parquet", extra="parquet", user="Parquet")
     return arrow
-
-
-def _record_batches(arrow: ModuleType, schema: Any, types: Mapping[str, str], rows: Iterator[Row]) -> Iterator[Any]:
-    while batch := list(islice(rows, BATCH_ROWS)):
-        columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
-        arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        yield arrow.record_batch(arrays, schema=schema)
-
-
-def _arrow_type(arrow: ModuleType, kind: str) -> Any:
-    if kind == "date":
-        return arrow.timestamp("ms", "UTC")
-    return {"id": arrow.int64(), "number": arrow.float64(), "boolean": arrow.bool_()}.get(kind, arrow.string())
-
-
-def _arrow_value(value: Any, kind: str) -> Any:
-    if value is None:
-        return None
-    if kind == "date":
-        return parse_moment(value)
-    if kind == "number":
-        return float(value)
-    if kind in ("id", "boolean"):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -9,7 +9,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
+from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.lookup import find_data_table
+from airflow_provider_service.references import PROJECT, data_table_in
 from airflow_provider_service.rows.checked import CheckedRows, check_key_columns
 from airflow_provider_service.rows.load import LoadResult, append_rows, replace_rows, upsert_spooled
 from airflow_provider_service.rows.options import chosen_mode
@@ -70,6 +73,25 @@ class Target:
     name: str | None = None
     project_id: str | None = None
     _rejected: int = field(default=0, init=False)
+
+    @classmethod
+    def named_by(cls, given: Any, client: Resources, *, create_table: bool) -> Target:
+        """The table that arguments name by its id or name, or the one that is to be created with that name.
+
+        :param given: what has the arguments of the table and of its project as attributes.
+        :param create_table: whether a table that does not exist is created.
+        :raises ServiceInputError: a table that may have to be created has no name.
+        :raises ServiceLookupError: the table or its project does not exist.
+        """
+        if not create_table:
+            return cls(client, data_table_in(given, client))
+        require(
+            given.data_table_name is not None,
+            "create_table needs data_table_name: the service chooses the id of a new table",
+        )
+        name = str(given.data_table_name).strip()  # as the service does
+        project_id = PROJECT.id_in(given, client)
+        return cls(client, find_data_table(client, name, project_id=project_id), name=name, project_id=project_id)
 
     def load(self, rows: Iterable[Any], options: LoadOptions, open_rejects: OpenRejects | None = None) -> Loaded:
         """Check all rows, and then write them.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import one_of, optional, require, require_flag, require_mapping, text_or_texts
 from airflow_provider_service.operators._table import ServiceTableOperator
-from airflow_provider_service.references import PROJECT
 from airflow_provider_service.rows.options import (
     CHANGE_STRATEGIES,
     LOAD_MODES,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
         OnError,
         OnStoredDuplicates,
     )
-    from airflow_provider_service.rows.target import Target
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 _REJECT_ENDINGS = (".jsonl", ".jsonl.gz")
@@ -145,7 +143,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read and check all rows, and then write them."""
-        from airflow_provider_service.rows.target import LoadOptions
+        from airflow_provider_service.rows.target import LoadOptions, Target
 
         for name in ("column_mapping", "column_types"):
             if getattr(self, name) is not None:
@@ -162,7 +160,9 @@ class ServiceLoadTableOperator(ServiceTableOperator):
             change_strategy=self.change_strategy,
         )
         rejects = self._rejects()
-        target = self._target(context)
+        target = Target.named_by(self, self.hook, create_table=self.create_table)
+        if target.table is not None:
+            self.link_table(context, target.table)
         rows = self.source_rows()
         with closing(rows):
             loaded = target.load(rows, options, rejects)
@@ -184,21 +184,6 @@ class ServiceLoadTableOperator(ServiceTableOperator):
     @abstractmethod
     def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
         """The rows of the source, each read once."""
-
-    def _target(self, context: Context) -> Target:
-        from airflow_provider_service.client.lookup import find_data_table
-        from airflow_provider_service.rows.target import Target
-
-        if not self.create_table:
-            return Target(self.hook, self.open_table(context)[0])
-        require(
-            self.data_table_name is not None,
-            "create_table needs data_table_name: the service chooses the id of a new table",
-        )
-        name = str(self.data_table_name).strip()  # as the service does
-        project_id = PROJECT.id_in(self, self.hook)
-        found = find_data_table(self.hook, name, project_id=project_id)
-        return Target(self.hook, found, name=name, project_id=project_id)
 
     def _rejects(self) -> Callable[[], Any] | None:
         from airflow_provider_service.object_storage import require_place, whole_file

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_texts, require
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.task_arguments import as_rendered
 
@@ -63,17 +62,10 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
 
         :param with_system_columns: whether those of the service belong to all of them.
         """
-        from airflow_provider_service.rows.files import types_to_write
+        from airflow_provider_service.rows.files import chosen_types
         from airflow_provider_service.rows.values import column_types
 
-        types = types_to_write(column_types(table))
-        if self.columns is None:
-            return types if with_system_columns else column_types(table)
-        names = as_texts("columns", self.columns)
-        unknown = [name for name in names if name not in types]
-        require(not unknown, f"columns names {', '.join(unknown)}, which the table lacks; it has {', '.join(types)}")
-        require(names and len(set(names)) == len(names), "columns must name at least one column, each once")
-        return {name: types[name] for name in names}
+        return chosen_types(column_types(table), self.columns, with_system_columns=with_system_columns)
 
     def stored_rows(self, table: DataTable) -> Iterator[dict[str, Any]]:
         """The rows of the table, a page in memory at a time, with progress in the log."""

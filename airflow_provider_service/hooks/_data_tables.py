@@ -1,0 +1,215 @@
+"""Data tables as a hook has them: also DataFrames and streams as rows, and rows as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import require_choice, require_flag, require_mapping, text_or_texts
+from airflow_provider_service.client.resources.data_tables import DataTables
+from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
+from airflow_provider_service.rows.files import chosen_types
+from airflow_provider_service.rows.frames import arrow_table, pandas_frame, rows_in
+from airflow_provider_service.rows.options import (
+    CHANGE_STRATEGIES,
+    LOAD_MODES,
+    ON_DUPLICATE,
+    ON_STORED_DUPLICATES,
+    chosen_strategy,
+)
+from airflow_provider_service.rows.progress import Progress
+from airflow_provider_service.rows.target import LoadOptions, Target
+from airflow_provider_service.rows.values import column_types
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
+    from airflow_provider_service.rows.options import ChangeStrategy, LoadMode, OnDuplicate, OnStoredDuplicates
+
+
+class HookDataTables(DataTables):
+    """Data tables, and the ways from DataFrames and streams into them and back.
+
+    :param client: the service.
+    """
+
+    def __init__(self, client: ServiceClient) -> None:
+        super().__init__(client.transport)
+        self._client = client
+
+    def load(
+        self,
+        rows: Any,
+        *,
+        data_table_id: str | None = None,
+        data_table_name: str | None = None,
+        project_id: str | None = None,
+        project_name: str | None = None,
+        mode: LoadMode | None = None,
+        key_columns: str | Sequence[str] = (),
+        delete_missing: bool = False,
+        column_mapping: Mapping[str, str | None] | None = None,
+        create_table: bool = False,
+        add_columns: bool = False,
+        column_types: Mapping[str, str] | None = None,
+        on_duplicate: OnDuplicate = "last",
+        on_stored_duplicates: OnStoredDuplicates = "remove_copies",
+        change_strategy: ChangeStrategy = "update",
+    ) -> dict[str, Any]:
+        """Load rows into a data table, as the transfers do: all are checked before the first is written.
+
+        Rows that come one at a time are kept on disk, never in memory as a whole. Safe to repeat, except with
+        ``mode="append"``; but a generator gives its rows only once.
+
+        :param rows: a DataFrame of pandas or polars, an Arrow table or stream or anything else with
+            ``__arrow_c_stream__`` or ``__dataframe__``; mappings of columns to values, in a list or a generator; or a
+            list or generator of DataFrames. What is not of pandas needs the extra ``arrow``.
+        :param data_table_id: id of the table; give either the id or the name.
+        :param data_table_name: exact, case-sensitive name of the table.
+        :param project_id: id of the project in which to look up the name, or to create the table; None (the default)
+            for any project, and for the personal project of the key's user.
+        :param project_name: exact name of that project, instead of its id.
+        :param mode: ``"upsert"`` updates the rows whose keys exist and inserts the others; the default with
+            ``key_columns``. ``"replace"`` inserts the rows and then deletes all others. ``"append"`` only inserts, and
+            is NOT safe to repeat.
+        :param key_columns: columns of the table that identify a row, for an upsert.
+        :param delete_missing: whether an upsert also deletes the rows with other keys; False by default.
+        :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that
+            it does not name keep their names.
+        :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by
+            default.
+        :param add_columns: add columns that the table lacks; False by default.
+        :param column_types: types of columns that are created, ``{"price": "number"}``; of the others, the first value
+            that is not null decides.
+        :param on_duplicate: several rows with the same key: use the ``"last"`` one (the default), or ``"fail"``.
+        :param on_stored_duplicates: several rows of the table with the same key; see
+            :class:`~airflow_provider_service.operators.rows.ServiceUpsertRowsOperator`.
+        :param change_strategy: how rows are changed; see the same operator.
+        :returns: ``{"data_table_id", "rows", "inserted", "updated", "unchanged", "deleted", "added_columns"}``.
+        :raises ServiceInputError: a row, a name of a column or an option does not fit, or a library is missing; nothing
+            was written.
+        :raises ServiceLookupError: no table or project has the name.
+        :raises ServiceApiError: a call failed.
+        """
+        require_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
+        require_choice("on_stored_duplicates", on_stored_duplicates, ON_STORED_DUPLICATES)
+        require_choice("change_strategy", change_strategy, CHANGE_STRATEGIES)
+        if mode is not None:
+            require_choice("mode", mode, LOAD_MODES)
+        for flag, value in (
+            ("delete_missing", delete_missing),
+            ("create_table", create_table),
+            ("add_columns", add_columns),
+        ):
+            require_flag(flag, value)
+        for name, mapping in (("column_mapping", column_mapping), ("column_types", column_types)):
+            if mapping is not None:
+                require_mapping(name, mapping)
+        options = LoadOptions(
+            mode=mode,
+            key_columns=text_or_texts("key_columns", key_columns),
+            delete_missing=delete_missing,
+            column_mapping=column_mapping,
+            column_types=column_types,
+            may_add_columns=add_columns,
+            on_duplicate=on_duplicate,
+            on_stored_duplicates=on_stored_duplicates,
+            change_strategy=change_strategy,
+        )
+        chosen_strategy(change_strategy, on_stored_duplicates)
+        given = _named(data_table_id, data_table_name, project_id, project_name)
+        source = rows_in(rows)
+        loaded = Target.named_by(given, self._client, create_table=create_table).load(source, options)
+        return {
+            "data_table_id": loaded.table.id,
+            "rows": loaded.rows,
+            **asdict(loaded.changes),
+            "added_columns": loaded.added_columns,
+        }
+
+    def to_arrow(
+        self,
+        *,
+        data_table_id: str | None = None,
+        data_table_name: str | None = None,
+        project_id: str | None = None,
+        project_name: str | None = None,
+        filter: RowFilter | Mapping[str, Any] | None = None,
+        search: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Any:
+        """Read rows into an Arrow table; polars takes it with ``polars.from_arrow``. Needs the extra ``arrow``.
+
+        Safe to repeat.
+
+        :param data_table_id: id of the table; give either the id or the name.
+        :param data_table_name: exact, case-sensitive name of the table.
+        :param project_id: id of the project in which to look up the name; None (the default) for any project.
+        :param project_name: exact name of that project, instead of its id.
+        :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
+        :param search: text that a row must contain in any column, regardless of case; None for all rows.
+        :param columns: columns to read, in order; None (the default) for all of them, those of the service among them.
+        :returns: a ``pyarrow.Table``: ``id`` as int64, numbers as float64, dates as timestamps of milliseconds in UTC.
+        :raises ServiceInputError: pyarrow is not installed, or a column is unknown.
+        :raises ServiceLookupError: no table has the name, or several do.
+        """
+        given = _named(data_table_id, data_table_name, project_id, project_name)
+        return arrow_table(*self._read(given, filter, search, columns))
+
+    def to_pandas(
+        self,
+        *,
+        data_table_id: str | None = None,
+        data_table_name: str | None = None,
+        project_id: str | None = None,
+        project_name: str | None = None,
+        filter: RowFilter | Mapping[str, Any] | None = None,
+        search: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Any:
+        """Read rows into a DataFrame of pandas. Safe to repeat. Needs the extra ``pandas``.
+
+        :param data_table_id: id of the table; give either the id or the name.
+        :param data_table_name: exact, case-sensitive name of the table.
+        :param project_id: id of the project in which to look up the name; None (the default) for any project.
+        :param project_name: exact name of that project, instead of its id.
+        :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
+        :param search: text that a row must contain in any column, regardless of case; None for all rows.
+        :param columns: columns to read, in order; None (the default) for all of them, those of the service among them.
+        :returns: a ``pandas.DataFrame`` whose types do not depend on the values: ``id`` as int64, numbers as float64
+            (null is NaN), booleans as ``boolean`` (null is ``pd.NA``), dates as ``datetime64[ms, UTC]`` (null is
+            ``NaT``), text as pandas reads it from Arrow.
+        :raises ServiceInputError: pandas or pyarrow is not installed, or a column is unknown.
+        :raises ServiceLookupError: no table has the name, or several do.
+        """
+        given = _named(data_table_id, data_table_name, project_id, project_name)
+        return pandas_frame(*self._read(given, filter, search, columns))
+
+    def _read(
+        self,
+        given: SimpleNamespace,
+        filter: RowFilter | Mapping[str, Any] | None,
+        search: str | None,
+        columns: Sequence[str] | None,
+    ) -> tuple[dict[str, str], Iterable[Row]]:
+        table = data_table_in(given, self._client)
+        types = chosen_types(column_types(table), columns, with_system_columns=True)
+        found = self._client.data_table_rows.list(table.id, filter=filter, search=search)
+        return types, Progress("Read").counting(found)
+
+
+def _named(
+    data_table_id: str | None, data_table_name: str | None, project_id: str | None, project_name: str | None
+) -> SimpleNamespace:
+    """The arguments that name a table.
+
+    :raises ServiceInputError: they name none, or two.
+    """
+    given = SimpleNamespace(
+        data_table_id=data_table_id, data_table_name=data_table_name, project_id=project_id, project_name=project_name
+    )
+    for reference in (DATA_TABLE, PROJECT):
+        reference.check(given, are_rendered=True)
+    return given
