@@ -82,7 +82,7 @@ def service_workflow_task(
     Safe to repeat: as with ``ServiceRunWorkflowOperator``, there is one execution per task run. Each attempt calls the
     function, but an attempt that resumes an execution does not use what it returns.
 
-    :param python_callable: the function. It returns the payload: the JSON body of the call, for example. None: no
+    :param python_callable: the function. It returns the payload, such as the JSON body of the call, or None for no
         payload.
     :param multiple_outputs: push each value of the result as an XCom of its own; False by default. It only makes sense
         with ``return_output="none"``.
@@ -98,7 +98,7 @@ def service_workflow_task(
     for name in operator.checks.keys() & kwargs.keys():
         operator.checks[name](name, kwargs[name])
     hidden = {name: sealed_literals(kwargs[name]) for name in operator.sealed_fields if name in kwargs}
-    # Of the function's annotation Airflow would infer multiple_outputs; but it describes the payload, not the result.
+    # Airflow would infer multiple_outputs from the function's annotation, which describes the payload, not the result.
     return task_decorator_factory(
         python_callable=python_callable,
         multiple_outputs=multiple_outputs,

@@ -24,7 +24,7 @@ class Figures:
     """Figures on the runs of one workflow that started within a window.
 
     :param runs: runs that succeeded or failed; those that are active or were canceled are neither.
-    :param failure_rate: part of the runs that failed, from 0 to 1; None without runs.
+    :param failure_rate: share of the runs that failed, from 0 to 1; None without runs.
     :param success_age: seconds since the end of the last success; None without one.
     :param duration_median: seconds; None without runs.
     :param duration_p95: the shortest duration, in seconds, that 95 % of the runs did not exceed; None without runs.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.runs.search import Mark
     from airflow_provider_service.task_arguments import OnVanished
 
-#: A key that no task gives counts for so long.
+#: How long a key identifies a run that no task has asked for.
 KEY_LIFETIME = timedelta(days=1)
 # What tasks have called in this process: within an attempt, a key stands for one execution.
 _called: set[Mark] = set()

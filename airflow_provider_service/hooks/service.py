@@ -157,23 +157,24 @@ class ServiceHook(Resources, BaseHook):
         :param workflow_name: exact name of the workflow; archived ones do not count.
         :param project_id: id of the project in which to look up the name; None (the default) for any project.
         :param project_name: exact name of that project, instead of its id.
-        :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``;
-            the fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings;
-            nothing for a schedule.
+        :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
+            fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None
+            (the default) for a schedule.
         :param run_key: any text that identifies this run of the workflow; None, the default, starts a new execution
             with every call.
         :param context: context of the task if it is not the one that runs here, such as in a callback.
-        :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
+        :param trigger_node: name of the trigger node; required if the workflow has several that could start it; None
+            (the default) for the only one.
         :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
             authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
             passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
         :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for
-            ``orders/:id``.
+            ``orders/:id``. None (the default) for none.
         :param files: files that the call of a webhook carries, by the name of their field: paths on the worker, URLs
             such as ``s3://conn_id@bucket/key``, or an ``ObjectStoragePath``. The values of ``payload`` are then text
-            fields.
+            fields. None (the default) for none.
         :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
-        :param webhook_headers: further headers of the call.
+        :param webhook_headers: further headers of the call; None (the default) for none.
         :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
         :param start: the way to start the workflow: through its production webhook (``"webhook"``); through the
             server's MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual

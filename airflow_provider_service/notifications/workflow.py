@@ -22,6 +22,8 @@ MAX_EXCEPTION_CHARS = 1000
 class ServiceNotifier(BaseNotifier):
     """Notify a workflow about a task or DAG run, for ``on_failure_callback`` and the like, without waiting for it.
 
+    Not safe to repeat: each call runs the workflow.
+
     The workflow receives ``{"message", "dag_id", "run_id", "task_id", "map_index", "try_number", "state", "log_url",
     "exception", "details"}`` on its production webhook. Values that the context does not have are null, and values that
     Airflow knows as secrets are masked in the exception. If the webhook's method is ``GET``, they are its query.
@@ -35,7 +37,8 @@ class ServiceNotifier(BaseNotifier):
     :param project_name: exact name of that project, instead of its id.
     :param message: human-readable text; empty by default.
     :param details: further JSON data for the workflow; null by default.
-    :param trigger_node: name of the webhook node; required if the workflow has several.
+    :param trigger_node: name of the webhook node; required if the workflow has several; None (the default) for the only
+        one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication, if it has one.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """

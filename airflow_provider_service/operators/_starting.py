@@ -57,7 +57,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return None
 
     def call_headers(self, authentication: str) -> Mapping[str, str]:
-        """The headers of the call that started the execution, which are taken out of its output."""
+        """The headers of the call that started the execution; their values are hidden in its output."""
         return {}
 
     def perform(self, context: Context) -> dict[str, Any]:

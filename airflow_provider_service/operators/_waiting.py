@@ -75,6 +75,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
     def wait(self, execution_id: str, deadline: float, **resumed_with: Any) -> Outcome:
         """Wait in the worker, or read the execution once and leave the rest to the triggerer.
 
+        :param execution_id: the execution.
         :param deadline: date and time that ends the wait, in seconds since the epoch.
         :param resumed_with: further arguments for ``execute_complete``.
         :raises TaskDeferred: the wait continues in the triggerer.

@@ -37,9 +37,9 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         None (the default) for the server's own default.
     :param fail_on: categories whose findings fail the task; none by default.
     :param report_path: file for a report that people read: a path, or an address of object storage such as
-        ``s3://my_conn@bucket/report.html``. Its suffix says the form: ``.md``, ``.html`` or ``.json``. The directory
-        must exist, and a file of that name is replaced. It is written even if the task then
-        fails. None (the default) for no report.
+        ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
+        directory must exist, and an existing file is replaced. It is written even if the task then fails. None (the
+        default) for no report.
     :param timeout: how long to wait for the report: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"findings", "by_category", "report_path", "url"}``: the number of findings, and ``{"sections",
@@ -77,7 +77,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Generate the report, log it, and fail on risks."""
+        """Generate the report, log it, and fail on the findings that ``fail_on`` names."""
         timeout = read_seconds("timeout", self.timeout)
         days = self.days_abandoned_workflow
         if days is not None:

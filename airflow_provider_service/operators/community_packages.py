@@ -24,8 +24,9 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     If another version is installed, it is updated. Without ``version``, any installed version is accepted.
 
     :param name: package name, ``n8n-nodes-...`` with or without an ``@scope/``.
-    :param version: required version; None for any installed version, or the latest if none is installed.
-    :param verify: install only packages that the vendor of the service has vetted; None for the server's default.
+    :param version: required version; None (the default) for any installed version, or the latest if none is installed.
+    :param verify: install only packages that the vendor of the service has vetted; None (the default) for the server's
+        default.
     :param timeout: how long to wait for the installation: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"name", "version", "previous_version", "outcome", "url"}``; the outcome is ``"installed"``,

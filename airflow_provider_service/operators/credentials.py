@@ -144,10 +144,11 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
 
     :param name: name of the credential.
     :param credential_type: credential type of the service, e.g. ``"httpHeaderAuth"``.
-    :param data: fields of the credential type by name.
+    :param data: secret fields by name, as the credential type defines them; give this, a connection, or both.
     :param data_conn_id: Airflow connection from which to take further fields; None (the default) for none.
-    :param data_conn_fields: field of the connection for each field of the credential, e.g.
-        ``{"user": "login", "password": "password", "ssl": "extra.ssl"}``.
+    :param data_conn_fields: field of the connection for each field of the credential, required with ``data_conn_id``:
+        ``{"user": "login", "password": "password", "ssl": "extra.ssl"}``. The fields are host, port, login, password,
+        schema and ``extra.`` with a name.
     :param project_id: id of the project in which to look for the credential and to create it; if None, it is looked up
         in all projects and created in the personal project of the key's user.
     :param project_name: exact name of that project, instead of its id.
@@ -212,12 +213,12 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
 
     :param credential_id: id of the credential; give either the id or the name.
     :param credential_name: exact name of the credential.
-    :param name: new name of the credential; without ``credential_id`` and ``credential_name``, its exact name.
-    :param credential_type: credential type, for the lookup by name.
-    :param data: fields by name; they replace the stored ones.
+    :param name: new name of the credential; without ``credential_id`` and ``credential_name``, its exact present name.
+    :param credential_type: type of the credential to look up by its name; None (the default) for any type.
+    :param data: secret fields by name, which replace the stored ones; without this and a connection, those are kept.
     :param merge_data: merge the fields into the stored ones instead; False by default.
     :param data_conn_id: Airflow connection from which to take further fields; None (the default) for none.
-    :param data_conn_fields: field of the connection for each field of the credential.
+    :param data_conn_fields: field of the connection for each field of the credential, required with ``data_conn_id``.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.

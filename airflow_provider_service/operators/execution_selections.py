@@ -31,7 +31,7 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to stop executions of every workflow; False by default.
-    :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None for all of them.
+    :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None (the default) for all of them.
     :param started_before: only those that started before this: a datetime with a time zone, or text (without one: UTC).
     :param older_than: only those that started longer ago: seconds, or a timedelta; not with ``started_before``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
@@ -91,11 +91,13 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to select from the executions of every workflow; False by default.
-    :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown.
+    :param status: select one or several of success, error, canceled, crashed, new, waiting and unknown; None (the
+        default) for those that have ended.
     :param started_before: select those that started before this: a datetime with a time zone, or text (without one:
         UTC).
     :param older_than: select those that started longer ago: seconds, or a timedelta; not with ``started_before``.
-    :param max_deletions: most executions of a selection to delete, 1000 by default; the rest is left for another run.
+    :param max_deletions: maximum number of executions of a selection to delete, 1000 by default; the rest is left for
+        another run.
     :param preview: return what would be deleted, without deleting it; False by default.
     :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.

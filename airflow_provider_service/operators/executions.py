@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 class ServiceRetryExecutionOperator(ServiceStartingOperator):
     """Run an execution again, and wait until the new one has ended. Safe to repeat.
 
-    One task run makes one retry. A later attempt resumes a retry of the same execution that began since the DAG run
+    One task run makes one retry. A later attempt resumes a retry of the same execution that began after the DAG run
     did, unless it failed. Clearing the task asks for another retry, unless the last one is still active. The service
     does not say who asked for a retry: let no two tasks retry the same execution at the same time.
 
-    :param execution_id: an execution that failed, crashed or was canceled.
+    :param execution_id: id of an execution that failed, crashed or was canceled.
     :param load_workflow: run the current workflow instead of the one that was saved with the execution; by default
         the service decides.
     :param wait_for_completion: wait until the execution has ended; True by default.
@@ -53,8 +53,9 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         it runs in a worker; True by default.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "retry_of"}`` of the new
-        execution; without ``wait_for_completion``, ``{"execution_id", "workflow_id", "url"}``.
+    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes", "node_count",
+        "retry_of"}`` of the new execution, with nodes as :class:`ServiceRunWorkflowOperator` returns them; without
+        ``wait_for_completion``, ``{"execution_id", "workflow_id", "url"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")

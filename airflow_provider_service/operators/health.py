@@ -29,8 +29,9 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     """Check how the executions of workflows have gone over a window of time. It only reads, and is safe to repeat.
 
     The figures are computed from the executions that started within the window. Each workflow is judged by itself:
-    every threshold must hold for each of them. ``success`` is a success; ``error`` and ``crashed`` are failures.
-    Executions that are active or were canceled are neither, and those that a person ran in the editor do not count.
+    every threshold must hold for each of them. A threshold of None, the default of each, is not checked. ``success`` is
+    a success; ``error`` and ``crashed`` are failures. Executions that are active or were canceled are neither, and
+    those that a person ran in the editor do not count.
 
     Choose either a workflow, a tag, a project, or ``all_workflows=True``. Archived workflows are left out.
 
@@ -44,7 +45,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     :param all_workflows: True to check the active workflows of every project, and those that ran within the window;
         False by default.
     :param window: seconds, or a timedelta, before now; 24 hours by default.
-    :param max_failure_rate: highest part of the runs that may have failed, from 0 to 1.
+    :param max_failure_rate: highest share of the runs that may have failed, from 0 to 1.
     :param max_age_of_success: seconds, or a timedelta, since the end of the last success, at most ``window``; a
         workflow without a success in the window breaches it.
     :param min_runs: lowest number of runs that succeeded or failed.
@@ -53,9 +54,9 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     :param on_breach: what to do if a threshold is breached: ``"fail"`` (the default), ``"skip"`` or ``"report"``. A
         task that fails is retried as its ``retries`` say, and each attempt reads the figures anew.
     :param report_path: file for a report that people read: a path, or an address of object storage such as
-        ``s3://my_conn@bucket/report.html``. Its suffix says the form: ``.md``, ``.html`` or ``.json``. The directory
-        must exist, and a file of that name is replaced. It is written even if the task then
-        fails or is skipped. None (the default) for no report.
+        ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
+        directory must exist, and an existing file is replaced. It is written even if the task then fails or is skipped.
+        None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"healthy", "message", "checked", "unhealthy", "runs", "failed", "failure_rate", "window_start",
         "window_end", "workflows", "more", "url", "report_path"}``. ``workflows`` holds the figures of at most 50

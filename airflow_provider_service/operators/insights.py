@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 class ServiceGetInsightsOperator(ServiceBaseOperator):
     """Read figures on production executions in a range of time. Safe to repeat. The figures lag behind the executions.
 
-    :param range_start: start of the range, as text or as a datetime with a time zone; None for seven days ago.
-    :param range_end: end of the range, in the same form; None for now.
-    :param project_id: id of the project whose executions to count; None for all projects. An unknown id yields zeros.
+    :param range_start: start of the range, as text or as a datetime with a time zone; None (the default) for seven days
+        ago.
+    :param range_end: end of the range, in the same form; None (the default) for now.
+    :param project_id: id of the project whose executions to count; None (the default) for all projects. An unknown id
+        yields zeros.
     :param project_name: exact name of that project, instead of its id.
     :param report_path: file for a report that people read: a path, or an address of object storage such as
-        ``s3://my_conn@bucket/report.html``. Its suffix says the form: ``.md``, ``.html`` or ``.json``. The directory
-        must exist, and a file of that name is replaced. None (the default) for no report.
+        ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
+        directory must exist, and an existing file is replaced. None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "report_path", "url"}`` with
         ``{"value", "unit", "deviation"}`` for each figure. The deviation is the change from the previous period; it is

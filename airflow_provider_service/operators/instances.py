@@ -34,23 +34,24 @@ if TYPE_CHECKING:
 
 
 class ServiceExportWorkflowsOperator(ServiceBaseOperator):
-    """Write workflows as files, one a workflow, which differ only where the workflows do. Safe to repeat.
+    """Write each workflow to a file of its own, which changes only if the workflow does. Safe to repeat.
 
-    A file has what runs: the active version of an active workflow, the draft of any other. Keys are sorted; what
-    changes by itself is left out; and objects of the instance, such as credentials, are named instead of their ids.
-    ``ServiceDeployWorkflowsOperator`` deploys such files to the same instance, where they change nothing, or to another
-    one. Archived workflows are left out. Files of workflows that no longer exist stay.
+    A file holds what runs: the active version of an active workflow, the draft of any other. Its keys are sorted,
+    values that change by themselves, such as dates, are left out, and other objects of the instance, such as
+    credentials, are referred to by their names instead of their ids. ``ServiceDeployWorkflowsOperator`` deploys such
+    files to the same instance, where they change nothing, or to another one. Archived workflows are left out. Files of
+    workflows that no longer exist are kept.
 
     :param path: the folder: a path, or an address of object storage such as ``s3://my_conn@bucket/workflows``. It is
-        made if it does not exist.
+        created if it does not exist.
     :param workflow_names: exact names of the workflows; None (the default) for all.
     :param tag_id: id of a tag, for only those workflows that have it.
     :param tag_name: exact name of that tag, instead of its id.
     :param project_id: id of a project, for only its workflows.
     :param project_name: exact name of that project, instead of its id.
-    :param code_files: whether code of several lines in nodes is written to files of its own, in a folder beside the
+    :param code_files: whether code of several lines in nodes is written to separate files, in a folder beside the
         workflow's file; False by default.
-    :param pinned_data: whether the pinned data of nodes is included, which often is real data; False by default.
+    :param pinned_data: whether the pinned data of nodes is included, which is often real data; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"path", "workflows", "files"}``: the number of workflows, and the address of each file by the id of its
         workflow.
@@ -150,22 +151,22 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     """Bring the workflows of an instance in line with definitions: all of them, or none. Safe to repeat.
 
     First a plan is made, and logged with what changes in which node. It compares each definition with the workflow of
-    the same name: with what runs if the workflow is active, with its draft otherwise. Deploying what is there writes
-    nothing. Whatever a definition names must exist in the instance under the same name, or be deployed with it:
-    credentials, workflows, data tables and folders. If something cannot be found, everything that is missing is listed,
-    and nothing is written. Tags are created.
+    the same name: with what runs if the workflow is active, with its draft otherwise. If an instance already matches
+    the definitions, nothing is written. Whatever a definition names must exist in the instance under the same name, or
+    be deployed with it: credentials, workflows, data tables and folders. If something cannot be found, everything that
+    is missing is listed, and nothing is written. Missing tags are created.
 
-    Then all drafts are written, and after that the workflows are published, those first that others call. If anything
-    fails, every workflow returns to the version that ran before, drafts and tags too; what was created is deleted; and
-    the task fails. It is retried only if the failure may pass and everything was put back. Workflows that have no
-    definition are left alone.
+    Then all drafts are written, and after that the workflows are published, beginning with those that others call. If
+    anything fails, every workflow gets back the version that ran before, its draft and its tags; what was created is
+    deleted; and the task fails. It is retried only if the failure may pass and everything was put back. Workflows that
+    have no definition are left alone.
 
     :param source: a folder, which may be a git checkout, a ``.json`` file, or an address of object storage such as
         ``s3://my_conn@bucket/workflows``; a definition as a mapping or as JSON text; or a list of these. All files
         ``*.json`` below a folder are read, except in hidden folders. A relative path starts at the folder of the DAG
-        file. Expressions ``{{ ... }}`` in definitions are not rendered, those in paths are.
-    :param activate: True to activate all workflows, False to deactivate them; None (the default) for what the key
-        ``active`` of each definition says, or if it lacks the key, for leaving the workflow as it is.
+        file. Expressions ``{{ ... }}`` in definitions are not rendered; templates in paths are.
+    :param activate: True to activate all workflows, False to deactivate them; None (the default) to do what the key
+        ``active`` of each definition says, and to leave the workflow as it is if the definition lacks this key.
     :param project_id: id of the project in which workflows and what they name are looked up, and in which new workflows
         are created; if None, they are looked up in all projects, and created in the personal project of the key's user.
     :param project_name: exact name of that project, instead of its id.
@@ -173,12 +174,12 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     :param parent_folder_name: exact name of that folder, instead of its id; a path such as ``"Reports/Daily"`` if it is
         within others. Requires ``project_id`` or ``project_name``.
     :param preview: stop after the plan; False by default.
-    :param report_path: file for the plan, on a disk or in object storage; its suffix says the form: ``.md``, ``.html``
-        or ``.json``. It is written before anything is changed. None (the default) for no file.
+    :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
+        ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"outcome", "created", "updated", "published", "activated", "deactivated", "unchanged",
-        "workflow_ids"}``: the outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``, ``"planned"``. Then the
-        names of the workflows by what happened to them, and the ids by name.
+        "workflow_ids"}``. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``, ``"planned"``;
+        ``workflow_ids`` holds ids by name; and each of the others lists the names of the workflows to which it applies.
     """
 
     template_fields: Sequence[str] = (
@@ -234,8 +235,9 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     """Deploy workflows of one instance to another: all of them, or none. Safe to repeat.
 
     What runs on the source, or the draft of a workflow that is not active there, is deployed to the instance of
-    ``service_conn_id`` exactly as ``ServiceDeployWorkflowsOperator`` deploys a folder: by a plan, with everything that
-    workflows name found by its name, and with a way back. Give either ``workflow_names``, a tag, or a project.
+    ``service_conn_id`` exactly as ``ServiceDeployWorkflowsOperator`` deploys a folder: a plan comes first, whatever the
+    workflows refer to is found by its name, and if anything fails, everything is put back. Give either
+    ``workflow_names``, a tag, or a project.
 
     :param source_conn_id: Airflow connection of type ``service`` of the instance to read from.
     :param workflow_names: exact names of the workflows.
@@ -246,13 +248,13 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     :param destination_project_id: id of the project to deploy to; if None, workflows are looked up in all projects, and
         created in the personal project of the key's user.
     :param destination_project_name: exact name of that project, instead of its id.
-    :param activate: True to activate all workflows, False to deactivate them; None (the default) for what they are on
-        the source.
+    :param activate: True to activate all workflows, False to deactivate them; None (the default) to make each of them
+        active or inactive as it is on the source.
     :param preview: stop after the plan; False by default.
-    :param report_path: file for the plan, on a disk or in object storage; its suffix says the form: ``.md``, ``.html``
-        or ``.json``. It is written before anything is changed. None (the default) for no file.
+    :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
+        ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of the instance to deploy to; ``service_default`` by default.
-    :returns: as ``ServiceDeployWorkflowsOperator`` does.
+    :returns: the same as ``ServiceDeployWorkflowsOperator``.
     """
 
     template_fields: Sequence[str] = (

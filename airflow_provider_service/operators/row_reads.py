@@ -30,9 +30,10 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-    :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None for the order of insertion.
-    :param search: text that a row must contain in any column, regardless of case; None for all rows.
+    :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
+        "value": 10}]}``; the guide ``docs/data-tables.md`` lists them. None (the default) for all rows.
+    :param sort_by: column to sort by, followed by ``:asc`` or ``:desc``; None (the default) for the order of insertion.
+    :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.csv``;
         None to return the rows. Its ending chooses the format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra
         ``parquet``); the first two may end in ``.gz``. A ``.csv`` file has a header; text is quoted, and null is an
@@ -41,7 +42,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
     :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
         the address names, if any.
     :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
-        formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break. False writes all text unchanged.
+        formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break; True by default. False writes all
+        text unchanged.
     :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",

@@ -112,8 +112,9 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param rows: mappings of column names to values, with the key columns; a column that is left out is not changed. It
         may also be the output of a task that returns a DataFrame of pandas or polars.
-    :param key_columns: columns that identify a row.
-    :param on_duplicate: several input rows of the same key: use the ``"last"`` one (the default), or ``"fail"``.
+    :param key_columns: name of the column that identifies a row, or a list of several.
+    :param on_duplicate: what to do with several input rows of the same key: use the ``"last"`` one (the default), or
+        ``"fail"``.
     :param on_stored_duplicates: what to do with several stored rows of the same key, such as those of an earlier
         attempt whose insert arrived late: ``"remove_copies"`` (the default) updates all of them and deletes those that
         then equal a newer one in every column, ``"keep_newest"`` deletes all except the one that was inserted last,
@@ -190,12 +191,15 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
 class ServiceUpdateRowsOperator(ServiceTableOperator):
     """Write the same values into every row that matches a filter. Safe to repeat.
 
+    The filter may name columns that ``data`` changes; a repeat then no longer finds the rows, and counts none.
+
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``.
-    :param data: new values by column.
+    :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
+        "value": 10}]}``; the guide ``docs/data-tables.md`` lists them.
+    :param data: new values by column; columns that it does not name are not changed.
     :param preview: count the rows that would be updated, without updating them; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "updated", "preview", "url"}``: rows changed, or with ``preview``, to be changed.
@@ -253,8 +257,9 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param row_ids: ids of the rows, in any number; give either ids or a filter.
-    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; it is sent in
-        the URL, so its length is limited.
+    :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
+        "value": 10}]}``; the guide ``docs/data-tables.md`` lists them. A filter is sent in the URL, so its length is
+        limited.
     :param preview: count the rows that would be deleted, without deleting them; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "deleted", "preview", "url"}``: rows deleted, or with ``preview``, to be deleted.

@@ -47,29 +47,31 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     There is one execution per task run. Where the trigger takes data, the call carries a key of the task run; a later
     attempt looks for the execution of an earlier one and resumes it, unless that execution failed. Clearing the task
     starts a new execution, unless the last one is still active. Where the trigger takes no data, an attempt that cannot
-    rule out an execution of an earlier one fails without further retries.
-    If a workflow does not keep its executions, or hides their data, a search proves nothing.
-    After an attempt that may have made the call, the next one then fails without further retries, rather than run the
-    workflow twice.
+    rule out an execution of an earlier one fails without further retries. If a workflow does not keep its executions,
+    or hides their data, a search proves nothing: the attempt after one that may have made the call then fails without
+    further retries, rather than run the workflow twice.
 
     :param workflow_id: id of the workflow.
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
-        fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; nothing
-        for a schedule. Pass text that contains braces as ``literal``, from ``airflow.sdk``
+        fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None (the
+        default) for a schedule. Pass text that contains braces as ``literal``, from ``airflow.sdk``
         (``airflow.utils.template`` before Airflow 3).
-    :param trigger_node: name of the trigger node; required if the workflow has several that could start it.
+    :param trigger_node: name of the trigger node; required if the workflow has several that could start it; None (the
+        default) for the only one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
         authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
         passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
     :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for ``orders/:id``.
+        None (the default) for none.
     :param files: files that the call of a webhook carries, by the name of their field: paths on the worker, URLs such
         as ``s3://conn_id@bucket/key``, or an ``ObjectStoragePath``. The values of ``payload`` are then text fields.
+        None (the default) for none.
     :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
-    :param webhook_headers: further headers of the call. They are hidden in logs, rendered fields and the stored DAG;
-        prefer ``webhook_conn_id`` for secrets.
+    :param webhook_headers: further headers of the call; None (the default) for none. They are hidden in logs, rendered
+        fields and the stored DAG; prefer ``webhook_conn_id`` for secrets.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
     :param start: the way to start the workflow: through its production webhook (``"webhook"``); through the server's
         MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual trigger; or through
@@ -234,7 +236,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return WantedOutput.of(self.return_output, self.max_output_items, self.output_path)
 
     def call_headers(self, authentication: str) -> Mapping[str, str]:
-        """The headers of the call that started the execution, which are taken out of its output."""
+        """The headers of the call that started the execution; their values are hidden in its output."""
         return self._headers()(authentication)
 
     def _headers(self) -> MakeHeaders:

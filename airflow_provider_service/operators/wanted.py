@@ -95,17 +95,19 @@ class _EnsureOperator(ServiceBaseOperator):
 class ServiceEnsureTagsOperator(_EnsureOperator):
     """Make sure that these tags exist. Safe to repeat.
 
-    :param tags: their names, 1 to 24 characters each: a list, or text in YAML or JSON.
-    :param path: path or address of a YAML or JSON file with them, instead of ``tags``; its texts are not templates.
+    :param tags: names of the tags, 1 to 24 characters each: a list, or text in YAML or JSON.
+    :param path: path or address of a YAML or JSON file with them, instead of ``tags``; templates in it are not
+        rendered.
     :param prune: True to delete the tags that ``prune_names`` or ``prune_prefix`` names and that are not wanted; False
         by default. Nothing else is ever deleted. Workflows lose tags that are deleted.
-    :param prune_names: exact names of tags to delete.
-    :param prune_prefix: the beginning of the names of tags to delete, instead of their names.
+    :param prune_names: exact names of tags to delete; None (the default) for none.
+    :param prune_prefix: beginning of the names of tags to delete, besides ``prune_names``; None (the default) for none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         tags, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action is
-        ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, all that is what would be.
+        ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run without
+        it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "tags")
@@ -137,7 +139,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> Plan:
-        """What makes the tags as they are wanted."""
+        """The changes that make the tags as they are wanted."""
         from airflow_provider_service.instances.wanted.tags import plan_tags
 
         return plan_tags(self.hook, self.wanted("tags"), prune)
@@ -146,22 +148,24 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
 class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
     """Make sure that these variables exist and have these values. Safe to repeat.
 
-    :param variables: their values by their keys: a mapping, or text in YAML or JSON. Values are text of up to 1000
-        characters; they are hidden wherever Airflow shows arguments, and are neither logged nor returned.
-    :param path: path or address of a YAML or JSON file with them, instead of ``variables``; its texts are not
-        templates.
+    :param variables: value of each variable by its key: a mapping, or text in YAML or JSON. Values are text of up to
+        1000 characters; they are hidden wherever Airflow shows arguments, and are neither logged nor returned.
+    :param path: path or address of a YAML or JSON file with them, instead of ``variables``; templates in it are not
+        rendered.
     :param project_id: id of the project that the variables belong to; None (the default) for those of the whole
         instance.
     :param project_name: exact name of that project, instead of its id.
     :param prune: True to delete the variables that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
         False by default. Nothing else is ever deleted.
-    :param prune_names: exact names of variables to delete.
-    :param prune_prefix: the beginning of the names of variables to delete, instead of their names.
+    :param prune_names: exact names of variables to delete; None (the default) for none.
+    :param prune_prefix: beginning of the names of variables to delete, besides ``prune_names``; None (the default) for
+        none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         variables, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action
-        is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, all that is what would be.
+        is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run
+        without it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "variables", *PROJECT.fields)
@@ -198,7 +202,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> Plan:
-        """What makes the variables as they are wanted."""
+        """The changes that make the variables as they are wanted."""
         from airflow_provider_service.instances.wanted.variables import plan_variables
 
         wanted = self.wanted("variables")
@@ -213,21 +217,22 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
 
     :param data_tables: the columns of each table by its name, as ``{"orders": {"sku": "string", "stock": "number"}}``:
         a mapping, or text in YAML or JSON. The types are string, number, boolean and date.
-    :param path: path or address of a YAML or JSON file with them, instead of ``data_tables``; its texts are not
-        templates.
-    :param project_id: id of the project of the tables; None (the default) for tables of every project; those that are
-        nowhere are created in the personal project of the key's user.
+    :param path: path or address of a YAML or JSON file with them, instead of ``data_tables``; templates in it are not
+        rendered.
+    :param project_id: id of the project of the tables; None (the default) to look them up in all projects, and to
+        create those that none has in the personal project of the key's user.
     :param project_name: exact name of that project, instead of its id.
     :param prune: True to delete the data tables that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
         False by default. Nothing else is ever deleted. Tables are deleted with their rows.
-    :param prune_names: exact names of data tables to delete.
-    :param prune_prefix: the beginning of the names of data tables to delete, instead of their names.
+    :param prune_names: exact names of data tables to delete; None (the default) for none.
+    :param prune_prefix: beginning of the names of data tables to delete, besides ``prune_names``; None (the default)
+        for none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         data tables, and the first 200 changes as ``{"action", "name", "columns" or "added_columns"}``; ``more`` says
-        whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, all that is
-        what would be.
+        whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers
+        and changes are those of a run without it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "data_tables", *PROJECT.fields)
@@ -263,7 +268,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> Plan:
-        """What makes the data tables as they are wanted."""
+        """The changes that make the data tables as they are wanted."""
         from airflow_provider_service.instances.wanted.data_tables import plan_data_tables
 
         project_id = PROJECT.id_in(self, self.hook)
@@ -276,17 +281,19 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
     :param projects: the members of each project by its name: their roles by email address, as ``{"Sales":
         {"ana@example.com": "project:editor"}}``: a mapping, or text in YAML or JSON. A member whose role is None is
         removed; members that are not named are kept.
-    :param path: path or address of a YAML or JSON file with them, instead of ``projects``; its texts are not templates.
+    :param path: path or address of a YAML or JSON file with them, instead of ``projects``; templates in it are not
+        rendered.
     :param prune: True to delete the projects that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
         False by default. Nothing else is ever deleted. A project that holds workflows or data tables is never deleted.
-    :param prune_names: exact names of projects to delete.
-    :param prune_prefix: the beginning of the names of projects to delete, instead of their names.
+    :param prune_names: exact names of projects to delete; None (the default) for none.
+    :param prune_prefix: beginning of the names of projects to delete, besides ``prune_names``; None (the default) for
+        none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         projects, and the first 200 changes as ``{"action", "name", "added_members", "changed_members",
         "removed_members"}``; ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or
-        ``"delete"``. With ``preview``, all that is what would be.
+        ``"delete"``. With ``preview``, the numbers and changes are those of a run without it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "projects")
@@ -318,7 +325,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> Plan:
-        """What makes the projects as they are wanted."""
+        """The changes that make the projects as they are wanted."""
         from airflow_provider_service.instances.wanted.projects import plan_projects
 
         return plan_projects(self.hook, self.wanted("projects"), prune)

@@ -83,7 +83,7 @@ def read_end(
     """Read an execution that has ended, and log what its nodes did.
 
     :param wanted: the output that is wanted as well, if any.
-    :param headers: made those of the call: what they hold is taken out of the output.
+    :param headers: makes the headers of the call, whose values are hidden in the output; None if there were none.
     :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
     """
     execution = _small(client, execution_id) if wanted is None else _whole(client, execution_id)

@@ -222,7 +222,7 @@ class Runs(Protocol):
     def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
         """Find the executions of this attempt and of earlier ones.
 
-        :param far: before it is concluded that there is none: look further for what waits for a worker.
+        :param far: look further for executions that wait for a worker, as before concluding that there is none.
         """
 
 
@@ -252,7 +252,7 @@ class RunSearch:
 
         Of a cleared DAG run this includes those that have not ended since before it was cleared.
 
-        :param far: before it is concluded that there is none: look further for what waits for a worker.
+        :param far: look further for executions that wait for a worker, as before concluding that there is none.
         """
         found: list[FoundRun] = []
         unreadable: list[Execution] = []
@@ -319,9 +319,12 @@ def list_back(
 
 
 def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
-    """Whether an execution, and so all that were made before it, began before a date and time by our clock.
+    """Whether an execution, and therefore every older one, began before a date and time by our clock.
 
-    Never without one. The offset of the service's clock is known once it has answered, so that it is asked for late.
+    Without a date and time, none did. The offset of the service's clock is known only once it has answered, so it is
+    read late.
+
+    :returns: the condition, to be applied to executions.
     """
 
     def is_older(execution: Execution) -> bool:

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 
 class UnmarkedRuns:
-    """Those that a task run may have started through MCP; none is certainly its own.
+    """Searches a workflow for executions that a task run may have started through MCP; none is certainly its own.
 
     :param workflow_id: the workflow.
     :param trigger: name of the node that began them. The service pins what a call passes to it, so that the runs that
         the node begins by itself can be told apart.
     :param mode: of the executions that such calls make.
     :param is_older: whether an execution was made before the calls.
-    :param and_failed: also those that have failed; without, one that failed is no reason not to start another.
+    :param and_failed: also find those that have failed. Otherwise they are left out, since another may be started after
+        them.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class UnmarkedRuns:
         self._no_matter = frozenset() if and_failed else FAILED_STATUSES
 
     def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
-        """None: that cannot be known."""
+        """Always None, because an execution does not show which call started it."""
         return None
 
     def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
@@ -62,7 +63,7 @@ class UnmarkedRuns:
 
 
 def made_until(number: int) -> IsOlder:
-    """Whether an execution is one of those up to a number."""
+    """Whether the number of an execution is at most this one; returns the condition, to be applied to executions."""
     return lambda execution: execution.number <= number
 
 

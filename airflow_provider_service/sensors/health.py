@@ -45,7 +45,7 @@ class ServiceWorkflowHealthSensor(CheckedArguments, BaseSensorOperator):
     """Wait until no workflow breaches a threshold. It only reads, and is safe to repeat.
 
     Figures, thresholds and the choice of workflows are those of ``ServiceWorkflowHealthCheckOperator``; at least one
-    threshold is needed.
+    threshold is needed, and those that are None, the default of each, are not checked.
 
     Arguments of Airflow's own sensor apply as well. The task fails if a threshold is still breached after ``timeout``
     (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.
@@ -61,19 +61,19 @@ class ServiceWorkflowHealthSensor(CheckedArguments, BaseSensorOperator):
     :param project_name: exact name of the project, instead of its id.
     :param all_workflows: True to check the active workflows of every project, and those that ran within the window;
         False by default.
-    :param window: seconds, or a timedelta, before each look; 24 hours by default.
-    :param max_failure_rate: highest part of the runs that may have failed, from 0 to 1.
+    :param window: seconds, or a timedelta, before each check; 24 hours by default.
+    :param max_failure_rate: highest share of the runs that may have failed, from 0 to 1.
     :param max_age_of_success: seconds, or a timedelta, since the end of the last success, at most ``window``; a
         workflow without a success in the window breaches it.
     :param min_runs: lowest number of runs that succeeded or failed.
     :param max_duration_median: highest median of the duration from start to end of a run, in seconds, or a timedelta.
     :param max_duration_p95: highest 95th percentile of that duration, in seconds, or a timedelta.
-    :param fault_tolerance: seconds, or a timedelta, for which looks may keep failing before the task fails; 300 seconds
-        by default.
+    :param fault_tolerance: seconds, or a timedelta, for which checks may keep failing before the task fails; 300
+        seconds by default.
     :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
-    :param poke_interval: seconds, or a timedelta, between two looks; 300 seconds by default.
+    :param poke_interval: seconds, or a timedelta, between two checks; 300 seconds by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: what the operator returns.
+    :returns: the same as ``ServiceWorkflowHealthCheckOperator``.
     """
 
     template_fields: Sequence[str] = ("service_conn_id", *NAMES)

@@ -18,7 +18,7 @@ _KEEPS_STATE = tuple(map(int, version("apache-airflow").split(".")[:2])) >= (3, 
 
 @dataclass
 class FakeTaskInstance:
-    """As much of a task instance as operators and templates use.
+    """The parts of a task instance that operators and templates use.
 
     :param task: the operator.
     :param run_id: id of the DAG run.
@@ -111,8 +111,8 @@ def task_context(
     :param task: the operator.
     :param params: values of the DAG's params.
     :param upstream: what other tasks have returned, by task id.
-    :param logical_date: of the DAG run; None: now.
-    :param run_id: of the DAG run; None: a new one.
+    :param logical_date: logical date of the DAG run; None for now.
+    :param run_id: id of the DAG run; None for a new one.
     """
     now = datetime.now(timezone.utc)
     date = logical_date or now

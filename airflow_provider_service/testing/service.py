@@ -102,8 +102,8 @@ class SimulatedService:
         :param path: path of its webhook; a random one by default.
         :param active: whether it is active; True by default. One with a manual trigger never is: only its draft runs.
         :returns: the workflow.
-        :raises ServiceInputError: ``takes`` is no duration, ``trigger`` is unknown, both ``output`` and ``fails_with``
-            are given, or ``path`` is given without a webhook.
+        :raises ServiceInputError: ``takes`` is not a duration, ``trigger`` is unknown, both ``output`` and
+            ``fails_with`` are given, or ``path`` is given without a webhook.
         """
         require(output is None or fails_with is None, "a workflow that fails has no output")
         require_choice("trigger", trigger, get_args(samples.TriggerKind))

@@ -23,7 +23,7 @@ def as_stored(trigger: BaseTrigger) -> Stored:
 
 
 def from_stored(path: str, arguments: dict[str, Any]) -> Any:
-    """The trigger as the triggerer makes it of what the database holds."""
+    """The trigger as the triggerer recreates it from the database."""
     module, _, name = path.rpartition(".")
     restored: Any = deserialize(arguments)
     return getattr(import_module(module), name)(**restored)

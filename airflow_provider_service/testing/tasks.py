@@ -43,10 +43,11 @@ _SHORTEST_PAUSE_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class TaskResult:
-    """How a task succeeded.
+    """What a task that succeeded has returned and pushed.
 
     :param return_value: what it returned.
-    :param xcoms: all that it pushed, by key; the returned value as ``return_value``, addresses of links included.
+    :param xcoms: everything that it pushed, by key, including the returned value as ``return_value`` and the addresses
+        of links.
     :param attempts: number of attempts.
     :param deferrals: how often the last attempt waited in the triggerer.
     """
@@ -77,8 +78,9 @@ def run_task(
         not be mapped: run DAGs with mapped tasks with ``dag.test()``.
     :param params: values of params, as in ``{{ params.day }}``; by default those of the DAG and the operator.
     :param upstream: what other tasks have returned, by task id.
-    :param context: further variables of the context, or other values for those that there are.
-    :param attempts: most attempts. Another attempt follows a failure that Airflow would retry; 1 by default.
+    :param context: further variables of the context, or other values for existing ones.
+    :param attempts: maximum number of attempts; 1 by default. Another attempt follows a failure that Airflow would
+        retry.
     :param logical_date: logical date of the DAG run; now by default.
     :param run_id: id of the DAG run; a new one by default.
     :returns: the result of the last attempt.

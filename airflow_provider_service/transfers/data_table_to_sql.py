@@ -25,22 +25,25 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     All rows are written in one transaction: readers of the database see all of them or none. Any number of rows needs
     the same memory in the worker.
 
-    :param sql_table: table of the database, which exists; its name as a statement would have it.
+    :param sql_table: name of an existing table of the database, as a SQL statement would write it: with its schema, and
+        in quotes if it needs them.
     :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.
     :param mode: ``"replace"`` deletes all rows of the database's table first, in the same transaction; ``"upsert"``
-        updates the rows whose keys exist, by the statement that the hook has for this, and is the default with
-        ``key_columns``; ``"append"`` only inserts, and is NOT safe to repeat.
+        updates the rows whose keys exist and inserts the others, with the upsert statement of the database's hook, and
+        is the default with ``key_columns``; ``"append"`` only inserts, and is NOT safe to repeat. Required without
+        ``key_columns``.
     :param key_columns: columns of the database's table that identify a row, for an upsert; most databases need a unique
         index on them.
     :param column_mapping: name in the database by name in the data table; columns that it does not name keep their
         names. None (the default) for no changes.
-    :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None for none.
+    :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None (the default) for none.
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param filter: ``{"type": "and" | "or", "filters": [{"columnName", "condition", "value"}]}``; None for all rows.
-    :param search: text that a row must contain in any column, regardless of case; None for all rows.
+    :param filter: conditions on columns, as ``{"type": "and", "filters": [{"columnName": "stock", "condition": "lt",
+        "value": 10}]}``; the guide ``docs/data-tables.md`` lists them. None (the default) for all rows.
+    :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.

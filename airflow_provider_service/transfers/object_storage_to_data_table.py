@@ -38,7 +38,7 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param mode: ``"upsert"`` updates the rows whose keys exist and inserts the others; the default with
         ``key_columns``. ``"replace"`` inserts the rows and then deletes all others. ``"append"`` only inserts, and is
-        NOT safe to repeat.
+        NOT safe to repeat. Required without ``key_columns``.
     :param key_columns: columns of the table that identify a row, for an upsert.
     :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
     :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
@@ -46,17 +46,18 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
     :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
     :param add_columns: add columns that the table lacks; False by default.
     :param column_types: types of columns that are created, ``{"price": "number"}``: string, number, boolean or date.
-        Of the others, the first value that is not null decides.
+        Every other new column gets the type of its first value that is not null.
     :param on_error: what to do with a row that the table cannot store: ``"fail"`` (the default) writes nothing,
         ``"skip"`` leaves the row out.
     :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their
         numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
     :param object_storage_conn_id: Airflow connection of the object storage of ``path`` and ``reject_path``; None (the
         default) for the one that an address names, if any.
-    :param on_duplicate: several rows of the source with the same key: use the ``"last"`` one (the default), or
-        ``"fail"``.
-    :param on_stored_duplicates: several rows of the table with the same key; see :class:`ServiceUpsertRowsOperator`.
-    :param change_strategy: how rows are changed; see :class:`ServiceUpsertRowsOperator`.
+    :param on_duplicate: what to do with several rows of the source with the same key: use the ``"last"`` one (the
+        default), or ``"fail"``.
+    :param on_stored_duplicates: what to do with several rows of the table with the same key: ``"remove_copies"`` by
+        default; see :class:`ServiceUpsertRowsOperator`.
+    :param change_strategy: how rows are changed: ``"update"`` by default; see :class:`ServiceUpsertRowsOperator`.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted", "added_columns",
         "url"}``: rows that were read and left out, and what became of the table's rows. With ``mode="replace"``, the

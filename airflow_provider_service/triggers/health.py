@@ -31,7 +31,8 @@ class ServiceWorkflowHealthTrigger(BaseTrigger):
 
     The event is ``{"verdict", "message", "health", "final"}``. The verdict is ``"healthy"``, ``"timed_out"`` or
     ``"unreadable"``; ``health`` holds the figures as the task returns them, and ``final`` says whether trying again is
-    pointless. The other arguments are those of the sensor, with times in seconds.
+    pointless. The choice of workflows and the thresholds are those of ``ServiceWorkflowHealthSensor``; thresholds that
+    are None, the default of each, are not checked.
 
     :param service_conn_id: Airflow connection of type ``service``.
     :param deadline: Unix time, in seconds, at which the wait ends; it stays the same if the triggerer restarts.
@@ -46,7 +47,7 @@ class ServiceWorkflowHealthTrigger(BaseTrigger):
     :param project_name: exact name of the project, instead of its id.
     :param all_workflows: True for the workflows of every project; False by default.
     :param window: seconds, or a timedelta, before now; 24 hours by default.
-    :param max_failure_rate: highest part of the runs that may have failed, from 0 to 1.
+    :param max_failure_rate: highest share of the runs that may have failed, from 0 to 1.
     :param max_age_of_success: seconds, or a timedelta, since the end of the last success.
     :param min_runs: lowest number of runs that succeeded or failed.
     :param max_duration_median: highest median of the duration, in seconds, or a timedelta.

@@ -40,7 +40,7 @@ class NodeLog:
         self._shown: list[NodeRun] = []
 
     def look(self) -> None:
-        """Read the nodes if it is time, and log them if they have changed; a failure is none of the wait."""
+        """Read the nodes if it is time, and log them if they have changed; a failure does not affect the wait."""
         if clock().monotonic() < self._next:
             return
         nodes = self._read()
@@ -67,7 +67,7 @@ def end_of(
     """Log the nodes of an execution whose wait is over, and return what they did and put out.
 
     :param wanted: the output that is wanted if the execution has succeeded.
-    :param headers: made those of the call, which are taken out of the output.
+    :param headers: makes the headers of the call, whose values are hidden in the output.
     """
     from airflow_provider_service.runs.output import nothing_of, read_end
 

@@ -127,7 +127,7 @@ class BridgeRuns:
     def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
         """Find the executions that this attempt and earlier ones have started.
 
-        :param far: before it is concluded that there is none: look further for what waits for a worker.
+        :param far: look further for executions that wait for a worker, as before concluding that there is none.
         """
         found: dict[str, FoundRun] = {}
         unreadable: list[Execution] = []
