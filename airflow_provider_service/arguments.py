@@ -6,6 +6,7 @@ They load nothing heavy, because arguments that are not templates are checked wh
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,12 +16,19 @@ from airflow_provider_service.client.errors import ServiceInputError, shown, typ
 
 T = TypeVar("T")
 
+_TEMPLATE = re.compile(r"\{[{%#]")
+
 #: The largest whole number that every JSON implementation holds exactly.
 MAX_COUNT = 2**53
 #: Thirty years; sockets and clocks overflow far beyond that.
 MAX_SECONDS = 10**9
 #: What an operator may return of the output of a run, besides that of a named node.
 OUTPUT_CHOICES = ("none", "last_node")
+
+
+def has_template(text: str) -> bool:
+    """Whether a text contains what Airflow would render."""
+    return _TEMPLATE.search(text) is not None
 
 
 def refuse(name: str, expected: str, value: object) -> NoReturn:

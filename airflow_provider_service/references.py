@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import refuse, require, require_one_of
+from airflow_provider_service.arguments import has_template, refuse, require, require_one_of
 from airflow_provider_service.client import lookup
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_tables import DataTable
-
-_TEMPLATE = re.compile(r"\{[{%#]")
-
 
 #: Finds an object by its name; takes the id of the project as ``project_id`` if objects of the kind have one.
 LookUp = Callable[..., Any]
@@ -143,7 +139,7 @@ def data_table_in(given: object, client: Resources) -> DataTable:
 
 
 def _is_template(value: object) -> bool:
-    return not isinstance(value, str) or bool(_TEMPLATE.search(value))
+    return not isinstance(value, str) or has_template(value)
 
 
 PROJECT = Reference("project_id", "project_name", lookup.get_project, is_optional=True)

@@ -46,6 +46,9 @@ class ServiceHook(Resources, BaseHook):
     ``insights``, ``audit``, ``source_control``, ``discovery``, ``test_runs``, ``packages``, ``webhooks`` and ``mcp``.
 
     Nothing is sent before the first call. It can be used as a context manager, which closes idle connections on exit.
+    Arguments of a resource's methods that are None, as most are by default, are not sent: the server's defaults apply.
+    Methods that return an iterator request each page when the iteration reaches it. The docstring of each method says
+    whether it is safe to repeat; calls that only read always are.
 
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
@@ -159,7 +162,7 @@ class ServiceHook(Resources, BaseHook):
         :param project_name: exact name of that project, instead of its id.
         :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
             fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None
-            (the default) for a schedule.
+            (the default) for a schedule or a manual trigger.
         :param run_key: any text that identifies this run of the workflow; None, the default, starts a new execution
             with every call.
         :param context: context of the task if it is not the one that runs here, such as in a callback.

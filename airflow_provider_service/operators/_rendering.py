@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._compat import mask_secret
+from airflow_provider_service.arguments import has_template
 from airflow_provider_service.client.http.redaction import hidden
-
-_TEMPLATE = re.compile(r"\{[{%#]")
 
 
 class Sealed:
@@ -166,7 +164,7 @@ def _sealed_in(arguments: Mapping[str, Any], fields: Sequence[str]) -> dict[str,
 def sealed_literals(value: Any) -> Any:
     """Seal the texts in a value that are not templates."""
     if isinstance(value, str):
-        return value if _TEMPLATE.search(value) else Sealed(value)
+        return value if has_template(value) else Sealed(value)
     return _inside(value, sealed_literals)
 
 

@@ -57,7 +57,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param project_name: exact name of that project, instead of its id.
     :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
         fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None (the
-        default) for a schedule. Pass text that contains braces as ``literal``, from ``airflow.sdk``
+        default) for a schedule or a manual trigger. Pass text that contains braces as ``literal``, from ``airflow.sdk``
         (``airflow.utils.template`` before Airflow 3).
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it; None (the
         default) for the only one.

@@ -213,8 +213,8 @@ def origin_of(execution: Execution, carrier: Carrier = IN_HEADERS) -> Origin:
     return Origin(next(filter(None, marks), None), is_shown=execution.mode != carrier.mode or bool(sent))
 
 
-class Runs(Protocol):
-    """Where the executions of a task run are looked for."""
+class Search(Protocol):
+    """A search for the executions of a task run."""
 
     def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
         """Find the execution that a call with exactly this mark has made."""
@@ -288,7 +288,7 @@ class RunSearch:
         return origin
 
 
-def find_earlier_runs(client: ServiceClient, search: Runs, key: RunKey, stopped: threading.Event) -> EarlierRuns:
+def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stopped: threading.Event) -> EarlierRuns:
     """Find the executions that the attempts of a task run have made.
 
     Looks again after a while unless the attempt before has one: it may have been killed with its call on the way.

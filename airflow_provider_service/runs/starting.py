@@ -17,7 +17,7 @@ from airflow_provider_service.runs import call_and_search
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.runs.search import EarlierRuns, RunKey, Runs
+    from airflow_provider_service.runs.search import EarlierRuns, RunKey, Search
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class CallStarter(ABC):
     :param client: the service.
     :param called: what is called, for messages.
     :param key: marks the call.
-    :param runs: where its execution is looked for.
+    :param search: finds its execution.
     :param is_kept: whether the workflow keeps its executions, so that a search can find them.
     :param stopped: set from outside to give up early.
     """
@@ -42,9 +42,16 @@ class CallStarter(ABC):
     answers_at_once: ClassVar[bool] = False
 
     def __init__(
-        self, client: ServiceClient, called: str, key: RunKey, runs: Runs, *, is_kept: bool, stopped: threading.Event
+        self,
+        client: ServiceClient,
+        called: str,
+        key: RunKey,
+        search: Search,
+        *,
+        is_kept: bool,
+        stopped: threading.Event,
     ) -> None:
-        self._client, self._called, self._key, self._runs = client, called, key, runs
+        self._client, self._called, self._key, self._search = client, called, key, search
         self._is_kept, self._stopped = is_kept, stopped
         self.started_nothing = False
         self.after = 0
@@ -83,7 +90,7 @@ class CallStarter(ABC):
 
     def find(self, client: ServiceClient) -> str | None:
         """The execution that this attempt has started, if it can be seen."""
-        return self._runs.made_by(client, self._key.mark)
+        return self._search.made_by(client, self._key.mark)
 
     @abstractmethod
     def send(self) -> Any:
@@ -99,9 +106,9 @@ class CallStarter(ABC):
 
     def look_meanwhile(self) -> str | None:
         """Look for the execution while the call is still open."""
-        return self._search()
+        return self._look()
 
-    def _search(self) -> str | None:
+    def _look(self) -> str | None:
         return self.find(self._client)
 
     def _found_in_spite_of(self, error: errors.ServiceApiError) -> str | None:
@@ -109,7 +116,7 @@ class CallStarter(ABC):
         if self.is_refusal(error):
             self.started_nothing = True
             raise error
-        found = call_and_search.search_for(self._search, call_and_search.SETTLING_SECONDS, self._stopped)
+        found = call_and_search.search_for(self._look, call_and_search.SETTLING_SECONDS, self._stopped)
         if found is not None:
             return found
         if error.not_processed:
@@ -130,4 +137,4 @@ class CallStarter(ABC):
 
     def _look_far(self) -> EarlierRuns:
         """Look once more before it counts that no execution was found."""
-        return self._runs.earlier(self._client, self._key, far=self._is_kept)
+        return self._search.earlier(self._client, self._key, far=self._is_kept)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.runs.search import Mark, RunKey
 
 
-class UnmarkedRuns:
+class UnmarkedSearch:
     """Searches a workflow for executions that a task run may have started through MCP; none is certainly its own.
 
     :param workflow_id: the workflow.

@@ -21,9 +21,11 @@ _CHANGED: Any = bool | list[Row]
 class DataTableRows(Resource):
     """Rows of data tables: plain dicts, because the user defines their columns.
 
-    A filter is ``{"type": "and" | "or", "filters": [{"columnName": ..., "condition": "eq", "value": ...}]}``; a
-    value of None means null. Comparing dates is unreliable on some servers: prefer numbers or texts as keys. Give
-    dates with an offset, ``2026-01-02T03:04:05Z``: without one, the service assumes its own current time zone.
+    A filter is ``{"type": "and", "filters": [{"columnName": ..., "condition": "eq", "value": ...}]}``. The type is
+    ``"and"`` (the default) or ``"or"``. The condition is ``"eq"`` (the default), ``"neq"``, ``"gt"``, ``"gte"``,
+    ``"lt"``, ``"lte"``, ``"like"``, ``"ilike"`` or, except in updates and upserts, ``"isEmpty"`` or ``"isNotEmpty"``. A
+    value of None means null. Comparing dates is unreliable on some servers: prefer numbers or texts as keys. Give dates
+    with an offset, ``2026-01-02T03:04:05Z``: without one, the service assumes its own current time zone.
     """
 
     def list(

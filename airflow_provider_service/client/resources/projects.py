@@ -82,7 +82,10 @@ class Projects(Resource):
         )
 
     def delete_user(self, project_id: str, user_id: str) -> None:
-        """Remove a member: ``DELETE /projects/{projectId}/users/{userId}``. A repeat may get a 404.
+        """Remove a member: ``DELETE /projects/{projectId}/users/{userId}``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        member has been removed.
 
         :raises ServiceNotFoundError: no such project or member.
         """

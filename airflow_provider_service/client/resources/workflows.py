@@ -15,7 +15,7 @@ from airflow_provider_service.client.resources._base import Resource, given, ref
 
 
 class Workflows(Resource):
-    """Workflows. To start a run, call a workflow's webhook: the API has no call for it."""
+    """Workflows. The API has no call that runs one: see ``run_workflow`` of the hook, ``webhooks`` and ``mcp``."""
 
     def list(
         self,
@@ -68,6 +68,9 @@ class Workflows(Resource):
         :param nodes: each needs ``type`` and ``position``.
         :param connections: connections by the name of the source node.
         :param settings: settings by name; ``{}`` for the defaults.
+        :param static_data: data that is kept between executions.
+        :param pin_data: pinned data by node.
+        :param node_groups: groups of nodes, as the service returns them.
         :param shared: accepted and ignored by the server.
         :param project_id: project to create it in, by default the personal project of the key's user.
         :param parent_folder_id: folder to create it in, by default the project's root.
@@ -121,6 +124,7 @@ class Workflows(Resource):
         :param description: the new description; an empty one removes it.
         :param static_data: data kept between executions; NULL removes it.
         :param pin_data: pinned data by node; NULL removes it.
+        :param node_groups: groups of nodes, as the service returns them.
         :param shared: accepted and ignored by the server.
         :param parent_folder_id: folder to move it to; NULL for the project's root.
         :param publish_if_active: whether an active workflow runs the new version at once; the server's default is yes.

@@ -105,7 +105,7 @@ class Children:
             return None
 
 
-class BridgeRuns:
+class BridgeSearch:
     """Searches bridges for the calls of a task run, and finds what they have started.
 
     :param bridges: ids of the bridges.

@@ -20,7 +20,7 @@ from airflow_provider_service.client.errors import (
 from airflow_provider_service.client.http.webhook_answers import is_refusal
 from airflow_provider_service.links import execution_url
 from airflow_provider_service.runs.bridge.access import BridgeSecret
-from airflow_provider_service.runs.bridge.children import BridgeRuns, Children
+from airflow_provider_service.runs.bridge.children import BridgeSearch, Children
 from airflow_provider_service.runs.bridge.install import Installer, all_bridges, find_bridge, project_of
 from airflow_provider_service.runs.search import CLOCK_SKEW, RUN_KEY_HEADER, find_earlier_runs
 from airflow_provider_service.runs.starting import CallStarter
@@ -83,8 +83,8 @@ class BridgeWay:
     def earlier(self, once: RunOnce) -> EarlierRuns:
         """Find the executions that earlier attempts have started."""
         bridges = [one.id for one in all_bridges(once.client)]
-        runs = BridgeRuns(bridges, self._children(once), once.attempt.since)
-        return find_earlier_runs(once.client, runs, once.attempt.key, once.stopped)
+        search = BridgeSearch(bridges, self._children(once), once.attempt.since)
+        return find_earlier_runs(once.client, search, once.attempt.key, once.stopped)
 
     def starter(self, once: RunOnce) -> BridgeStarter:
         """Check the payload, install the bridge if there is none, and activate the workflow if it has to be."""
@@ -130,10 +130,10 @@ class BridgeStarter(CallStarter):
     def __init__(
         self, request: RunRequest, once: RunOnce, bridge: Workflow, items: Sequence[Any], children: Children
     ) -> None:
-        runs = BridgeRuns([bridge.id], children, datetime.now(timezone.utc) - CLOCK_SKEW)
+        search = BridgeSearch([bridge.id], children, datetime.now(timezone.utc) - CLOCK_SKEW)
         called = f"bridge {bridge.id}"
         super().__init__(
-            once.client, called, once.attempt.key, runs, is_kept=bridge.keeps_executions, stopped=once.stopped
+            once.client, called, once.attempt.key, search, is_kept=bridge.keeps_executions, stopped=once.stopped
         )
         self._request, self._bridge, self._children, self._timeout = request, bridge, children, once.timeout
         self._deadline: float | None = None

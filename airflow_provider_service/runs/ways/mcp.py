@@ -29,7 +29,7 @@ from airflow_provider_service.runs.search import (
     find_earlier_runs,
 )
 from airflow_provider_service.runs.starting import CallStarter
-from airflow_provider_service.runs.unmarked import UnmarkedRuns, made_until, newest_number
+from airflow_provider_service.runs.unmarked import UnmarkedSearch, made_until, newest_number
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, errors
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import Kind, RunRequest, Trigger
-    from airflow_provider_service.runs.search import IsOlder, RunKey, Runs
+    from airflow_provider_service.runs.search import IsOlder, RunKey, Search
 
 log = logging.getLogger(__name__)
 
@@ -150,16 +150,16 @@ class McpWay:
     def _trigger(self) -> Trigger:
         return self._request.the_trigger(_STARTED_IN[self._request.mode])
 
-    def _marked(self, trigger: Trigger, since: datetime | None) -> Runs | None:
-        """Where the executions of calls that carry a key are looked for; None where they cannot."""
+    def _marked(self, trigger: Trigger, since: datetime | None) -> Search | None:
+        """A search for the executions of calls that carry a key; None where calls carry none."""
         carrier = _CALLS[trigger.kind].carrier
         if carrier is None:
             return None
         return RunSearch(self._request.workflow.id, since, carrier._replace(mode=self._mode_of(trigger)))
 
-    def _unmarked(self, trigger: Trigger, is_older: IsOlder, *, and_failed: bool = False) -> Runs:
+    def _unmarked(self, trigger: Trigger, is_older: IsOlder, *, and_failed: bool = False) -> Search:
         mode = self._mode_of(trigger)
-        return UnmarkedRuns(self._request.workflow.id, trigger.node, mode, is_older, and_failed=and_failed)
+        return UnmarkedSearch(self._request.workflow.id, trigger.node, mode, is_older, and_failed=and_failed)
 
     def _mode_of(self, trigger: Trigger) -> str:
         return "manual" if self._request.mode == "manual" else _CALLS[trigger.kind].mode
@@ -181,12 +181,12 @@ class McpCall(NamedTuple):
 class McpStarter(CallStarter):
     """Calls the endpoint until it is known which execution the call started.
 
-    :param search: where the execution is looked for when the answer is lost.
+    :param search: finds the execution when the answer is lost.
     """
 
     answers_at_once: ClassVar[bool] = True
 
-    def __init__(self, request: RunRequest, call: McpCall, once: RunOnce, search: Runs) -> None:
+    def __init__(self, request: RunRequest, call: McpCall, once: RunOnce, search: Search) -> None:
         called, is_kept = f"{request.about} through MCP", request.keeps_executions
         super().__init__(once.client, called, once.attempt.key, search, is_kept=is_kept, stopped=once.stopped)
         self._request, self._call, self._timeout = request, call, once.timeout
@@ -216,7 +216,7 @@ class McpStarter(CallStarter):
         found = super().look_meanwhile()
         if found is not None or time.monotonic() < self._overdue_at:
             return found
-        runs = self._runs.earlier(self._client, self._key)
+        runs = self._search.earlier(self._client, self._key)
         found = runs.own(self._key)
         if found is not None:
             return found

@@ -134,9 +134,9 @@ class WebhookStarter(CallStarter):
     """
 
     def __init__(self, client: ServiceClient, call: WebhookCall, stopped: threading.Event) -> None:
-        runs = RunSearch(call.workflow_id, datetime.now(timezone.utc) - CLOCK_SKEW)
+        search = RunSearch(call.workflow_id, datetime.now(timezone.utc) - CLOCK_SKEW)
         called = f"webhook {call.trigger.path!r}"
-        super().__init__(client, called, call.key, runs, is_kept=call.is_kept, stopped=stopped)
+        super().__init__(client, called, call.key, search, is_kept=call.is_kept, stopped=stopped)
         self._call = call
 
     def send(self) -> WebhookAnswer:
@@ -163,7 +163,7 @@ class WebhookStarter(CallStarter):
         if claim is _Claim.PROVEN:
             return str(named)
         try:
-            found = call_and_search.search_for(self._search, self._patience(claim), self._stopped)
+            found = call_and_search.search_for(self._look, self._patience(claim), self._stopped)
         except errors.ServiceApiError as error:
             if claim is _Claim.FALSE:
                 raise
