@@ -23,7 +23,7 @@ with DAG(
     },
     tags=["service", "example"],
 ) as dag:
-    # The plan stands in the log, with what changes in which node. With preview=True, the task stops there.
+    # The plan is logged, with what changes in which node. With preview=True, the task stops there.
     deploy = ServiceDeployWorkflowsOperator(
         task_id="deploy",
         source="{{ params.folder }}",

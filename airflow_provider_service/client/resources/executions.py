@@ -97,7 +97,7 @@ class Executions(Resource):
             "ignoreDataSizeLimit": ignore_data_size_limit,
             "redactExecutionData": redact_execution_data,
         }
-        number = _whole(execution_id)
+        number = _checked_id(execution_id)
         return self._call(Execution, "GET", "/executions/{}", number, scope="execution:read", query=query)
 
     def delete(self, execution_id: int | str) -> DeletedExecution:
@@ -109,7 +109,9 @@ class Executions(Resource):
         :raises ServiceInvalidRequestError: it is running.
         :raises ServiceNotFoundError: no such execution.
         """
-        return self._call(DeletedExecution, "DELETE", "/executions/{}", _whole(execution_id), scope="execution:delete")
+        return self._call(
+            DeletedExecution, "DELETE", "/executions/{}", _checked_id(execution_id), scope="execution:delete"
+        )
 
     def retry(
         self, execution_id: int | str, *, load_workflow: bool | None = None, timeout: float | None = None
@@ -131,7 +133,7 @@ class Executions(Resource):
             Execution,
             "POST",
             "/executions/{}/retry",
-            _whole(execution_id),
+            _checked_id(execution_id),
             scope="execution:retry",
             body=body,
             repeatable=False,
@@ -150,7 +152,7 @@ class Executions(Resource):
             StoppedExecution,
             "POST",
             "/executions/{}/stop",
-            _whole(execution_id),
+            _checked_id(execution_id),
             scope="execution:stop",
             repeatable=True,
         )
@@ -189,7 +191,7 @@ class Executions(Resource):
 
         :raises ServiceNotFoundError: no such execution.
         """
-        number = _whole(execution_id)
+        number = _checked_id(execution_id)
         return self._call(builtins.list[Tag], "GET", "/executions/{}/tags", number, scope="executionTags:list")
 
     def update_tags(self, execution_id: int | str, tag_ids: Sequence[str]) -> builtins.list[Tag]:
@@ -198,13 +200,13 @@ class Executions(Resource):
         :param tag_ids: ids of annotation tags, which are a separate registry that the API cannot add to.
         :raises ServiceNotFoundError: no such execution, or a tag that does not exist.
         """
-        number, body = _whole(execution_id), references(tag_ids)
+        number, body = _checked_id(execution_id), references(tag_ids)
         return self._call(
             builtins.list[Tag], "PUT", "/executions/{}/tags", number, scope="executionTags:update", body=body
         )
 
 
-def _whole(execution_id: int | str) -> int | str:
+def _checked_id(execution_id: int | str) -> int | str:
     require(
         _is_above_zero(execution_id),
         f"an execution id must be a whole number from 1, not {shown(execution_id)}",
