@@ -10,6 +10,8 @@ STACK  := .venv-stack
 SERVER ?= 2.41
 DEPLOYMENT ?= single
 UV     := 0.13.8
+# A file's tests share a process; files begin in the order of the folders, so that those that need a server follow each other.
+PARALLEL := --dist loadfile --no-loadscope-reorder
 # Versions of Airflow that test-matrix takes: some of 2.11 3.0 3.1 3.2 3.3, all by default.
 AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
@@ -23,7 +25,7 @@ demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_UR
 	$(BIN)/python -m scripts.demo
 
 test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate, twice the time)
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
+	$(BIN)/python -m pytest -n 4 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report=term)
 	$(BIN)/python -m tests.conformance.table --check simulator
 
 test-matrix: $(READY) ## test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
@@ -31,7 +33,7 @@ test-matrix: $(READY) ## test all but the simulator on each Airflow (AIRFLOW="2.
 
 test-live: $(LIVE) ## live tests and conformance on a real server (SERVER=2.40 or 1.123; DEPLOYMENT=queue: live tests only)
 ifeq ($(DEPLOYMENT),single)
-	$(BIN)/python -m pytest tests/live tests/conformance --target $(SERVER) --durations=5
+	$(BIN)/python -m pytest -n 3 $(PARALLEL) tests/live tests/conformance --target $(SERVER) --durations=5
 	$(BIN)/python -m tests.conformance.table --check $(SERVER) $(if $(filter 2.41,$(SERVER)),contract)
 else
 	$(BIN)/python -m pytest tests/live --target $(SERVER) --deployment $(DEPLOYMENT) --durations=5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -213,7 +214,7 @@ class Access(NamedTuple):
     kind: str
     credential: str
     data: dict[str, str]
-    passes: dict[str, str]
+    passes: Callable[[], dict[str, str]]
     refused: list[tuple[dict[str, str], int, str]]
 
 
@@ -222,14 +223,14 @@ ACCESS = [
         "headerAuth",
         "httpHeaderAuth",
         {"name": "X-Pass", "value": "secret"},
-        {"X-Pass": "secret"},
+        lambda: {"X-Pass": "secret"},
         [({}, 403, "Authorization data is wrong!"), ({"X-Pass": "wrong"}, 403, "Authorization data is wrong!")],
     ),
     Access(
         "basicAuth",
         "httpBasicAuth",
         {"user": "me", "password": "secret"},
-        password("me", "secret"),
+        lambda: password("me", "secret"),
         [({}, 401, "Authorization is required!"), (password("me", "wrong"), 401, "Authentication data is wrong!")],
     ),
     Access(
@@ -237,7 +238,7 @@ ACCESS = [
         "jwtAuth",
         # The older generation wants all of them.
         {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS256", "privateKey": "", "publicKey": ""},
-        authentication_headers("jwtAuth", "", SECRET),
+        lambda: authentication_headers("jwtAuth", "", SECRET),  # which expires
         [
             ({}, 401, "No token provided"),
             ({"Authorization": "Bearer x"}, 403, "jwt malformed"),
@@ -267,7 +268,7 @@ def test_its_own_authentication(bench: Workbench, service: Target, access: Acces
         assert "Content-Type" not in answer.headers
         with pytest.raises(ServiceWebhookRefusedError):
             service.client.transport.call_webhook("POST", path_of(flow), headers=headers, payload={}, timeout=10)
-    assert bench.call(flow, headers=access.passes).status_code == 200
+    assert bench.call(flow, headers=access.passes()).status_code == 200
     assert bench.finished(only_run(service, flow).id).status == "success"
     bench.remove(flow.id)
     service.raw("DELETE", f"/credentials/{credential.id}")
