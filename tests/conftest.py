@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import logging
 import os
 import shutil
@@ -17,7 +18,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.simulator import ServiceSimulator
-from scripts.dag_runner import choose_home
+from scripts.dag_runner import choose_home, migrate
 
 from .airflow_features import skip_what_airflow_lacks
 from .conformance.outcomes import Outcomes
@@ -80,6 +81,22 @@ def progress(request: pytest.FixtureRequest) -> Callable[[str], None]:
             print(f"[live server] {line}", file=sys.stderr, flush=True)
 
     return report
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Airflow's metadata database, in the home of this process: a copy of the one that a run migrates once."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a folder below that of the run
+        folder = folder.parent
+    own, of_the_run = AIRFLOW_HOME / "airflow.db", folder / "airflow.db"
+    with (folder / "airflow.db.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not of_the_run.exists():
+            migrate(AIRFLOW_HOME)
+            shutil.copy(own, of_the_run)
+            return
+    shutil.copy(of_the_run, own)
 
 
 @pytest.fixture(scope="session")

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from scripts.dag_runner import TaskRun, migrate, run_dag
+from scripts.dag_runner import TaskRun, run_dag
 
 EXAMPLE_DAGS = Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
 
 
 @pytest.fixture(scope="session", autouse=True)
-def database() -> None:
-    """Airflow's metadata database, made once a process."""
-    migrate(Path(os.environ["AIRFLOW_HOME"]))
+def migrated(database: None) -> None:
+    """All of these tests need Airflow's metadata database."""
 
 
 @pytest.fixture

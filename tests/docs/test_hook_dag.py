@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, Mark
 from airflow_provider_service.simulator import ServiceSimulator
-from scripts.dag_runner import migrate, run_dag
+from scripts.dag_runner import run_dag
 from tests.runs.workflows import DONE, calls, held, put, started_with, statuses, webhook
 
 DAG_FILE = Path(__file__).parent / "functions" / "hook_dag.py"
 
 
 def test_a_retry_resumes_what_the_attempt_before_has_started(
-    simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+    database: None, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migrate(Path(os.environ["AIRFLOW_HOME"]))
     monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(DAG_FILE.parent))  # read from the environment only once
     workflow_id = put(simulator, webhook(), DONE, name="Sync region")
     # The key is refused while the second run is looked at: the attempt fails with both executions started.

@@ -18,7 +18,7 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.execution_data import last_output, starting_items
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
-from scripts.dag_runner import TaskRun, migrate, run_dag
+from scripts.dag_runner import TaskRun, run_dag
 from tests.instances.workflows import parent
 from tests.runs.workflows import FORM, SCHEDULE, puts_out, webhook
 
@@ -45,11 +45,7 @@ LACKING = {
 
 Run = Callable[..., tuple[str, dict[str, set[str]]]]
 
-
-@pytest.fixture(scope="session", autouse=True)
-def database() -> None:
-    """Airflow's metadata database."""
-    migrate(Path(os.environ["AIRFLOW_HOME"]))
+pytestmark = pytest.mark.usefixtures("database")
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -52,9 +53,12 @@ def test_each_is_taken_in_both_forms(operator: type[Any], given: Any) -> None:
 @pytest.mark.parametrize("name", LONG_CALLS)
 @pytest.mark.parametrize("given", [timedelta(milliseconds=300), 0.3], ids=["timedelta", "seconds"])
 def test_a_long_call_is_limited_by_it(
-    execute: Callable[..., Any], simulator: ServiceSimulator, name: str, given: Any
+    execute: Callable[..., Any], simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, name: str, given: Any
 ) -> None:
     operator, arguments, method = LONG_CALLS[name]
+    # An audit changes nothing, so it is asked for again until the deadline of the retries.
+    fields = {**json.loads(simulator.connection_json()), "extra": {"retry_deadline": 0.5}}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(fields))
     if name == "push":
         simulator.create_webhook_workflow("one", path="one")  # without changes, nothing is pushed
     if name == "update":

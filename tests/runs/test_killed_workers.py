@@ -45,7 +45,7 @@ from .workflows import (
     webhook,
 )
 
-TRIES_FOR_A_KILL = 4
+TRIES_FOR_A_KILL = 8
 AT_ONCE = 3
 RUN_SECONDS = 0.15
 SLOW_SECONDS = 0.04
@@ -85,14 +85,14 @@ WITH_TEXT = {**THROUGH_MCP, "payload": "Hello"}
 OF_DRAFT = {**THROUGH_MCP, "mode": "manual"}
 THROUGH_BRIDGE = {"start": "bridge"}
 SUBJECTS = {
-    "webhook": Subject(ServiceRunWorkflowOperator, 15),
-    "hook": Subject(HookTask, 7),
-    "retry": Subject(ServiceRetryExecutionOperator, 7),
-    "form": Subject(ServiceRunWorkflowOperator, 7, THROUGH_MCP, [[FORM, wait(RUN_SECONDS), DONE]]),
-    "schedule": Subject(ServiceRunWorkflowOperator, 7, THROUGH_MCP, [[SCHEDULE, wait(RUN_SECONDS), DONE]], True),
-    "chat": Subject(ServiceRunWorkflowOperator, 7, WITH_TEXT, [[CHAT, wait(RUN_SECONDS), DONE]], True),
-    "manual": Subject(ServiceRunWorkflowOperator, 7, OF_DRAFT, [[MANUAL, wait(RUN_SECONDS), DONE]], True),
-    "sub-workflow": Subject(ServiceRunWorkflowOperator, 7, THROUGH_BRIDGE, [[CALLED, wait(RUN_SECONDS), DONE]]),
+    "webhook": Subject(ServiceRunWorkflowOperator, 5),
+    "hook": Subject(HookTask, 3),
+    "retry": Subject(ServiceRetryExecutionOperator, 3),
+    "form": Subject(ServiceRunWorkflowOperator, 3, THROUGH_MCP, [[FORM, wait(RUN_SECONDS), DONE]]),
+    "schedule": Subject(ServiceRunWorkflowOperator, 3, THROUGH_MCP, [[SCHEDULE, wait(RUN_SECONDS), DONE]], True),
+    "chat": Subject(ServiceRunWorkflowOperator, 3, WITH_TEXT, [[CHAT, wait(RUN_SECONDS), DONE]], True),
+    "manual": Subject(ServiceRunWorkflowOperator, 3, OF_DRAFT, [[MANUAL, wait(RUN_SECONDS), DONE]], True),
+    "sub-workflow": Subject(ServiceRunWorkflowOperator, 3, THROUGH_BRIDGE, [[CALLED, wait(RUN_SECONDS), DONE]]),
 }
 
 
