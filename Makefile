@@ -6,17 +6,20 @@ READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.ready-live
 MUTATION := $(VENV)/.ready-mutation
 STACK  := .venv-stack
+SITE   := .site/.ready
 # The real server: 2.41, 2.40 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
 SERVER ?= 2.41
 DEPLOYMENT ?= single
 UV     := 0.13.8
 # A file's tests share a process; files begin in the order of the folders, so that those that need a server follow each other.
 PARALLEL := --dist loadfile --no-loadscope-reorder
+# What draws the diagrams of the documentation site.
+MERMAID := 12.3.0
 # Versions of Airflow that test-matrix takes: some of 2.11 3.0 3.1 3.2 3.3, all by default.
 AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench-imports bench-rows bench-starts bench-waiting bench-triggerer stack-wheel lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench-imports bench-rows bench-starts bench-waiting bench-triggerer stack-wheel docs lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,6 +69,10 @@ bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 2
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
 
+docs: $(SITE) ## build the documentation site into .site/html; warnings, dead links and code that no test runs are errors
+	$(BIN)/python -m pytest tests/docs
+	$(BIN)/python -m scripts.site
+
 lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package, the layers of its imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -77,12 +84,12 @@ format: $(READY) ## write the code as ruff wants it
 	$(BIN)/ruff format .
 
 constraints: $(READY) ## pin the newest versions of all that development and the older versions of Airflow need
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group live --group mutation --group stack --upgrade --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group docs --group live --group mutation --group stack --upgrade --python-version 3.11 \
 	  --no-emit-index-url --no-header --no-annotate -o constraints.txt
 	$(BIN)/nox --sessions pins
 
 clean: ## remove the environment and all that was made
-	rm -rf $(VENV) $(STACK) .stack .nox .airflow .conformance .mutation .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(STACK) .stack .nox .airflow .conformance .mutation .site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"
@@ -97,6 +104,13 @@ $(LIVE): $(READY)
 
 $(MUTATION): $(READY)
 	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group mutation
+	@touch $@
+
+$(SITE): $(READY)
+	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group docs
+	mkdir -p .site/static
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm pack --silent --pack-destination .site mermaid@$(MERMAID)
+	tar -xzf .site/mermaid-$(MERMAID).tgz -C .site/static --strip-components=2 package/dist/mermaid.min.js
 	@touch $@
 
 stack-wheel: $(STACK)/.ready

@@ -23,7 +23,8 @@ from .hook_examples import any_endpoint, count_failures, export_names
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "airflow_provider_service"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OF_THE_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")]
+PAGES = [*OF_THE_ROOT, *sorted((ROOT / "docs").rglob("*.md"))]
 OF_THE_CODE = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "docs" / "architecture.md",

@@ -1,0 +1,35 @@
+"""Build the documentation site into ``.site/html``; any warning, dead link or asset of another host is an error."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from scripts.dag_runner import choose_home
+from scripts.site.check import mistakes
+from scripts.site.sources import ROOT, write_sources
+
+SITE = ROOT / ".site"
+
+
+def main() -> int:
+    """Build the site; the exit status is 0 only if nothing is wrong with it."""
+    with tempfile.TemporaryDirectory(prefix="airflow-home-") as home:
+        choose_home(Path(home), ROOT / "example_dags")  # the API reference imports the package, and so Airflow
+        write_sources(SITE / "source")
+        from sphinx.cmd.build import build_main
+
+        html, settings = SITE / "html", Path(__file__).parent
+        arguments = ["-b", "html", "-E", "-W", "--keep-going", "-q", "-d", str(SITE / "doctrees"), "-c", str(settings)]
+        status = build_main([*arguments, str(SITE / "source"), str(html)])
+    found = mistakes(html)
+    for mistake in found:
+        print(mistake, file=sys.stderr)
+    if status == 0 and not found:
+        print(f"The site is in {html / 'index.html'}.")
+    return status or bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

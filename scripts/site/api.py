@@ -1,0 +1,90 @@
+"""The pages of the API reference, filled from the docstrings of the public modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from airflow_provider_service.get_provider_info import get_provider_info
+
+PACKAGE = Path(__file__).resolve().parent.parent.parent / "airflow_provider_service"
+
+
+class ApiPage(NamedTuple):
+    """A page with the modules that it describes."""
+
+    name: str
+    title: str
+    modules: list[str]
+
+
+def api_pages() -> dict[str, list[ApiPage]]:
+    """The pages by group: what Airflow lists of the provider, a module each; the testing kit; the client."""
+    info = get_provider_info()
+    groups = {
+        "Hook": info["hooks"][0]["python-modules"],
+        "Operators": info["operators"][0]["python-modules"],
+        "Transfers": [one["python-module"] for one in info["transfers"]],
+        "Sensors": info["sensors"][0]["python-modules"],
+        "Triggers": info["triggers"][0]["python-modules"],
+        "Task decorator": [one["class-name"].rpartition(".")[0] for one in info["task-decorators"]],
+        "Notifier": [one.rpartition(".")[0] for one in info["notifications"]],
+    }
+    pages = {title: [ApiPage(_short(one), _short(one), [one]) for one in modules] for title, modules in groups.items()}
+    pages["Testing kit"] = [
+        ApiPage("testing", "testing", [_long("testing.tasks"), _long("testing.service")]),
+        ApiPage("simulator", "simulator", [_long("simulator.server")]),
+    ]
+    pages["Client"] = [
+        ApiPage("client", "client", [_long("client._client"), _long("client.config")]),
+        ApiPage("client.resources", "client.resources", _modules_in("client/resources")),
+        ApiPage("client.models", "client.models", _modules_in("client/models")),
+        ApiPage("client.errors", "client.errors", [_long("client.errors")]),
+    ]
+    return pages
+
+
+def api_texts() -> Iterator[tuple[str, str]]:
+    """The names of the pages with their texts, the index among them."""
+    groups = api_pages()
+    for pages in groups.values():
+        for page in pages:
+            yield page.name, f"# {page.title}\n" + "".join(_AUTOMODULE.format(module=one) for one in page.modules)
+    yield (
+        "index",
+        "# API reference\n\nMade from the docstrings of the package `airflow_provider_service`.\n"
+        + "".join(
+            _GROUP.format(title=title, pages="\n".join(page.name for page in pages)) for title, pages in groups.items()
+        ),
+    )
+
+
+_AUTOMODULE = """
+```{{eval-rst}}
+.. automodule:: {module}
+   :members:
+```
+"""
+_GROUP = """
+## {title}
+
+```{{toctree}}
+:maxdepth: 1
+
+{pages}
+```
+"""
+
+
+def _short(module: str) -> str:
+    return module.removeprefix(f"{PACKAGE.name}.")
+
+
+def _long(module: str) -> str:
+    return f"{PACKAGE.name}.{module}"
+
+
+def _modules_in(folder: str) -> list[str]:
+    names = sorted(path.stem for path in (PACKAGE / folder).glob("*.py") if not path.stem.startswith("_"))
+    return [".".join([PACKAGE.name, *folder.split("/"), name]) for name in names]

@@ -1,0 +1,62 @@
+"""Read the built pages: every address leads to a page and an anchor, and nothing is loaded from another host."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+#: Attributes from which a browser loads something by itself.
+_LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "src"), ("iframe", "src"), ("video", "src")}
+#: Relations of a ``link`` that only name an address.
+_NAMED_ONLY = {"canonical", "next", "prev", "search", "index", "genindex"}
+_SITE = "http://site/"
+
+
+class _Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.followed: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.anchors.update(values[name] for name in ("id", "name") if name in values)
+        for name, value in values.items():
+            if (tag, name) == ("a", "href"):
+                self.followed.append(value)
+            elif (tag, name) in _LOADED and not (_NAMED_ONLY & set(values.get("rel", "").split())):
+                self.loaded.append(value)
+
+
+def mistakes(folder: Path) -> list[str]:
+    """What is wrong with the pages of a folder, each as a sentence."""
+    pages = {str(path.relative_to(folder)): _Page(path.read_text()) for path in sorted(folder.rglob("*.html"))}
+    found = []
+    for name, page in pages.items():
+        for address in page.loaded:
+            if urlsplit(address).netloc:
+                found.append(f"{name} loads {address} from another host")
+            elif not address.startswith("data:") and not (folder / _target(name, address)[0]).is_file():
+                found.append(f"{name} loads {address}, which does not exist")
+        for address in page.followed:
+            if urlsplit(address).scheme or urlsplit(address).netloc:
+                continue
+            target, anchor = _target(name, address)
+            if not (folder / target).is_file():
+                found.append(f"{name} links to {address}, which does not exist")
+            elif anchor and target in pages and anchor not in pages[target].anchors:
+                found.append(f"{name} links to {address}, and {target} has no such anchor")
+    for path in sorted(folder.rglob("*.css")):
+        if "@import" in path.read_text() or "url(http" in path.read_text() or "url(//" in path.read_text():
+            found.append(f"{path.relative_to(folder)} loads from another place")
+    return found
+
+
+def _target(page: str, address: str) -> tuple[str, str]:
+    """The file and the anchor that an address on a page means."""
+    parts = urlsplit(urljoin(_SITE + page, address))
+    path = unquote(parts.path.lstrip("/"))
+    return (path + "index.html" if path.endswith("/") or not path else path), unquote(parts.fragment)

@@ -1,0 +1,82 @@
+"""Sphinx's settings for the documentation site."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.application import Sphinx
+from sphinx.util.nodes import make_refnode
+
+from airflow_provider_service import __version__
+from scripts.site.api import api_pages
+
+project = "airflow-provider-service"
+author = "The airflow-provider-service authors"
+version = release = __version__
+html_title = f"{project} {version}"
+html_baseurl = os.environ.get("DOCUMENTATION_URL", "")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+myst_heading_anchors = 4
+myst_fence_as_directive = {"mermaid"}
+nitpicky = True
+nitpick_ignore = [("py:exc", "AirflowFailException"), ("py:exc", "AirflowSkipException")]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 100
+highlight_language = "none"
+
+html_theme = "furo"
+html_static_path = ["static", str(Path(__file__).parent.parent.parent / ".site" / "static")]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+copybutton_exclude = ".linenos, .gp, .go"
+
+
+class Mermaid(Directive):
+    """A diagram, which the browser draws with the copy of Mermaid that the site holds."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        text = html.escape("\n".join(self.content))
+        return [nodes.raw("", f'<pre class="mermaid">{text}</pre>', format="html")]
+
+
+def draw_diagrams(app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Load Mermaid on the pages that have diagrams."""
+    if '<pre class="mermaid">' in context.get("body", ""):
+        app.add_js_file("mermaid.min.js")
+        app.add_js_file("diagrams.js")
+
+
+def find_by_name(app: Sphinx, env: Any, node: Any, contnode: nodes.Element) -> nodes.Element | None:
+    """Find what a docstring names without its module. Types of signatures may be those of other packages."""
+    parent = node.parent
+    while parent is not None and not parent.tagname.startswith("desc_"):
+        parent = parent.parent
+    if parent is not None and parent.tagname != "desc_content":
+        return contnode
+    python = env.domains.python_domain
+    found = python.find_obj(env, None, None, node["reftarget"], None, 1) if node.get("refdomain") == "py" else []
+    if len(found) != 1:
+        return None
+    [(name, entry)] = found
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
+
+
+def setup(app: Sphinx) -> None:
+    """Register what is above."""
+    for modules in (page.modules for pages in api_pages().values() for page in pages):
+        for module in modules:  # autodoc itself would import them with TYPE_CHECKING set, which pydantic does not stand
+            importlib.import_module(module)
+    app.add_directive("mermaid", Mermaid)
+    app.connect("html-page-context", draw_diagrams)
+    app.connect("missing-reference", find_by_name)

@@ -1,0 +1,109 @@
+"""Lay out what the documentation site is built of: the repository's Markdown, the example DAGs, a page per module."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from pathlib import Path, PurePosixPath
+
+import tomllib
+
+from scripts.site.api import api_texts
+from scripts.site.links import EXAMPLES, page_of, with_links
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OF_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
+_TREE = """
+```{{toctree}}
+:hidden:
+:caption: {title}
+
+{pages}
+```
+"""
+_MERMAID = re.compile(r"^```mermaid\n", re.M)
+
+
+def navigation() -> list[tuple[str, list[str]]]:
+    """The sections of the site with their pages."""
+    sections = tomllib.loads((ROOT / "docs" / "navigation.toml").read_text())["section"]
+    return [(section["title"], section["pages"]) for section in sections]
+
+
+def write_sources(folder: Path) -> None:
+    """Fill a folder with the sources of the site; what it held before is removed.
+
+    :param folder: where Sphinx will read them.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.md", "*.toml"))
+    code: set[str] = set()
+    for file in [*OF_THE_ROOT, *_markdown()]:
+        _write(folder, page_of(file), _page(file, code))
+    for name, text in api_texts():
+        _write(folder, f"api/{name}", text)
+    examples = sorted(str(path.relative_to(ROOT)) for path in (ROOT / EXAMPLES).glob("*.py"))
+    for file in sorted({*examples, *code}):
+        _write(folder, page_of(file), _example(file))
+    _write(folder, "examples/index", _examples(examples, sorted(code - {*examples})))
+    there = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.md")}
+    trees = [
+        _TREE.format(title=title, pages="\n".join(page for page in pages if page in there))
+        for title, pages in navigation()
+    ]
+    with (folder / "index.md").open("a") as index:
+        index.writelines(trees)
+
+
+def _markdown() -> list[str]:
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+
+
+def _write(folder: Path, page: str, text: str) -> None:
+    path = folder / f"{page}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _page(file: str, code: set[str]) -> str:
+    """A file of the repository as a page; the files of code that it links to are collected."""
+    here = PurePosixPath(page_of(file)).parent
+
+    def replaced(target: str, anchor: str) -> str:
+        if not (ROOT / target).exists():
+            raise ValueError(f"{file} links to {target}, which does not exist")
+        if target.endswith(".py"):
+            code.add(target)
+        up = "../" * len(here.parts)
+        if target.startswith("docs/") and not target.endswith(".md"):
+            return up + target.removeprefix("docs/")
+        return f"{up}{page_of(target)}.md" + (f"#{anchor}" if anchor else "")
+
+    text = with_links((ROOT / file).read_text(), file, replaced)
+    text = _MERMAID.sub("```{mermaid}\n", text)
+    if page_of(file) == "decisions/index":
+        pages = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("*.md") if path.stem != "README")
+        text += _TREE.format(title="Decisions", pages="\n".join(pages))
+    return text
+
+
+def _example(file: str) -> str:
+    """A page that shows a file of code."""
+    source = (ROOT / file).read_text()
+    return f"# {PurePosixPath(file).name}\n\n{_summary(source)}\n\n```python\n{source}```\n"
+
+
+def _examples(files: list[str], tests: list[str]) -> str:
+    """The page that lists the examples."""
+    rows = [
+        f"- [{PurePosixPath(file).name}]({PurePosixPath(file).stem}.md): {_summary((ROOT / file).read_text())}"
+        for file in [*files, *tests]
+    ]
+    stems = "\n".join(PurePosixPath(file).stem for file in [*files, *tests])
+    text = "# Example DAGs\n\nEach of them is run by the tests, on the simulator and on real servers.\n\n"
+    return text + "\n".join(rows) + "\n" + _TREE.format(title="Example DAGs", pages=stems)
+
+
+def _summary(source: str) -> str:
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")[0].replace("\n", " ")

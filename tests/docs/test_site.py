@@ -1,0 +1,82 @@
+"""What the documentation site is made of, and how its pages are checked; ``make docs`` builds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.site.check import mistakes
+from scripts.site.links import page_of, with_links
+from scripts.site.sources import ROOT, navigation
+
+PAGE = """<html><head><link rel="stylesheet" href="style.css"></head>
+<body><h1 id="one">One</h1>{body}</body></html>"""
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = [page for _, pages in navigation() for page in pages]
+    files = [str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")]
+
+    assert sorted(page_of(file) for file in files if page_of(file) not in listed) == []
+    assert len(set(listed)) == len(listed)
+
+
+@pytest.mark.parametrize(
+    ("file", "page"),
+    [
+        ("README.md", "index"),
+        ("CONTRIBUTING.md", "contributing"),
+        ("CODE_OF_CONDUCT.md", "code-of-conduct"),
+        ("SECURITY.md", "security-policy"),
+        ("docs/names.md", "names"),
+        ("docs/decisions/README.md", "decisions/index"),
+        ("example_dags", "examples/index"),
+        ("example_dags/example_service_first.py", "examples/example_service_first"),
+    ],
+)
+def test_a_file_has_its_page(file: str, page: str) -> None:
+    assert page_of(file) == page
+
+
+def test_a_file_that_the_site_does_not_show_is_named() -> None:
+    with pytest.raises(ValueError, match=r"constraints\.txt"):
+        page_of("constraints.txt")
+
+
+def test_links_are_replaced_but_not_in_code() -> None:
+    text = "[`a`](../names.md#rule), [here](#there), [far](https://example.com/a.md)\n\n```\n[no](x.md)\n```\n`[no](x.md)`\n"
+
+    replaced = with_links(text, "docs/decisions/bridge.md", lambda file, anchor: f"<{file} {anchor}>")
+
+    assert replaced == text.replace("../names.md#rule", "<docs/names.md rule>")
+
+
+@pytest.mark.parametrize(
+    ("body", "mistake"),
+    [
+        ('<a href="other.html#two">', None),
+        ('<a href="#one">', None),
+        ('<a href="https://example.com/none.html">', None),
+        ('<a href="none.html">', "page.html links to none.html, which does not exist"),
+        ('<a href="other.html#one">', "page.html links to other.html#one, and other.html has no such anchor"),
+        ('<img src="none.png">', "page.html loads none.png, which does not exist"),
+        (
+            '<script src="https://a.example/a.js"></script>',
+            "page.html loads https://a.example/a.js from another host",
+        ),
+        ('<script src="//a.example/a.js"></script>', "page.html loads //a.example/a.js from another host"),
+    ],
+)
+def test_dead_links_and_assets_of_others_are_found(tmp_path: Path, body: str, mistake: str | None) -> None:
+    (tmp_path / "style.css").write_text("")
+    (tmp_path / "page.html").write_text(PAGE.format(body=body))
+    (tmp_path / "other.html").write_text('<p id="two">')
+
+    assert mistakes(tmp_path) == ([mistake] if mistake else [])
+
+
+def test_a_style_sheet_of_another_place_is_found(tmp_path: Path) -> None:
+    (tmp_path / "style.css").write_text("@import url(https://example.com/font.css);")
+
+    assert mistakes(tmp_path) == ["style.css loads from another place"]

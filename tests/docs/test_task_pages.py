@@ -1,0 +1,65 @@
+"""The examples of the pages about single tasks do what the pages say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing import run_task
+from scripts.dag_runner import run_dag
+from tests.runs.workflows import held, put, puts_out, started_with, webhook
+
+from .rotation_example import rotate
+
+FUNCTIONS = Path(__file__).parent / "functions"
+
+
+@pytest.fixture
+def dags_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow reads the variable of the environment only once."""
+    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(FUNCTIONS))
+
+
+@pytest.mark.usefixtures("database", "dags_folder")
+@pytest.mark.parametrize(("missing", "chosen"), [(3, "order"), (0, "done")])
+def test_the_output_decides_what_runs(simulator: ServiceSimulator, missing: int, chosen: str) -> None:
+    put(simulator, webhook("check"), puts_out(json.dumps({"missing": missing})), name="Check stock")
+    orders = put(simulator, webhook("order"), name="Order articles")
+
+    state, tasks = run_dag(FUNCTIONS / "branch_dag.py", {})
+
+    assert state == "success", tasks
+    ends = {"order": "skipped", "done": "skipped", chosen: "success"}
+    assert {one.task_id: one.state for one in tasks} == {"check": "success", "choose": "success", **ends}
+    assert [started_with(one)["body"] for one in held(simulator, orders)] == [{"missing": 3}] * (chosen == "order")
+
+
+@pytest.mark.usefixtures("database", "dags_folder")
+def test_a_mapped_operator_with_limits_runs_for_each_item(simulator: ServiceSimulator) -> None:
+    workflow = put(simulator, webhook("sync"), name="Sync region")
+
+    state, tasks = run_dag(FUNCTIONS / "limits_dag.py", {})
+
+    assert state == "success", tasks
+    assert sorted(started_with(one)["body"]["region"] for one in held(simulator, workflow)) == ["eu", "us"]
+
+
+def test_a_credential_follows_a_connection(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgres://etl:new-secret@db.example.com/orders")
+    stored = simulator.in_loop(
+        lambda: simulator.state.credentials.create("Warehouse", "postgres", {"password": "old", "ssl": "require"})
+    )
+
+    result = run_task(rotate)
+
+    assert result.return_value["outcome"] == "updated"
+    assert simulator.in_loop(lambda: simulator.state.credentials.data(stored["id"])) == {
+        "password": "new-secret",
+        "ssl": "require",
+        "host": "db.example.com",
+        "user": "etl",
+        "database": "orders",
+    }
