@@ -18,6 +18,9 @@ MERMAID := 12.3.0
 # Versions of Airflow that test-matrix takes: some of 2.11 3.0 3.1 3.2 3.3, all by default.
 AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
+# The tests start many processes that import Airflow: without its bytecode, each would compile it anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench-imports bench-rows bench-starts bench-waiting bench-triggerer stack-wheel docs lint format constraints clean
 
