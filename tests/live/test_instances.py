@@ -27,6 +27,15 @@ def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator
         delete_workflows(client)
 
 
+def put_credential(client: ServiceClient, server: LiveServer) -> dict[str, Any]:
+    """Create a credential; how a node names it. An older server, which lists none, knows those that workflows use."""
+    made = client.credentials.create("promoted", "httpHeaderAuth", {"name": "X-Key", "value": "one"})
+    uses = {"httpHeaderAuth": {"id": made.id, "name": "promoted"}}
+    if server.generation.major == 1:
+        client.workflows.create("uses it", [webhook("uses", credentials=uses)], {}, {})
+    return uses
+
+
 def state_of(client: ServiceClient) -> tuple[dict[str, Any], list[str]]:
     """Everything that counts of every workflow, drafts included, and the names of the tags."""
 
@@ -76,10 +85,9 @@ def test_the_third_of_ten_that_fails_takes_all_back(client: ServiceClient, live_
 def test_promotion_between_two_servers(
     client: ServiceClient, live_server: LiveServer, make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, columns = {"name": "X-Key", "value": "one"}, [{"name": "n", "type": "number"}]
-    credential = client.credentials.create("promoted", "httpHeaderAuth", data)
-    call = node("Get", "httpRequest", {"url": "http://127.0.0.1:9"}, typeVersion=4.2)
-    call["credentials"] = {"httpHeaderAuth": {"id": credential.id, "name": "promoted"}}
+    columns = [{"name": "n", "type": "number"}]
+    uses = put_credential(client, live_server)
+    call = node("Get", "httpRequest", {"url": "http://127.0.0.1:9"}, typeVersion=4.2, credentials=uses)
     get = workflow("get", webhook("get"), call, active=True, settings={"errorWorkflow": {"name": "child"}})
     rows = workflow("rows", webhook("rows"), tags=["live release"], active=True)
     if has_tables := live_server.generation.major > 1:
@@ -89,15 +97,12 @@ def test_promotion_between_two_servers(
     names = Selection(["child", "parent", "get", "rows"])
     promoted = [Source(one.definition, one.workflow_id) for one in exported(client, names)]
     with make_server() as other, connect(monkeypatch, other) as there:
-        own = there.credentials.create("promoted", "httpHeaderAuth", data)
+        uses_there = put_credential(there, other)
         if has_tables:
             own_table = there.data_tables.create("promoted", columns)
-        else:  # it does not list credentials; those that a workflow uses are known
-            use = {"httpHeaderAuth": {"id": own.id, "name": "promoted"}}
-            there.workflows.create("uses it", [webhook("uses", credentials=use)], {}, {})
         assert deploy(there, promoted)["create"] == ["child", "get", "parent", "rows"]
         held = {one.name: one for one in there.workflows.list()}
-        assert (held["get"].nodes or [])[1]["credentials"]["httpHeaderAuth"]["id"] == own.id != credential.id
+        assert (held["get"].nodes or [])[1]["credentials"] == uses_there != uses
         assert (held["get"].settings or {})["errorWorkflow"] == held["child"].id
         assert (held["parent"].nodes or [])[1]["parameters"]["workflowId"]["value"] == held["child"].id
         assert [tag.name for tag in held["rows"].tags or ()] == ["live release"]
