@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -148,7 +149,8 @@ class Target:
             log.warning("Row %d is left out: %s", number, error)
         self._rejected += 1
         reason = str(error).removesuffix("; nothing was written")
-        line = json.dumps({"row": number, "reason": reason, "values": given}, default=str)
+        values = {name: str(value) if _is_no_json(value) else value for name, value in given.items()}
+        line = json.dumps({"row": number, "reason": reason, "values": values}, default=str)
         file.write(line.encode() + b"\n")
 
     def _prepared(self, types: GrowingTypes) -> tuple[DataTable, list[str]]:
@@ -183,3 +185,7 @@ class Target:
             change_strategy=options.change_strategy,
             delete_missing=options.delete_missing,
         )
+
+
+def _is_no_json(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

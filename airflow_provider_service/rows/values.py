@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, timezone
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> d
     :raises ServiceInputError: the row is not a mapping, or has an unknown column or a value of a wrong type.
     """
     check_columns(row, types, place)
-    return {name: _typed(value, types[name], f"{place}, column {name!r}") for name, value in row.items()}
+    return {name: _typed(value, types[name], place, name) for name, value in row.items()}
 
 
 def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
@@ -67,14 +67,14 @@ def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: M
     return [name for name, value in given.items() if value is not None and _is_rounded(value, typed[name], types[name])]
 
 
-def _typed(value: Any, column_type: str, place: str) -> Any:
+def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
     if value is None or column_type not in _READERS:
         return value
     try:
         return _READERS[column_type](value)
     except (ValueError, OverflowError):
         raise ServiceInputError(
-            f"{place}: {shown(value)} is not a value of type {column_type}; nothing was written"
+            f"{place}, column {name!r}: {shown(value)} is not a value of type {column_type}; nothing was written"
         ) from None
 
 
@@ -120,6 +120,8 @@ def _boolean(value: Any) -> bool:
 
 
 def _date(value: Any) -> str:
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        value = value.astimezone(timezone.utc)  # offsets of before about 1900 have seconds, which no text may have
     if isinstance(value, date):
         value = value.isoformat()
     if not isinstance(value, str):

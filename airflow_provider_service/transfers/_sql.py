@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -30,7 +30,7 @@ def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
 
     hook = BaseHook.get_connection(conn_id).get_hook(hook_params=dict(hook_params or {}))
     require(
-        hasattr(hook, "get_conn") and hasattr(hook, "placeholder"), f"{conn_id!r} is not the connection of a database"
+        hasattr(hook, "get_conn") and hasattr(type(hook), "dialect"), f"{conn_id!r} is not the connection of a database"
     )
     return hook
 
@@ -42,7 +42,7 @@ def query_rows(hook: Any, sql: str, parameters: Any, fetch_rows: int) -> Generat
     :param fetch_rows: number of rows that are fetched at a time.
     :raises ServiceInputError: the statement returns no rows, or two columns of the same name.
     """
-    with closing(hook.get_conn()) as connection, closing(_streaming_cursor(connection)) as cursor:
+    with _transaction(hook) as connection, closing(_streaming_cursor(connection)) as cursor:
         cursor.execute(sql) if parameters is None else cursor.execute(sql, parameters)
         fetched = cursor.fetchmany(fetch_rows) if cursor.description or _is_postgres(connection) else None
         if not cursor.description:
@@ -56,7 +56,9 @@ def query_rows(hook: Any, sql: str, parameters: Any, fetch_rows: int) -> Generat
             )
         while fetched:
             for row in fetched:
-                yield dict(zip(names, row, strict=True))
+                # The connection can choose cursors that give mappings.
+                values = row.values() if isinstance(row, Mapping) else row
+                yield dict(zip(names, values, strict=True))
             fetched = cursor.fetchmany(fetch_rows)
 
 
@@ -74,17 +76,20 @@ def insert_all(
     :param key_columns: columns by which rows that exist are updated, by the statement that the hook has for this.
     :param clear: delete all rows of the table first, in the same transaction.
     """
-    options: dict[str, Any] = {"replace_index": list(key_columns)} if key_columns else {}
     progress = Progress("Inserted")
     remaining = iter(rows)
-    with closing(hook.get_conn()) as connection, closing(connection.cursor()) as cursor:
-        if hook.supports_autocommit:
-            hook.set_autocommit(connection, False)
+    if key_columns:
+        statement = hook.dialect.generate_replace_sql(table, names, list(names), replace_index=list(key_columns))
+    else:
+        statement = hook.dialect.generate_insert_sql(table, names, list(names))
+    with _transaction(hook) as connection, closing(connection.cursor()) as cursor:
         try:
+            if _is_postgres(connection):
+                # What the service holds is in UTC, also in columns without a time zone.
+                cursor.execute("SET LOCAL timezone TO 'UTC'")
             if clear:
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - the author of the DAG names the table
             while batch := list(islice(remaining, INSERT_ROWS)):
-                statement = hook._generate_insert_sql(table, batch[0], list(names), bool(key_columns), **options)
                 cursor.executemany(statement, batch)
                 progress.reach(progress.count + len(batch))
         except BaseException:
@@ -93,6 +98,14 @@ def insert_all(
         connection.commit()
     progress.report()
     return progress.count
+
+
+@contextmanager
+def _transaction(hook: Any) -> Iterator[Any]:
+    with closing(hook.get_conn()) as connection:
+        if hook.supports_autocommit:
+            hook.set_autocommit(connection, False)
+        yield connection
 
 
 def reader_of_dates(hook: Any) -> Callable[[str], Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceNotFoundError
@@ -14,6 +15,7 @@ from airflow_provider_service.client.execution_data import last_output
 from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import TaskRun
+from tests.shop import CONNECTION, SALES, shop
 
 from .conftest import EXAMPLE_DAGS
 
@@ -170,6 +172,33 @@ def test_export_table(run: Run, client: ServiceClient, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == 15
     assert {"order_id": "north-1", "region": "north", "amount": "10.5", "paid": "false"}.items() <= rows[0].items()
+
+
+def test_query_to_table_twice(run: Run, client: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = [("a-1", "north", 11, 1, None), ("a-4", "west", 7, 0, None)]
+    for sales in (SALES, changed):
+        monkeypatch.setenv(CONNECTION, shop(tmp_path / "shop.sqlite", sales))
+        state, runs = run("example_service_query_to_table")
+        assert state == "success", runs
+        table = find_data_table(client, "airflow_example_sales")
+        assert table is not None
+        rows = {row["sale_id"]: row for row in client.data_table_rows.list(table.id)}
+        assert rows.keys() == {sale[0] for sale in sales}
+        if sales is SALES:
+            first = rows["a-1"]
+            assert (first["amount"], first["paid"], first["sold_at"]) == (10.5, True, "2026-01-02T01:04:05.000Z")
+    assert (rows["a-1"]["id"], rows["a-1"]["amount"]) == (first["id"], 11)
+
+
+def test_table_to_parquet(run: Run, simulator: ServiceSimulator, tmp_path: Path) -> None:
+    assert run("example_service_upsert_rows")[0] == "success"
+
+    state, runs = run("example_service_table_to_parquet", folder=str(tmp_path))
+
+    assert state == "success", runs
+    table = parquet.read_table(tmp_path / "airflow_example_orders.parquet")
+    assert table.num_rows == 15
+    assert table.column("paid").to_pylist().count(True) == 6
 
 
 def test_housekeeping(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:

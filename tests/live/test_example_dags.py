@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.execution_data import last_output, starting_items
@@ -21,6 +22,7 @@ from airflow_provider_service.triggers.events import ServiceExecutionEventTrigge
 from scripts.dag_runner import TaskRun, run_dag
 from tests.instances.workflows import parent
 from tests.runs.workflows import FORM, SCHEDULE, puts_out, webhook
+from tests.shop import CONNECTION, SALES, shop
 
 from . import running
 from .conftest import MakeServer
@@ -38,6 +40,7 @@ LACKING = {
         "example_service_approval",
         "example_service_audit_report",
         "example_service_health_check",
+        "example_service_query_to_table",
         "example_service_upsert_rows",
         "example_service_wanted_state",
     }
@@ -184,6 +187,19 @@ def test_upsert_rows_twice_and_export_them(run: Run, client: ServiceClient, tmp_
     assert run("example_service_export_table", folder=str(tmp_path))[0] == "success"
     lines = (tmp_path / "airflow_example_orders.csv").read_text().splitlines()
     assert len(lines) == 16
+
+    assert run("example_service_table_to_parquet", folder=str(tmp_path))[0] == "success"
+    assert parquet.read_table(tmp_path / "airflow_example_orders.parquet").num_rows == 15
+
+
+def test_query_to_table_twice(run: Run, client: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for sales in (SALES, SALES[:2]):
+        monkeypatch.setenv(CONNECTION, shop(tmp_path / "shop.sqlite", sales))
+        assert run("example_service_query_to_table") == ("success", {"load": {"success"}})
+        table = find_data_table(client, "airflow_example_sales")
+        assert table is not None
+        held = {row["sale_id"]: (row["amount"], row["paid"]) for row in client.data_table_rows.list(table.id)}
+        assert held == {sale[0]: (sale[2], None if sale[3] is None else bool(sale[3])) for sale in sales}
 
 
 def test_housekeeping(run: Run) -> None:

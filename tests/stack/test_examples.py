@@ -42,8 +42,14 @@ ENDS = {
     "example_service_alert": "failed",
 }
 PARTS = 5
-#: They need a table, a folder of definitions or a second service.
-NOT_RUN = ("example_service_export_table", "example_service_deploy_folder", "example_service_promote")
+#: They need a table, a database, a folder of definitions or a second service.
+NOT_RUN = (
+    "example_service_export_table",
+    "example_service_table_to_parquet",
+    "example_service_query_to_table",
+    "example_service_deploy_folder",
+    "example_service_promote",
+)
 
 
 def test_there_is_an_end_for_every_example() -> None:
@@ -96,6 +102,12 @@ def test_the_table_that_an_example_filled_is_exported_by_another(deployment: Dep
     lines = (deployment.folder / "airflow_example_orders.csv").read_text().splitlines()
     assert len(lines) == 16
     assert api.xcom("example_service_export_table", run_id, "count_lines") == 16
+    FIGURES.add("example DAGs that ended as they say")
+
+    api.unpause("example_service_table_to_parquet")
+    run_id = api.trigger("example_service_table_to_parquet", {"folder": str(deployment.folder)})
+    assert api.wait_for_run("example_service_table_to_parquet", run_id, seconds=SECONDS) == "success"
+    assert api.xcom("example_service_table_to_parquet", run_id, "count_rows") == 15
     FIGURES.add("example DAGs that ended as they say")
 
 

@@ -79,13 +79,14 @@ def test_a_table_goes_to_a_database(execute, table, query, mode):
 
 
 def test_an_upsert_into_a_database(execute, table, query):
-    query("CREATE TABLE t (sku TEXT UNIQUE, stock REAL)")
-    query("INSERT INTO t VALUES (?, ?)", [("", 0), ("other", 7)])
+    query("CREATE TABLE t (sku TEXT UNIQUE, stock REAL, note TEXT DEFAULT 'new')")
+    query("INSERT INTO t VALUES (?, ?, 'old')", [("", 0), ("other", 7)])
     options = {"sql_table": "t", "sql_conn_id": "shop", "key_columns": "sku", "columns": ["sku", "stock"]}
     some = {"type": "and", "filters": [{"columnName": "sku", "condition": "neq", "value": None}]}
     for _ in range(2):
         execute(STORE, data_table_id=table.id, filter=some, **options)
-    assert sorted(query("SELECT * FROM t")) == [("", float(2**60)), ("=a\r\n", 1.5), ("other", 7)]
+    rows = [("", float(2**60), "new"), ("=a\r\n", 1.5, "new"), ("other", 7, "old")]
+    assert sorted(query("SELECT * FROM t")) == rows
 
 
 def test_a_failure_rolls_the_whole_transaction_back(execute, table, query):
