@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.rows.batches import insert_in_batches
 from airflow_provider_service.rows.options import chosen_strategy
 from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.upsert import stored_rows
+from airflow_provider_service.rows.upsert import edge_id, stored_rows
 from airflow_provider_service.rows.upsert_plan import key_of, plan_upsert
 from airflow_provider_service.rows.upsert_writes import delete_rows, require_deletable, write_plan
 
@@ -59,8 +59,8 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     inserted = _insert(client, table_id, spool, ids)
     # Decided by the ids of the new rows, not by a look before: the service reuses the highest id after its row was
     # deleted.
-    oldest = _one_id(client, table_id, "asc")
-    newest = ids.first if inserted else _one_id(client, table_id, "desc") + 1
+    oldest = edge_id(client, table_id, "asc")
+    newest = ids.first if inserted else edge_id(client, table_id, "desc") + 1
     for start in range(oldest, newest, DELETED_IDS) if oldest else ():
         _delete_between(client, table_id, start, min(start + DELETED_IDS, newest))
     for start, end in ids.gaps:  # rows of an earlier attempt that arrived late
@@ -162,11 +162,6 @@ def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = N
     finally:
         progress.report()
     return progress.count
-
-
-def _one_id(client: Resources, table_id: str, direction: str) -> int:
-    rows: Iterator[Row] = client.data_table_rows.list(table_id, sort_by=f"id:{direction}", limit=1)
-    return next((int(row["id"]) for row in rows), 0)
 
 
 def _delete_between(client: Resources, table_id: str, start: int, end: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service.client.errors import ServiceUnexpectedResponseError
 from airflow_provider_service.rows.batches import any_of_in_url, fits_in_url, may_fit_in_urls
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_FOUND_NUMBER = 2**53
 #: Up to this number of filtered reads, searching for the keys is cheaper than reading a table of unknown size.
 MAX_FILTERED_READS = 25
+#: From this number of filtered reads, one more call that tells whether the whole table takes fewer pays off.
+MIN_READS_TO_PROBE = 3
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,19 @@ def stored_rows(
 ) -> Iterator[Row]:
     """The rows of the table that may have one of the keys, possibly among others; None for all rows."""
     filters = None if keys is None else _key_filters(keys, types, key_columns)
+    if filters is not None and len(filters) >= MIN_READS_TO_PROBE:
+        # No table has more rows than its highest id.
+        most_pages = -(-edge_id(client, table_id, "desc") // client.transport.config.page_size)
+        filters = None if most_pages < len(filters) else filters
     pages = [None] if filters is None else filters
     found = chain.from_iterable(client.data_table_rows.list(table_id, filter=one) for one in pages)
     return (_checked(row, table_id) for row in found)
+
+
+def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"]) -> int:
+    """The lowest or the highest id in a table; 0 if it is empty."""
+    rows = client.data_table_rows.list(table_id, sort_by=f"id:{direction}", limit=1)
+    return next((int(_checked(row, table_id)["id"]) for row in rows), 0)
 
 
 def _checked(row: Row, table_id: str) -> Row:

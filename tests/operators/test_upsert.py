@@ -131,6 +131,19 @@ def test_true_in_a_column_of_text_is_1(upsert, held):
     assert held("sku", "shop") == [("1", "0")]
 
 
+@pytest.mark.parametrize(
+    ("others", "reads"), [(0, ["probe", "page"]), (1_500, ["probe", "filter", "filter", "filter"])]
+)
+def test_the_whole_table_is_read_if_that_takes_fewer_pages(upsert, client, simulator, table, held, others, reads):
+    rows = [{"sku": f"sku-{number:05}", "stock": number} for number in range(200)]
+    client.data_table_rows.insert(table.id, [*rows, *({"sku": f"other-{number}"} for number in range(others))])
+    simulator.clear_requests()
+    assert upsert(rows) == (0, 0, 200)
+    kinds = {True: "filter", False: "page"}
+    queries = [one.query for one in simulator.requests if one.path.endswith("/rows")]
+    assert ["probe" if "sortBy" in query else kinds["filter" in query] for query in queries] == reads
+
+
 def test_more_changes_than_fit_into_a_filter(upsert, client, table, held, writes):
     client.data_table_rows.insert(table.id, [{"sku": f"s{number}"} for number in range(950)])
     writes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceError, ServiceForbiddenError, ServiceInputError
 from airflow_provider_service.rows.checked import CheckedRows
-from airflow_provider_service.rows.load import append_rows, replace_rows, upsert_spooled
+from airflow_provider_service.rows.load import LoadResult
 from airflow_provider_service.rows.progress import Progress
 from airflow_provider_service.rows.spool import Spool
-from airflow_provider_service.rows.values import column_types
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.runs.moments import soon
+
+from .loading import load
 
 TYPES = {"k": "string", "n": "number", "b": "boolean", "d": "date"}
 COLUMNS = [{"name": name, "type": kind} for name, kind in TYPES.items()]
@@ -45,21 +48,14 @@ class Loader:
     def __init__(self, simulator: ServiceSimulator, client: ServiceClient) -> None:
         self.simulator, self.client = simulator, client
         self.table = client.data_tables.create("t", COLUMNS)
-        self.types = column_types(self.table)
 
     def fill(self, rows: list[dict[str, Any]]) -> None:
         self.client.data_table_rows.clear(self.table.id)
         if rows:
             self.client.data_table_rows.insert(self.table.id, rows)
 
-    def load(self, rows: Any, mode: str, keys: tuple[str, ...] = (), **options: Any) -> Any:
-        with Spool(chunk_rows=options.pop("chunk_rows", 3)) as spool:
-            checked = CheckedRows(self.types, keys, "last", spool.wanted, spool.rounded_keys)
-            for number, row in enumerate(rows, start=1):
-                checked.add(number, row)
-            if mode == "upsert":
-                return upsert_spooled(self.client, self.table.id, spool, self.types, keys, **options)
-            return {"append": append_rows, "replace": replace_rows}[mode](self.client, self.table.id, spool)
+    def load(self, rows: Any, mode: str, keys: tuple[str, ...] = (), **options: Any) -> LoadResult:
+        return load(self.client, self.table, rows, mode, keys, **options)
 
     def held(self) -> list[dict[str, Any]]:
         rows = self.client.data_table_rows.list(self.table.id)
@@ -152,25 +148,19 @@ def test_a_load_that_dies_at_any_request_is_completed_by_the_next(
     assert ordered(loader.held()) == ordered(expected)
 
 
-def test_a_late_insert_of_an_earlier_attempt_is_deleted_too(loader: Loader) -> None:
+def test_a_late_insert_of_an_earlier_attempt_is_deleted_too(simulator: ServiceSimulator, client: ServiceClient) -> None:
+    loader = Loader(simulator, client)
     old = [{"k": "old", "n": number, "b": None, "d": None} for number in range(5)]
     new = [{"k": "new", "n": number, "b": None, "d": None} for number in range(9)]
     loader.fill(old)
-    late = {**old[0], "k": "late"}
-    with Spool(chunk_rows=3) as spool:
-        checked = CheckedRows(loader.types, (), "last", spool.wanted, spool.rounded_keys)
-        for number, row in enumerate(new, start=1):
-            checked.add(number, row)
-        inserting = spool.wanted.values
-
-        def values() -> Iterator[Any]:
-            for number, row in enumerate(inserting()):
-                if number == 5:  # between two inserts
-                    loader.client.data_table_rows.insert(loader.table.id, [late])
-                yield row
-
-        spool.wanted.values = values  # type: ignore[method-assign]
-        replace_rows(loader.client, loader.table.id, spool)
+    # The second of three inserts is put off until the late one has come in between.
+    simulator.inject("status", status=429, method="POST", path="/rows$", body='"n":3', times=None)
+    with ThreadPoolExecutor(1) as thread:
+        loading = thread.submit(loader.load, new, "replace")
+        soon(lambda: len(loader.held()) == len(old) + 3)
+        client.data_table_rows.insert(loader.table.id, [{"k": "late"}])
+        simulator.clear_faults()
+        assert loading.result().inserted == len(new)
     assert loader.held() == new
 
 

@@ -38,6 +38,9 @@ FORKS.set_forkserver_preload(
         "airflow_provider_service.operators.rows",
         "airflow_provider_service.operators.run_workflow",
         "airflow_provider_service.waits.poller",
+        "airflow_provider_service.transfers.data_table_to_sql",
+        "airflow_provider_service.transfers.sql_to_data_table",
+        "tests.rows.loading",
     ]
 )
 
