@@ -22,7 +22,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench-imports bench-rows bench-starts bench-waiting bench-triggerer stack-wheel docs lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-triggerer stack-wheel docs lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,14 +57,17 @@ test-stack: stack-wheel ## run a real deployment of Airflow with the wheel, kill
 conformance: $(READY) ## renew docs/conformance.md from the latest test and test-live
 	$(BIN)/python -m tests.conformance.table
 
+bench: $(READY) ## measure reads, inserts and upserts of rows beside what users do today (SERVICE_URL, SERVICE_API_KEY: of a real server)
+	$(BIN)/python -m bench.rows
+
 bench-imports: $(READY) ## measure what importing operators and sensors costs a DAG file
 	$(BIN)/python -m bench.imports
 
-bench-rows: $(READY) ## measure upserts beside one call a row (SERVICE_URL, SERVICE_API_KEY: of a real server); about 5 minutes
-	$(BIN)/python -m bench.rows
-
 bench-starts: $(READY) ## measure how long starting a workflow takes, by way (SERVICE_URL, SERVICE_API_KEY, SERVICE_MCP_API_KEY: of a real server)
 	$(BIN)/python -m bench.starts
+
+bench-transfers: $(STACK)/.ready ## measure time and memory of transfers of 1,000,000 rows with PostgreSQL and Parquet
+	AIRFLOW__LOGGING__LOGGING_LEVEL=WARNING $(STACK)/bin/python -m bench.transfers
 
 bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 20 minutes
 	$(BIN)/python -m bench.waiting
