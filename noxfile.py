@@ -32,6 +32,7 @@ FOLDERS = (
     "health",
     "hooks",
     "instances",
+    "lineage",
     "notifications",
     "reports",
     "rows",

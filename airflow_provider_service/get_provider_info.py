@@ -73,6 +73,17 @@ def _modules(*names: str) -> list[dict[str, Any]]:
     return [{"integration-name": _INTEGRATION, "python-modules": [f"{_PACKAGE}.{name}" for name in names]}]
 
 
+#: Assets of Airflow 3, and datasets of Airflow 2.
+_ASSET_URIS = [
+    {
+        "schemes": ["service"],
+        "handler": f"{_PACKAGE}.lineage.assets.sanitize_uri",
+        "factory": f"{_PACKAGE}.lineage.assets.create_asset",
+        "to_openlineage_converter": f"{_PACKAGE}.lineage.assets.convert_asset_to_openlineage",
+    }
+]
+
+
 def _transfer(source: str, target: str, name: str) -> dict[str, Any]:
     return {
         "source-integration-name": source,
@@ -146,6 +157,8 @@ def get_provider_info() -> dict[str, Any]:
             _transfer(_INTEGRATION, "Common IO", "data_table_to_object_storage"),
             _transfer(_INTEGRATION, "Common SQL", "data_table_to_sql"),
         ],
+        "asset-uris": _ASSET_URIS,
+        "dataset-uris": _ASSET_URIS,
         "task-decorators": [
             {"name": "service_workflow", "class-name": f"{_PACKAGE}.decorators.run_workflow.service_workflow_task"}
         ],

@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowException, get_current_co
 
 from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
+from airflow_provider_service.lineage.facets import parent_headers
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce, counting_doubts
 from airflow_provider_service.runs.workflow import resume_or_start
@@ -70,11 +71,10 @@ def require_key(run_key: str | None, context: Context | None) -> None:
 def attempt_for(run_key: str | None, workflow_id: str, context: Context | None) -> Attempt:
     """The attempt that a key makes: within a task that of its task run, elsewhere one that nobody counts.
 
-    :param context: of the task; None for that of the task that runs here, if one does.
+    :param context: of the task; None elsewhere.
     """
     if run_key is None:
         return Attempt.only()
-    context = context or _current_context()
     if context is None:
         return Attempt.uncounted(workflow_id, run_key, since=datetime.now(timezone.utc) - KEY_LIFETIME)
     attempt = Attempt.of_task(context, workflow_id, run_key)
@@ -107,6 +107,9 @@ def run_once(
     if wanted is not None:
         wanted.require_in(request)
     workflow_id = request.workflow.id
+    context = context or _current_context()
+    if context is not None:
+        request = replace(request, parent_headers=parent_headers(context.get("ti")))
     attempt = attempt_for(run_key, workflow_id, context)
     try:
         execution_id = _resume_or_start(client, request, attempt, wait.timeout)

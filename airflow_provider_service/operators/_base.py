@@ -47,7 +47,9 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
         with failing_at_once():
             self._refuse_blank_fields()
             self.check_arguments(are_rendered=True)
-            return self.perform(context)
+            result = self.perform(context)
+            self.note_result(context, result)
+            return result
 
     def check_arguments(self, *, are_rendered: bool = False) -> None:
         """Refuse arguments that cannot be right, such as those that name no object, or two."""
@@ -58,6 +60,9 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     @abstractmethod
     def perform(self, context: Context) -> Any:
         """Perform the task and return its XCom value."""
+
+    def note_result(self, context: Context, result: Any) -> None:
+        """Take note of what the task returns."""
 
     def _refuse_blank_fields(self) -> None:
         # To the service, an empty value would often mean "all".

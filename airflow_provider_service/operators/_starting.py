@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_service.client.errors import ServiceRunNotSeenError
+    from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.task_arguments import OnVanished
@@ -43,6 +44,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         self.on_vanished = on_vanished
         self._once: RunOnce | None = None
         self._waiting_for: str | None = None
+        self._outcome: Outcome | None = None
 
     @abstractmethod
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
@@ -94,6 +96,19 @@ class ServiceStartingOperator(ServiceWaitingOperator):
                 stop_execution(self.hook.config, execution_id)
         finally:
             super().on_kill()
+
+    def get_openlineage_facets_on_start(self) -> Lineage | None:
+        """Nothing is known before the workflow has been started."""
+        return None
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """The execution, which is also reported as a run of the workflow; also when it failed, or after a deferral."""
+        from airflow_provider_service.lineage import facets
+
+        execution_id = self._waiting_for if self._outcome is None else self._outcome.execution_id
+        if not facets.is_installed() or not execution_id:
+            return None
+        return facets.of_execution(task_instance, self.hook.config.base_url, execution_id, self._outcome)
 
     def _begin(self, context: Context) -> tuple[str, str]:
         from airflow_provider_service.client import errors
@@ -147,6 +162,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
         if outcome.verdict == "timed_out":
             outcome = stop_overdue(self.hook.client, outcome, self._wait_for(outcome.execution_id))
+        self._outcome = outcome
         # The nodes are shown before the task fails.
         end = self._end_of(outcome)
         return {**settle(outcome, retry_helps=True), **end, **self.further_result(outcome)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import as_list, require, require_mapping
 from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._lineage import TableLineageOperator
 from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service.task_arguments import as_rendered
 
@@ -49,7 +50,7 @@ class TableLinkedOperator(ServiceBaseOperator):
         return self.link_to(context, ServiceDataTableLink(), DATA_TABLE_PAGE, table.project_id or "", table.id)
 
 
-class ServiceTableOperator(TableLinkedOperator):
+class ServiceTableOperator(TableLineageOperator, TableLinkedOperator):
     """Base of the operators on one data table.
 
     :param data_table_id: id of the table; give either the id or the name.
@@ -81,6 +82,11 @@ class ServiceTableOperator(TableLinkedOperator):
         self.data_table_name = as_rendered(data_table_name)
         self.project_id = as_rendered(project_id)
         self.project_name = as_rendered(project_name)
+
+    def link_table(self, context: Context, table: DataTable) -> str:
+        """Point the task's link at the table, which the task reads or writes, and return the address."""
+        self._table = table
+        return super().link_table(context, table)
 
     def open_table(self, context: Context) -> tuple[DataTable, str]:
         """Find the table, point the task's link at it, and return the table and its address."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -106,6 +107,15 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         result = self._return(table) if self.path is None else self._write(table, self.path)
         self.log.info("Read %d rows from %s: %s", result["count"], table.name, url)
         return {"data_table_id": table.id, **result, "url": url}
+
+    def other_lineage(self) -> Lineage | None:
+        """The file that the task writes, if any."""
+        from airflow_provider_service.lineage.facets import of_file
+        from airflow_provider_service.object_storage import address_of
+
+        if self.path is None:
+            return None
+        return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
     def _read(self, table: DataTable) -> Iterable[dict[str, Any]]:
         return self.hook.data_table_rows.list(table.id, filter=self.filter, sort_by=self.sort_by, search=self.search)

@@ -46,6 +46,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     :returns: ``{"data_table_id", "inserted", "url"}``.
     """
 
+    writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows")
     template_fields_renderers = {"rows": "json"}
     checks = {"batch_rows": read_count, "batch_bytes": read_count}
@@ -128,6 +129,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "removed", "url"}``, counted in rows of the table.
     """
 
+    writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "rows", "key_columns")
     template_fields_renderers = {"rows": "json"}
     checks = {
@@ -205,6 +207,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :returns: ``{"data_table_id", "updated", "preview", "url"}``: rows changed, or with ``preview``, to be changed.
     """
 
+    writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "data")
     template_fields_renderers = {"filter": "json", "data": "json"}
     checks = {"preview": require_flag}
@@ -265,6 +268,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
     :returns: ``{"data_table_id", "deleted", "preview", "url"}``: rows deleted, or with ``preview``, to be deleted.
     """
 
+    writes_table = True
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "row_ids", "filter")
     template_fields_renderers = {"filter": "json"}
     checks = {"preview": require_flag}

@@ -203,6 +203,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
+        from airflow_provider_service.lineage.facets import parent_headers
         from airflow_provider_service.runs.request import RunRequest
         from airflow_provider_service.runs.workflow import resume_or_start
 
@@ -223,6 +224,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             files=self.files,
             has_webhook_headers=bool(revealed(self.webhook_headers)),
             has_webhook_conn=self.webhook_conn_id is not None,
+            parent_headers=parent_headers(context["ti"]),
         )
         wanted = self.wanted_output()
         if wanted is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service.arguments import require
@@ -65,6 +65,7 @@ class RunRequest:
     :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
     :param has_webhook_headers: whether any further headers were given.
     :param has_webhook_conn: whether a connection with the webhook's own authentication was given.
+    :param parent_headers: tell the workflow what has started it, in a webhook's call; further headers override them.
     """
 
     workflow: Workflow
@@ -81,6 +82,16 @@ class RunRequest:
     files: Mapping[str, Any] | None = None
     has_webhook_headers: bool = False
     has_webhook_conn: bool = False
+    parent_headers: Mapping[str, str] = field(default_factory=dict)
+
+    def all_headers(self, authentication: str) -> dict[str, str]:
+        """The headers of a webhook's call.
+
+        :param authentication: that of the webhook's node.
+        """
+        further = dict(self.headers(authentication))
+        names = {name.lower() for name in further}
+        return {**{name: value for name, value in self.parent_headers.items() if name.lower() not in names}, **further}
 
     @property
     def only_for_webhooks(self) -> str:

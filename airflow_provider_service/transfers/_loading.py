@@ -72,6 +72,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
+    writes_table = True
     template_fields: Sequence[str] = (
         *ServiceTableOperator.template_fields,
         "key_columns",

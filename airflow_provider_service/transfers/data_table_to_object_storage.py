@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -77,6 +78,13 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
         self.neutralize_formulas = neutralize_formulas
         self.object_storage_conn_id = as_rendered(object_storage_conn_id)
         self.check_arguments()
+
+    def other_lineage(self) -> Lineage | None:
+        """The file that the task writes."""
+        from airflow_provider_service.lineage.facets import of_file
+        from airflow_provider_service.object_storage import address_of
+
+        return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read the rows and write the file."""

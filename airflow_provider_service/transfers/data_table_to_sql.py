@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.rows.options import LoadMode
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -98,6 +99,13 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         self.column_mapping = as_rendered(column_mapping)
         self.hook_params = as_rendered(hook_params)
         self.check_arguments()
+
+    def other_lineage(self) -> Lineage | None:
+        """The table of the database that the task writes."""
+        from airflow_provider_service.lineage.facets import of_sql_table
+        from airflow_provider_service.transfers._sql import sql_hook
+
+        return of_sql_table(sql_hook(self.sql_conn_id, self.hook_params), self.sql_table, self.sql_conn_id)
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read the rows and write them in one transaction."""

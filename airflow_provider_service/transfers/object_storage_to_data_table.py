@@ -10,6 +10,7 @@ from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.rows.options import (
         ChangeStrategy,
@@ -113,6 +114,13 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         )
         self.path = cast("StoredPath", path)  # once Airflow has rendered it
         self.check_arguments()
+
+    def other_lineage(self) -> Lineage | None:
+        """The file that the task reads."""
+        from airflow_provider_service.lineage.facets import of_file
+        from airflow_provider_service.object_storage import address_of
+
+        return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=False)
 
     def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
         """The rows of the file, each read once."""

@@ -13,6 +13,7 @@ from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.rows.options import (
         ChangeStrategy,
@@ -136,6 +137,13 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
         self.hook_params = as_rendered(hook_params)
         self.fetch_rows = fetch_rows
         self.check_arguments()
+
+    def other_lineage(self) -> Lineage | None:
+        """The tables that the query reads."""
+        from airflow_provider_service.lineage.facets import of_query
+        from airflow_provider_service.transfers._sql import sql_hook
+
+        return of_query(sql_hook(self.sql_conn_id, self.hook_params), self.sql, self.sql_conn_id)
 
     def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
         """The rows of the query, each read once."""

@@ -91,7 +91,7 @@ class WebhookWay:
             payload=checked_payload(trigger, request.payload, with_files=bool(files)),
             files=files,
             path_parameters=request.path_parameters,
-            headers=partial(request.headers, trigger.authentication),
+            headers=partial(request.all_headers, trigger.authentication),
             timeout=once.timeout,
             is_kept=request.workflow.keeps_executions,
         )

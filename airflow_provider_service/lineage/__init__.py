@@ -1,0 +1,1 @@
+"""What tasks read, write and start, as assets of Airflow and in the terms of OpenLineage."""

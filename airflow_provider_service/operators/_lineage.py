@@ -1,0 +1,97 @@
+"""What operators tell Airflow and OpenLineage about the data tables that they read and write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_service.operators._base import ServiceBaseOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.lineage.facets import Lineage
+
+_WRITTEN = ("inserted", "updated")
+
+
+class TableLineageOperator(ServiceBaseOperator):
+    """Base of the operators on one data table, which is an input or an output of the task."""
+
+    #: Whether the operator writes the table; else it reads it.
+    writes_table: ClassVar[bool] = False
+    data_table_id: str | None
+    _table: DataTable | None = None
+    _result: dict[str, Any] | None = None
+
+    def other_lineage(self) -> Lineage | None:
+        """What the task reads or writes besides the table."""
+        return None
+
+    def note_result(self, context: Context, result: Any) -> None:
+        """Keep what the task returns, and emit the asset of the table that was written."""
+        self._result = result
+        if self.is_writing and self._table is not None:
+            counts = {name: value for name, value in result.items() if isinstance(value, int) and name != "preview"}
+            self._emit_asset(context, self._table.id, counts)
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the task writes the table, rather than shows what it would write."""
+        return self.writes_table and not getattr(self, "preview", False)
+
+    def get_openlineage_facets_on_start(self) -> Lineage | None:
+        """What is known before the task runs, for Airflow's OpenLineage provider."""
+        return self._lineage()
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
+        """What the task has read and written, for Airflow's OpenLineage provider; also when it failed."""
+        return self._lineage()
+
+    def _lineage(self) -> Lineage | None:
+        from airflow_provider_service.lineage import facets
+
+        if not facets.is_installed():
+            return None
+        from airflow.providers.openlineage.extractors import OperatorLineage
+
+        lineage: Lineage = OperatorLineage()
+        table_id = self.data_table_id if self._table is None else self._table.id
+        if table_id is not None:
+            dataset = facets.table_dataset(
+                self.hook.config.base_url,
+                table_id,
+                is_output=self.is_writing,
+                types=self._types(),
+                written=self._written(),
+            )
+            (lineage.outputs if self.is_writing else lineage.inputs).append(dataset)
+        other = self.other_lineage()
+        return lineage if other is None else lineage.merge(other)
+
+    def _types(self) -> dict[str, str] | None:
+        from airflow_provider_service.rows.values import column_types
+
+        if self._table is None:
+            return None
+        types = column_types(self._table)
+        added = (self._result or {}).get("added_columns") or ()
+        return types if set(added) <= types.keys() else None  # of those that were added, only the names are known
+
+    def _written(self) -> int | None:
+        counts = [self._result[name] for name in _WRITTEN if name in self._result] if self._result else []
+        return sum(counts) if counts else None
+
+    def _emit_asset(self, context: Context, table_id: str, extra: dict[str, Any]) -> None:
+        from airflow.providers.common.compat.sdk import Asset, AssetAlias
+
+        from airflow_provider_service.lineage.assets import data_table_asset
+
+        if not self.outlets:
+            return
+        asset = data_table_asset(self.hook.config.base_url, table_id)
+        for outlet in self.outlets:
+            if isinstance(outlet, AssetAlias):
+                context["outlet_events"][outlet].add(asset, extra=extra)
+            elif isinstance(outlet, Asset) and outlet.uri == asset.uri:
+                context["outlet_events"][outlet].extra.update(extra)
