@@ -78,14 +78,14 @@ class Outlets:
 
 @pytest.fixture
 def emit(simulator, task_instance):
-    """``emit(Operator, outlets=[...], ...)`` executes a task and returns what it emits, by outlet."""
+    """``emit(Operator, outlets=[...], ...)`` executes a task and returns what it emits, by alias or address."""
 
     def run(operator, **arguments):
         emitted = defaultdict(Outlets)
         task = operator(task_id="task", **arguments)
         with task.hook:
             task.execute({"ti": task_instance, "task": task, "outlet_events": emitted})
-        return {key.name: value for key, value in emitted.items()}
+        return {key.name if isinstance(key, AssetAlias) else key.uri: value for key, value in emitted.items()}
 
     return run
 
@@ -112,7 +112,7 @@ def test_tasks_that_write_a_table_emit_its_asset_to_the_aliases_among_their_outl
     ):
         emitted = emit(operator, **named, **arguments)
         assert emitted["stock"].added == [(known.uri, counts)]
-        assert {name: outlet.extra for name, outlet in emitted.items() if name != "stock"} == {known.name: counts}
+        assert {name: outlet.extra for name, outlet in emitted.items() if name != "stock"} == {known.uri: counts}
 
 
 def test_nothing_is_emitted_by_tasks_that_only_read_or_preview(emit, table):
