@@ -20,12 +20,7 @@ CONSTRAINTS = {
 # What an Airflow needs although it does not say so.
 KNOWN_GOOD = {"3.0": ("universal-pathlib<0.3",)}
 # All but the simulator's own and those of the whole. Tests of what an older Airflow lacks are marked so.
-# First those with files that take long, so that at the end no process is left alone with one.
 FOLDERS = (
-    "package",
-    "runs",
-    "waits",
-    "operators",
     "client",
     "decorators",
     "events",
@@ -34,10 +29,14 @@ FOLDERS = (
     "instances",
     "lineage",
     "notifications",
+    "operators",
+    "package",
     "reports",
     "rows",
+    "runs",
     "testing",
     "transfers",
+    "waits",
 )
 TESTS = tuple(f"tests/{folder}" for folder in FOLDERS)
 
