@@ -128,6 +128,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": _modules("hooks.service"),
         "operators": _modules(
             "operators.audit",
+            "operators.backups",
             "operators.bridge",
             "operators.community_packages",
             "operators.credentials",

@@ -95,9 +95,9 @@ class _Deployment:
     def _create(self, change: WorkflowChange) -> None:
         """Create a workflow without content, because what calls it needs its id, and it may call others in turn."""
         self._step = f"creating {change.name!r}"
-        self._way_back.note_creation(change.name, self._target.project_id)
+        self._way_back.note_creation(change.name, change.project_id)
         empty = {"name": change.name, "nodes": [], "connections": {}, "settings": {}}
-        made = self._writer.create(empty, project_id=self._target.project_id, folder_id=change.folder_id)
+        made = self._writer.create(empty, project_id=change.project_id, folder_id=change.folder_id)
         self._ids[change.workflow_id] = made.id
         self._way_back.note_created(change.name, made.id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,10 +31,18 @@ class Directory:
 
     :param client: client or hook of the service.
     :param project_id: project in which workflows, credentials and tables are looked for; None for all.
+    :param planned: objects that do not exist yet, but will before they are needed.
     """
 
-    def __init__(self, client: Resources, *, project_id: str | None = None) -> None:
+    def __init__(
+        self,
+        client: Resources,
+        *,
+        project_id: str | None = None,
+        planned: Mapping[Kind, Sequence[Entry]] | None = None,
+    ) -> None:
         self._client, self._project_id = client, project_id
+        self._planned = planned or {}
         self._named: dict[Kind, defaultdict[str, list[Entry]]] = {}
 
     @cached_property
@@ -64,7 +72,7 @@ class Directory:
     def _by_name(self, kind: Kind) -> Mapping[str, list[Entry]]:
         if kind not in self._named:
             found: defaultdict[str, list[Entry]] = defaultdict(list)
-            for entry in self._by_id(kind).values():
+            for entry in [*self._by_id(kind).values(), *self._planned.get(kind, ())]:
                 found[entry.name].append(entry)
             self._named[kind] = found
         return self._named[kind]

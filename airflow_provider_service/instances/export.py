@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.instances.code import code_apart
 from airflow_provider_service.instances.directory import Directory
-from airflow_provider_service.instances.file_names import file_name
+from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.portable import portable, to_text
 from airflow_provider_service.object_storage import write_whole
 from airflow_provider_service.stored_folders import StoredFolder
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-
-log = logging.getLogger(__name__)
 
 
 class Selection(NamedTuple):
@@ -76,7 +73,7 @@ def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool
     written: dict[str, str] = {}
     taken: set[str] = set()
     for workflow_id, definition in workflows:
-        stem = _file_stem(definition["name"], workflow_id, taken)
+        stem = file_stem(definition["name"], workflow_id, taken)
         content: Mapping[str, Any] = definition
         if code_files:
             content, files = code_apart(definition, stem)
@@ -86,13 +83,3 @@ def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool
                 write_whole(f"{folder}/{name}", code.encode())
         written[workflow_id] = write_whole(f"{folder}/{stem}.json", to_text(content).encode())
     return written
-
-
-def _file_stem(name: str, workflow_id: str, taken: set[str]) -> str:
-    stem = file_name(name)
-    # Some file systems do not tell upper from lower case.
-    if stem.casefold() in taken:
-        log.warning("More than one workflow is named %r; the file of %s has its id in its name", name, workflow_id)
-        stem = f"{stem} ({workflow_id})"
-    taken.add(stem.casefold())
-    return stem

@@ -28,6 +28,7 @@ class WorkflowChange:
     :param before: the workflow as it is; None if it does not exist yet.
     :param tags: names of the tags that it gets; None if they stay.
     :param folder_id: the folder in which it is created.
+    :param project_id: the project in which it is created; None for the personal one of the key's user.
     """
 
     name: str
@@ -38,6 +39,7 @@ class WorkflowChange:
     before: Workflow | None
     tags: tuple[str, ...] | None
     folder_id: str | None
+    project_id: str | None
 
     @property
     def goes_live(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.definitions import (
@@ -25,6 +25,8 @@ from airflow_provider_service.instances.resolving import Resolver
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.instances.directory import Entry
+    from airflow_provider_service.instances.references import Kind
     from airflow_provider_service.instances.source import Source
 
 _KEPT_IN_NODES = ("id", "webhookId")
@@ -38,11 +40,15 @@ class Target:
     :param project_id: project in which workflows and what they name are looked for, and in which new ones are created;
         None for all projects and the personal project of the key's user.
     :param folder_id: folder in which workflows are created, unless their definition names one.
+    :param project_ids: projects in which workflows are created, by their names, where it is not ``project_id``.
+    :param planned: objects that do not exist yet, but will before the plan is carried out.
     """
 
     client: Resources
     project_id: str | None = None
     folder_id: str | None = None
+    project_ids: Mapping[str, str] = field(default_factory=dict)
+    planned: Mapping[Kind, Sequence[Entry]] = field(default_factory=dict)
 
 
 def make_plan(sources: Sequence[Source], target: Target, *, activate: bool | None = None) -> Plan:
@@ -59,7 +65,7 @@ class _Planner:
     def __init__(self, sources: Sequence[Source], target: Target, activate: bool | None) -> None:
         self._sources = {one.name: one for one in sources}
         self._target, self._activate = target, activate
-        self._directory = Directory(target.client, project_id=target.project_id)
+        self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
         by_id = {str(one.definition["id"]): one.name for one in sources if one.definition.get("id")}
         self._called: dict[str, set[str]] = {}
         self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id)
@@ -94,6 +100,7 @@ class _Planner:
             before=before,
             tags=tags,
             folder_id=self._folder_id(source) if before is None else None,
+            project_id=self._target.project_ids.get(source.name, self._target.project_id),
         )
 
     def _with_names(self, line: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.definitions import UNSET, running
+from airflow_provider_service.client.models.workflows import writable
 from airflow_provider_service.instances.references import Named, with_references
 
 if TYPE_CHECKING:
@@ -17,16 +18,20 @@ _VOLATILE = ("staticData",)
 _LEFT_OUT_IF_EMPTY = ("description", "nodeGroups", "pinData")
 
 
-def portable(workflow: Workflow, directory: Directory, *, pinned_data: bool = False) -> dict[str, Any]:
+def portable(
+    workflow: Workflow, directory: Directory, *, pinned_data: bool = False, draft: bool = False
+) -> dict[str, Any]:
     """Bring a workflow into the form that it has as a file.
 
     :param workflow: the workflow, as the service shows it alone.
     :param directory: the names of the instance's objects. An object that it does not know keeps its id.
     :param pinned_data: whether the pinned data of the nodes is included.
+    :param draft: take the draft, and not what runs.
     :returns: ``name``, ``active``, ``nodes``, ``connections``, ``settings``, ``tags`` and, unless
         they are empty, ``description``, ``nodeGroups`` and ``pinData``.
     """
-    content = {name: value for name, value in running(workflow).items() if name not in _VOLATILE}
+    whole = writable(workflow) if draft else running(workflow)
+    content = {name: value for name, value in whole.items() if name not in _VOLATILE}
     if not pinned_data:
         content.pop("pinData", None)
     settings = {name: value for name, value in content["settings"].items() if not _is_unset(name, value)}

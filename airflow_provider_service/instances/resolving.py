@@ -41,7 +41,9 @@ class Resolver:
         :param workflow: the workflow whose definition names it, for the problem if it cannot be found.
         :param used: ids that the workflow uses already; one of them is preferred if several objects have the name.
         """
-        name = named.name or (self._name_by_id.get(named.id or "") if named.kind == "workflow" else None)
+        # A name beside an id is for show, and may be outdated.
+        by_id = self._name_by_id.get(named.id or "") if named.kind == "workflow" else None
+        name = by_id or named.name
         if named.kind == "workflow" and name in self.ids:
             return Named(named.kind, self.ids[name], name)
         known = self._directory.find(named)

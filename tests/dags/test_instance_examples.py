@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -42,6 +43,20 @@ def test_deploy_folder_goes_back_when_a_workflow_is_refused(
     assert {one.task_id: one.tries for one in runs if one.task_id == "deploy"} == {"deploy": 1}
     assert held(client) == {}
     assert list(client.tags.list()) == []
+
+
+def test_weekly_backup(run: Run, client: ServiceClient, tmp_path: Path) -> None:
+    assert run("example_service_deploy_folder", copies=str(tmp_path / "copies"))[0] == "success"
+    before = {one.name: one.updated_at for one in client.workflows.list()}
+
+    state, runs = run("example_service_weekly_backup", folder=str(tmp_path))
+
+    assert state == "success", runs
+    [archive] = tmp_path.glob("*.zip")
+    with ZipFile(archive) as file:
+        assert {f"workflows/{name.replace(':', '_')}.json" for name in NAMES} <= {*file.namelist()}
+    assert "secrets of credentials" in (tmp_path / "service-backup.md").read_text()
+    assert {one.name: one.updated_at for one in client.workflows.list()} == before
 
 
 def test_promote(

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from pyarrow import parquet
@@ -340,6 +341,16 @@ def test_promote_twice(
         }
         caller = there.workflows.get(seen[0]["parent"][0])
         assert (caller.nodes or [])[1]["parameters"]["workflowId"]["value"] == seen[0]["child"][0]
+
+
+def test_weekly_backup(run: Run, client: ServiceClient, tmp_path: Path) -> None:
+    running.put(client, webhook("weekly-backup"), name="weekly backup")
+    state, tasks = run("example_service_weekly_backup", folder=str(tmp_path))
+    assert (state, tasks) == ("success", {"back_up": {"success"}, "check": {"success"}})
+    [archive] = tmp_path.glob("*.zip")
+    with ZipFile(archive) as file:
+        assert "workflows/weekly backup.json" in file.namelist()
+    assert "secrets of credentials" in (tmp_path / "service-backup.md").read_text()
 
 
 def test_asset_event(run: Run, client: ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,13 +42,14 @@ ENDS = {
     "example_service_alert": "failed",
 }
 PARTS = 5
-#: They need a table, a database, a folder of definitions or a second service.
+#: They need a table, a database, a folder of definitions or of backups, or a second service.
 NOT_RUN = (
     "example_service_export_table",
     "example_service_table_to_parquet",
     "example_service_query_to_table",
     "example_service_deploy_folder",
     "example_service_promote",
+    "example_service_weekly_backup",
 )
 
 

@@ -1,0 +1,138 @@
+"""Read a backup completely, and refuse it unless everything in it is as it should be, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from airflow_provider_service.arguments import require
+from airflow_provider_service.client.definitions import read_definition
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.instances.backup import CONTENTS, TABLES, WORKFLOWS, repeated
+from airflow_provider_service.instances.backup_contents import Contents, TableEntry, WorkflowEntry
+from airflow_provider_service.instances.source import Source
+from airflow_provider_service.instances.wanted.data_tables import types_by_name
+from airflow_provider_service.rows.formats import JsonLinesFormat
+from airflow_provider_service.rows.values import typed_row
+
+if TYPE_CHECKING:
+    from airflow_provider_service.instances.backup_archive import ArchiveReader
+    from airflow_provider_service.rows.formats import Row
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class StoredWorkflow:
+    """A workflow of a backup.
+
+    :param source: what runs, under the name that it gets, with the id that it had.
+    :param draft: its draft where that is another.
+    :param project: name of its team project.
+    """
+
+    source: Source
+    draft: Mapping[str, Any] | None
+    project: str | None
+
+    @property
+    def name(self) -> str:
+        """The name that it gets."""
+        return self.source.name
+
+
+@dataclass(frozen=True)
+class StoredBackup:
+    """A backup that has been checked completely.
+
+    :param archive: the open archive, for the rows.
+    :param contents: everything else than workflows and rows.
+    :param workflows: the workflows by the names that they get.
+    """
+
+    archive: ArchiveReader
+    contents: Contents
+    workflows: Mapping[str, StoredWorkflow]
+
+    def rows(self, table: TableEntry) -> Iterator[Row]:
+        """The rows of a table, oldest first, with one in memory at a time.
+
+        :raises ServiceInputError: the archive has been changed since it was checked.
+        """
+        with self.archive.reading(table.file) as file:
+            yield from JsonLinesFormat().read(file)
+
+    def sha256_of(self, table: TableEntry) -> str:
+        """The SHA-256 of the rows of a table."""
+        return str(self.archive.manifest["members"][table.file]["sha256"])
+
+
+def read_backup(archive: ArchiveReader) -> StoredBackup:
+    """Read and check everything that a backup holds, all rows included.
+
+    :raises ServiceInputError: something is damaged, has another form, or does not fit the rest.
+    """
+    contents = _model(Contents, archive, CONTENTS)
+    entries = [_model(WorkflowEntry, archive, name) for name in archive.names(WORKFLOWS)]
+    tables = contents.data_tables or []
+    _require_same("tables", [one.file for one in tables], archive.names(TABLES))
+    expected = {CONTENTS, *archive.names(WORKFLOWS), *archive.names(TABLES)}
+    _require_same("members", sorted(expected), sorted(archive.manifest["members"]))
+    require(not repeated(one.id for one in entries), "the archive cannot be restored: a workflow is in it twice")
+    backup = StoredBackup(archive, contents, {one.name: one for one in _with_own_names(entries)})
+    twice = repeated(f"{one.project} {one.name}" for one in tables)
+    require(not twice, f"the archive cannot be restored: it has data tables of the same name: {sorted(twice)}")
+    for table in tables:
+        _check_rows(backup, table)
+    return backup
+
+
+def _with_own_names(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
+    """The workflows, of which those that share a name get their ids into it: a restore finds them by their names."""
+    for one in entries:
+        _check_definition(one)
+    shared = repeated(str(one.definition["name"]) for one in entries)
+    for one in entries:
+        name = one.definition["name"]
+        own = {"name": f"{name} ({one.id})" if name in shared else name}
+        yield StoredWorkflow(
+            Source({**one.definition, **own, "id": one.id}, f"workflow {one.id} of the backup"),
+            None if one.draft is None else {**one.draft, **own},
+            one.project,
+        )
+
+
+def _check_definition(entry: WorkflowEntry) -> None:
+    for definition in filter(None, (entry.definition, entry.draft)):
+        wanted = read_definition(definition)
+        is_whole = isinstance(wanted["name"], str) and wanted["name"] and isinstance(wanted["nodes"], list)
+        are_maps = isinstance(wanted["connections"], dict) and isinstance(wanted["settings"], dict)
+        require(is_whole and are_maps, f"the archive cannot be restored: workflow {entry.id} is not a definition")
+
+
+def _check_rows(backup: StoredBackup, table: TableEntry) -> None:
+    require(table.name.strip(), "the archive cannot be restored: a data table has no name")
+    types = types_by_name([one.model_dump() for one in table.columns])
+    count = 0
+    for count, row in enumerate(backup.rows(table), start=1):
+        typed_row(row, types, f"data table {table.name!r}, row {count}")
+    require(count == table.rows, f"the archive cannot be restored: {table.file} has {count} rows, and not {table.rows}")
+
+
+def _model(kind: type[Model], archive: ArchiveReader, name: str) -> Model:
+    try:
+        return kind.model_validate(archive.read_json(name))
+    except ValidationError as error:
+        # Its own message would show values, which may be confidential.
+        places = ", ".join(".".join(map(str, one["loc"])) or "itself" for one in error.errors()[:5])
+        raise ServiceInputError(
+            f"the archive cannot be restored: {name} does not have the form of a backup: {places}; nothing was written"
+        ) from None
+
+
+def _require_same(what: str, one: Sequence[str], other: Sequence[str]) -> None:
+    is_same = sorted(one) == sorted(other)
+    require(is_same, f"the archive cannot be restored: its lists of {what} do not agree; nothing was written")

@@ -1,0 +1,185 @@
+"""Operators that back up an instance and restore it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.arguments import OPTIONAL_FLAG, read_count, require, require_choice, require_flag
+from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._report import require_report_place, write_report
+from airflow_provider_service.task_arguments import as_rendered
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+_ENDING = ".zip"
+_MAX_UNPACKED_BYTES = 10 * 1024**3
+
+
+def _require_archive(path: object) -> None:
+    from airflow_provider_service.object_storage import require_path
+
+    require_path("path", path)
+    require(str(path).endswith(_ENDING), f"path must end in {_ENDING}, not {str(path)!r}")
+
+
+class ServiceBackupOperator(ServiceBaseOperator):
+    """Write what an instance holds to one archive. Safe to repeat: it replaces the file when it is complete.
+
+    The archive holds workflows with their drafts and pinned data, tags, data tables with their rows, credentials by
+    name and type, users as a list, and where the plan of the server has them variables, projects with their members,
+    and folders. It never holds a secret of a credential, but values of variables and rows of tables, so whoever reads
+    it must be allowed to. Rows are streamed, whatever the size of a table. What is not in the backup is in the result.
+
+    :param path: the archive, which ends in ``.zip``: a path, or an address of object storage such as
+        ``s3://my_conn@bucket/{{ ds }}.zip``. It is complete or absent.
+    :param report_path: file for a report on the backup, on a disk or in object storage; its suffix says the form:
+        ``.md``, ``.html`` or ``.json``. None (the default) for no file.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"path", "bytes", "sha256", "counts", "not_backed_up"}``: the size and the checksum of the archive, the
+        number of objects by kind, and what is not in it as ``{"what", "why"}``.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
+    operator_extra_links = (ServicePageLink(),)
+
+    def __init__(
+        self,
+        *,
+        path: Templated[str],
+        report_path: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.report_path = as_rendered(report_path)
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Write the archive."""
+        from airflow_provider_service.instances.backup import write_backup
+        from airflow_provider_service.instances.backup_report import backup_report
+        from airflow_provider_service.object_storage import require_place
+
+        _require_archive(self.path)
+        require_place("path", self.path)
+        require_report_place(self.report_path)
+        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        made_at = datetime.now(timezone.utc)
+        backup = write_backup(self.hook, self.path, made_at=made_at, service=self.hook.config.base_url)
+        write_report(self.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
+        for gap in backup.gaps:
+            self.log.info("Not in the backup: %s: %s", gap.what, gap.why)
+        self.log.info("%s were written to %s, %d bytes", dict(backup.counts), backup.path, backup.size)
+        return {
+            "path": backup.path,
+            "bytes": backup.size,
+            "sha256": backup.sha256,
+            "counts": dict(backup.counts),
+            "not_backed_up": [one._asdict() for one in backup.gaps],
+        }
+
+
+class ServiceRestoreOperator(ServiceBaseOperator):
+    """Bring an instance in line with a backup. Safe to repeat.
+
+    The archive is checked completely before anything is written: its members, sizes and checksums, and every row. Then
+    what differs is written: tags, projects, folders, variables, credentials, tables with their rows, and at the end the
+    workflows, all or nothing, as ``ServiceDeployWorkflowsOperator`` does. Whatever workflows name is found by its name.
+    In the end the instance is compared with the backup again. What the instance holds beyond the backup is left alone.
+    If the task is killed, its next attempt finishes what it began.
+
+    Credentials are created without their secrets, which must be entered by hand. Users are not invited. Workflows that
+    were active run here as well, even beside the instance that they come from; with ``activate=False``, none does.
+
+    :param path: the archive: a path, or an address of object storage.
+    :param on_conflict: what to do with objects that exist and differ from the backup: ``"fail"``, the default, before
+        anything is written; ``"skip"`` them; or ``"update"`` them, which replaces workflows, values, and rows of
+        tables.
+    :param activate: True to activate all workflows, False to deactivate them; None (the default) for what they were.
+    :param preview: stop after the plan; False by default.
+    :param max_unpacked_bytes: bytes that the archive may have when it is unpacked; 10 GiB by default.
+    :param report_path: file for the plan, on a disk or in object storage; its suffix says the form: ``.md``, ``.html``
+        or ``.json``. It is written before anything is changed. None (the default) for no file.
+    :param service_conn_id: Airflow connection of the instance to restore; ``service_default`` by default.
+    :returns: ``{"outcome", "counts", "left", "not_restored", "credentials_without_secrets"}``: the outcome is
+        ``"restored"``, ``"unchanged"`` or, with ``preview``, ``"planned"``. Then the numbers of objects that were
+        created, updated, unchanged and left by kind, the names of those that differ and were left as they are, what
+        could not be restored as ``{"what", "why"}``, and the names of the credentials that were created.
+    """
+
+    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "on_conflict", "report_path")
+    operator_extra_links = (ServicePageLink(),)
+    checks = {"activate": OPTIONAL_FLAG, "preview": require_flag, "max_unpacked_bytes": read_count}
+
+    def __init__(
+        self,
+        *,
+        path: Templated[str],
+        on_conflict: Templated[str] = "fail",
+        activate: bool | None = None,
+        preview: bool = False,
+        max_unpacked_bytes: int = _MAX_UNPACKED_BYTES,
+        report_path: Templated[str | None] = None,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[TaskArguments],
+    ) -> None:
+        super().__init__(service_conn_id=service_conn_id, **kwargs)
+        self.path = as_rendered(path)
+        self.on_conflict = as_rendered(on_conflict)
+        self.activate = activate
+        self.preview = preview
+        self.max_unpacked_bytes = max_unpacked_bytes
+        self.report_path = as_rendered(report_path)
+        self.check_arguments()
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Check the archive, make the plan, and carry it out."""
+        from airflow_provider_service.client.errors import ServiceInputError
+        from airflow_provider_service.instances.backup_archive import ArchiveReader
+        from airflow_provider_service.instances.restore import ON_CONFLICT
+        from airflow_provider_service.object_storage import reading
+
+        require_choice("on_conflict", self.on_conflict, ON_CONFLICT)
+        _require_archive(self.path)
+        require_report_place(self.report_path)
+        limit = read_count("max_unpacked_bytes", self.max_unpacked_bytes)
+        try:
+            with reading("path", self.path) as file:
+                return self._restore(context, ArchiveReader(file, max_bytes=limit))
+        except FileNotFoundError:
+            raise ServiceInputError(f"there is no file {str(self.path)!r}") from None
+
+    def _restore(self, context: Context, archive: Any) -> dict[str, Any]:
+        from airflow_provider_service.instances.backup_report import restore_report
+        from airflow_provider_service.instances.restore import Restore
+        from airflow_provider_service.instances.restore_reading import read_backup
+
+        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        backup = read_backup(archive)
+        self.log.info("The backup of %s is intact: %s", archive.manifest.get("made_at"), archive.manifest.get("counts"))
+        restore = Restore(self.hook, backup, self.on_conflict, self.activate)  # type: ignore[arg-type]
+        plan = restore.plan()
+        for line in plan.lines():
+            self.log.info("%s", line)
+        for gap in plan.gaps:
+            self.log.warning("Not restored: %s: %s", gap.what, gap.why)
+        made_at = datetime.now(timezone.utc)
+        write_report(self.report_path, lambda: restore_report(plan, archive.manifest, made_at=made_at, url=url))
+        if not self.preview:
+            restore.carry_out(plan)
+        outcome = "planned" if self.preview else ("unchanged" if plan.is_empty else "restored")
+        return {
+            "outcome": outcome,
+            "counts": plan.counts(),
+            "left": {kind: list(names) for kind, names in plan.left.items()},
+            "not_restored": [one._asdict() for one in plan.gaps],
+            "credentials_without_secrets": [one.name for one in plan.objects["credentials"].changes],
+        }
