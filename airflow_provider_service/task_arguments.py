@@ -29,6 +29,11 @@ STARTS = get_args(Start)
 OnRetry = Literal["new", "retry_execution"]
 ON_RETRY = get_args(OnRetry)
 
+#: What a look at source control is about: what the branch has, or what the instance has.
+SourceControlDirection = Literal["pull", "push"]
+#: Whether there must be changes, or none.
+SourceControlState = Literal["changed", "unchanged"]
+
 #: Defaults of a wait: its timeout, the time between two polls, and for how long polls may keep failing.
 DAY_SECONDS = 86_400.0
 POLL_SECONDS = 10.0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -31,7 +30,6 @@ _CONFLICTS = {
     "pull": ("local changes conflict with the pull", "discards them"),
     "push": ("changes in the branch conflict with the push", "replaces them"),
 }
-_MAX_FILES_IN_XCOM = 200
 _MAX_MESSAGE_CHARS = 1000
 
 
@@ -57,17 +55,11 @@ class _SourceControlOperator(ServiceBaseOperator):
 
     def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> dict[str, Any]:
         """What the task returns of the files that changed, or would change."""
-        by_type, by_status = Counter(one.type for one in files), Counter(one.status for one in files)
-        self.log.info("%s %d objects %s: %s", would if self.preview else did, len(files), dict(by_type), url)
-        return {
-            "count": len(files),
-            "by_type": dict(by_type),
-            "by_status": dict(by_status),
-            "changes": _by_kind(files),
-            "files": list(map(_shown, files[:_MAX_FILES_IN_XCOM])),
-            "preview": self.preview,
-            "url": url,
-        }
+        from airflow_provider_service.instances.source_control import changes_in
+
+        changes = changes_in(files)
+        self.log.info("%s %d objects %s: %s", would if self.preview else did, len(files), changes["by_type"], url)
+        return {**changes, "preview": self.preview, "url": url}
 
     def conflicts(self, direction: Literal["push", "pull"]) -> list[SourceControlledFile] | ServiceApiError:
         """The files that conflict, or the error because of which they are not known."""
@@ -90,15 +82,19 @@ class _SourceControlOperator(ServiceBaseOperator):
         if isinstance(files, ServiceApiError):
             named = f"their names could not be read ({files})"
         else:
+            from airflow_provider_service.instances.source_control import shown_files
+
             named = ", ".join(f"{one.type} {one.name!r} ({one.file})" for one in files)
-            context["ti"].xcom_push(key=CONFLICTS_KEY, value=list(map(_shown, files[:_MAX_FILES_IN_XCOM])))
+            context["ti"].xcom_push(key=CONFLICTS_KEY, value=shown_files(files))
         return AirflowFailException(f"{what}: {named}; force=True {remedy}. See {url}")
 
 
 class ServicePullSourceControlOperator(_SourceControlOperator):
     """Pull the connected branch into the instance.
 
-    Safe to repeat, but with ``force`` a repeat also discards local changes made since.
+    Safe to repeat, but with ``force`` a repeat also discards local changes made since. The service answers when the
+    pull is over and offers nothing by which to watch it, so the task cannot be deferred. ``ServiceSourceControlSensor``
+    waits for changes to pull.
 
     :param force: discard local changes; with False, the default, changes that conflict with the pull fail the task.
     :param auto_publish: which of the pulled workflows to publish: ``"none"`` (the default), ``"all"``, or those that
@@ -155,7 +151,8 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
 class ServicePushSourceControlOperator(_SourceControlOperator):
     """Commit local changes, and push them to the connected branch.
 
-    Safe to repeat: what has been pushed is no longer a change. Without changes, there is no commit.
+    Safe to repeat: what has been pushed is no longer a change. Without changes, there is no commit. The service answers
+    when the push is over and offers nothing by which to watch it, so the task cannot be deferred.
 
     :param commit_message: message of the commit, 1 to 1000 characters.
     :param types: types of the objects to push, such as workflow, credential, tags or variables; None, the default, for
@@ -224,19 +221,3 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
             except ServiceConflictError as error:
                 raise self.conflict(context, "push", self.conflicts("push"), url) from error
         return self.result(files, "Pushed", "Would push", url)
-
-
-def _by_kind(files: Sequence[SourceControlledFile]) -> Mapping[str, Mapping[str, int]]:
-    kinds = sorted({str(one.type) for one in files})
-    return {kind: dict(Counter(str(one.status) for one in files if one.type == kind)) for kind in kinds}
-
-
-def _shown(one: SourceControlledFile) -> dict[str, Any]:
-    return {
-        "file": one.file,
-        "type": one.type,
-        "id": one.id,
-        "name": one.name,
-        "status": one.status,
-        "conflict": one.conflict,
-    }

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator, conf
+from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.arguments import (
-    SECONDS_OR_ZERO,
-    CheckedArguments,
-    optional,
-    read_seconds,
-    require,
-    require_flag,
-)
-from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.arguments import require
 from airflow_provider_service.health.check import CHECKS, DAY, LOOK_SECONDS, NAMES, HealthCheck
-from airflow_provider_service.health.look import HealthOutcome, HealthWatch
-from airflow_provider_service.links import ServicePageLink
+from airflow_provider_service.health.look import HealthLook
+from airflow_provider_service.sensors._looking import LOOK_CHECKS, LookingSensor
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
-from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
     from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
 
-# A wait in the worker that has less time left is over: more than passes between a look and Airflow's own check.
-LAST_SECONDS = 0.1
 
-
-class _Ended(AirflowSkipException):
-    """Carries an outcome through Airflow's sensor, which lets only such exceptions pass regardless of ``soft_fail``."""
-
-    def __init__(self, outcome: HealthOutcome) -> None:
-        super().__init__(outcome.message)
-        self.outcome = outcome
-
-
-class ServiceWorkflowHealthSensor(CheckedArguments, BaseSensorOperator):
+class ServiceWorkflowHealthSensor(LookingSensor):
     """Wait until no workflow breaches a threshold. It only reads, and is safe to repeat.
 
     Figures, thresholds and the choice of workflows are those of ``ServiceWorkflowHealthCheckOperator``; at least one
@@ -77,15 +55,7 @@ class ServiceWorkflowHealthSensor(CheckedArguments, BaseSensorOperator):
     """
 
     template_fields: Sequence[str] = ("service_conn_id", *NAMES)
-    operator_extra_links = (ServicePageLink(),)
-    ui_color = "#ede9fe"
-    checks = {
-        **CHECKS,
-        "fault_tolerance": SECONDS_OR_ZERO,
-        "deferrable": require_flag,
-        "poke_interval": SECONDS_OR_ZERO,
-        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own check allows values that clocks cannot represent
-    }
+    checks = {**CHECKS, **LOOK_CHECKS}
 
     def __init__(
         self,
@@ -109,7 +79,13 @@ class ServiceWorkflowHealthSensor(CheckedArguments, BaseSensorOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **kwargs)
+        super().__init__(
+            fault_tolerance=fault_tolerance,
+            deferrable=deferrable,
+            poke_interval=poke_interval,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.workflow_id = as_rendered(workflow_id)
         self.workflow_name = as_rendered(workflow_name)
         self.tag_id = as_rendered(tag_id)
@@ -123,101 +99,16 @@ class ServiceWorkflowHealthSensor(CheckedArguments, BaseSensorOperator):
         self.min_runs = min_runs
         self.max_duration_median = max_duration_median
         self.max_duration_p95 = max_duration_p95
-        self.fault_tolerance = fault_tolerance
-        self.deferrable = deferrable
-        self.service_conn_id = as_rendered(service_conn_id)
         self.check_arguments()
 
-    def execute(self, context: Context) -> Any:
-        """Wait in the chosen mode."""
-        with failing_at_once():
-            self.check_arguments(are_rendered=True)
-            self._check = HealthCheck.of(self)
-            require(self._check.thresholds, "give at least one threshold")
-        tolerance = read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True)
-        self._watch = HealthWatch(self._check, self.timeout, tolerance)
-        self._deadline = self._began(context) + self.timeout
-        if self.deferrable:
-            return self._look_and_defer(context)
-        try:
-            return super().execute(context)
-        except _Ended as end:
-            outcome = end.outcome
-        return self._settle(context, outcome)
+    def to_check(self) -> HealthLook:
+        """The check that the arguments describe."""
+        check = HealthCheck.of(self)
+        require(check.thresholds, "give at least one threshold")
+        return HealthLook(check)
 
-    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """End the task according to the event of the trigger, or as Airflow does if there is none."""
-        if next_method == "execute_complete":
-            # execute_complete decides whether to skip; the method of Airflow's sensor would replace the message.
-            return BaseOperator.resume_execution(self, next_method, next_kwargs, context)
-        return super().resume_execution(next_method, next_kwargs, context)
-
-    def poke(self, context: Context) -> PokeReturnValue:
-        """Look once.
-
-        :raises AirflowSkipException: the wait ended without success; ``execute`` decides what that means.
-        """
-        from airflow.providers.common.compat.sdk import PokeReturnValue
-
-        outcome = self._look()
-        while outcome is None and self._seconds_left > LAST_SECONDS:
-            clock().pause(threading.Event(), self._watch.pause(self.poke_interval), self._deadline)
-            outcome = self._look()
-        if outcome is None or (outcome.verdict == "unhealthy" and self._seconds_left < LAST_SECONDS):
-            # Airflow's own check of the limit has a different message, so it must not come first.
-            outcome = self._watch.timed_out()
-        if outcome.verdict in ("timed_out", "unreadable"):
-            raise _Ended(outcome)
-        is_done = outcome.verdict == "healthy"
-        return PokeReturnValue(is_done=is_done, xcom_value=self._settle(context, outcome) if is_done else None)
-
-    def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
-        """End the task according to the event of the trigger."""
-        return self._settle(context, HealthOutcome.from_event(event))
-
-    def _look_and_defer(self, context: Context) -> dict[str, Any]:
+    def to_trigger(self, **arguments: Any) -> Any:
+        """The trigger that goes on looking."""
         from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
 
-        outcome = self._look()
-        if outcome and outcome.verdict != "unhealthy":
-            return self._settle(context, outcome)
-        self.defer(
-            trigger=ServiceWorkflowHealthTrigger(
-                service_conn_id=self.service_conn_id,
-                deadline=self._deadline,
-                timeout=self.timeout,
-                poll_interval=self.poke_interval,
-                fault_tolerance=self.fault_tolerance,
-                **self._check.to_arguments(),
-            ),
-            method_name="execute_complete",
-        )
-        raise AssertionError("defer always raises")
-
-    def _look(self) -> HealthOutcome | None:
-        from airflow_provider_service.health.look import unreadable
-        from airflow_provider_service.hooks.service import ServiceHook
-
-        try:
-            config = ServiceHook(self.service_conn_id).config
-        except Exception as error:
-            self.log.exception("Connection '%s' cannot be used", self.service_conn_id)
-            return unreadable(error)
-        outcome = self._watch.look(config)
-        if outcome and outcome.verdict == "unhealthy":
-            self.log.info("Still waiting: %s", outcome.message)
-        return outcome
-
-    def _began(self, context: Context) -> float:
-        first = getattr(context["ti"], "get_first_reschedule_date", None) if self.reschedule else None
-        moment = first(context) if first else None
-        return moment.timestamp() if moment else clock().now()
-
-    @property
-    def _seconds_left(self) -> float:
-        return max(self._deadline - clock().now(), 0.0)
-
-    def _settle(self, context: Context, outcome: HealthOutcome) -> dict[str, Any]:
-        if outcome.health:
-            ServicePageLink().push(context, outcome.health["url"])
-        return outcome.settle(soft_fail=self.soft_fail, never_fail=self.never_fail)
+        return ServiceWorkflowHealthTrigger(**arguments)

@@ -11,12 +11,19 @@ import pytest
 from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.sensors.health import ServiceWorkflowHealthSensor
+from airflow_provider_service.sensors.source_control import ServiceSourceControlSensor
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
+from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
-SENSORS = (ServiceExecutionSensor, ServiceWorkflowHealthSensor)
-TRIGGERS = (ServiceExecutionTrigger, ServiceExecutionEventTrigger, ServiceWorkflowHealthTrigger)
+SENSORS = (ServiceExecutionSensor, ServiceSourceControlSensor, ServiceWorkflowHealthSensor)
+TRIGGERS = (
+    ServiceExecutionTrigger,
+    ServiceExecutionEventTrigger,
+    ServiceSourceControlTrigger,
+    ServiceWorkflowHealthTrigger,
+)
 KINDS = (*SENSORS, *TRIGGERS, ServiceNotifier)
 #: Arguments of Airflow's own sensor that are checked beside its own checks.
 OF_AIRFLOW = {"timeout"}

@@ -1,0 +1,81 @@
+"""The sensor that waits for changes, or for none, in source control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import conf
+
+from airflow_provider_service.instances.source_control import SourceControlCheck
+from airflow_provider_service.sensors._looking import LOOK_CHECKS, LookingSensor
+from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
+
+#: Default time between two looks: for each, the service compares with the repository.
+LOOK_SECONDS = 60.0
+
+
+class ServiceSourceControlSensor(LookingSensor):
+    """Wait until there is something to pull or to push, or nothing any more. It only reads, and is safe to repeat.
+
+    A look shows what ``preview=True`` of ``ServicePullSourceControlOperator`` and ``ServicePushSourceControlOperator``
+    shows. The service offers no other status.
+
+    Arguments of Airflow's own sensor apply as well. The task fails if the state has not come after ``timeout``
+    (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.
+    ``mode`` is ``"poke"`` (the default) or ``"reschedule"``, and is ignored if ``deferrable`` is True. With
+    ``soft_fail``, the task is skipped instead.
+
+    :param direction: ``"pull"`` (the default) for what the branch has, ``"push"`` for what the instance has.
+    :param state: ``"changed"`` (the default) to wait until there are changes, ``"unchanged"`` until there are none.
+    :param types: types of the objects that count, such as workflow, credential, tags or variables; None, the default,
+        for all of them.
+    :param fault_tolerance: seconds, or a timedelta, for which looks may keep failing before the task fails; 300 seconds
+        by default.
+    :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
+    :param poke_interval: seconds, or a timedelta, between two looks; 60 seconds by default.
+    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :returns: ``{"count", "by_type", "by_status", "changes", "files", "url"}``, as the operators return them.
+    """
+
+    template_fields: Sequence[str] = ("service_conn_id", "direction", "state", "types")
+    checks = LOOK_CHECKS
+
+    def __init__(
+        self,
+        *,
+        direction: Templated[str] = "pull",
+        state: Templated[str] = "changed",
+        types: Templated[Sequence[str] | None] = None,
+        fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poke_interval: Duration = LOOK_SECONDS,
+        service_conn_id: Templated[str] = "service_default",
+        **kwargs: Unpack[SensorArguments],
+    ) -> None:
+        super().__init__(
+            fault_tolerance=fault_tolerance,
+            deferrable=deferrable,
+            poke_interval=poke_interval,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
+        self.direction = as_rendered(direction)
+        self.state = as_rendered(state)
+        self.types = as_rendered(types)
+        self.check_arguments()
+
+    def to_check(self) -> SourceControlCheck:
+        """The check that the arguments describe."""
+        return SourceControlCheck.of_values(direction=self.direction, state=self.state, types=self.types)
+
+    def to_trigger(self, **arguments: Any) -> Any:
+        """The trigger that goes on looking."""
+        from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
+
+        return ServiceSourceControlTrigger(**arguments)

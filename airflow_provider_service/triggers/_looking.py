@@ -1,0 +1,108 @@
+"""What all triggers share that look again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_service.arguments import read_seconds
+from airflow_provider_service.daemon_threads import in_daemon_thread
+from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.waits.look import LookOutcome, LookWatch, unreadable
+
+if TYPE_CHECKING:
+    from airflow_provider_service.waits.look import Check
+
+# What a look may take that begins at the deadline.
+LAST_LOOK_SECONDS = 30.0
+# Looks at a time in one triggerer: each occupies a thread and reads pages.
+LOOKS_AT_A_TIME = 5
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+class LookingTrigger(BaseTrigger):
+    """Base of the triggers that look again and again, and fire once."""
+
+    check: Check
+
+    def __init__(
+        self,
+        *,
+        service_conn_id: str,
+        deadline: float,
+        timeout: float | timedelta,
+        poll_interval: float | timedelta,
+        fault_tolerance: float | timedelta,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.service_conn_id = service_conn_id
+        self.deadline = deadline
+        self.timeout = read_seconds("timeout", timeout, or_zero=True)
+        self.poll_interval = read_seconds("poll_interval", poll_interval, or_zero=True)
+        self.fault_tolerance = read_seconds("fault_tolerance", fault_tolerance, or_zero=True)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class path and arguments that recreate this trigger."""
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {
+                "service_conn_id": self.service_conn_id,
+                "deadline": self.deadline,
+                "timeout": self.timeout,
+                "poll_interval": self.poll_interval,
+                "fault_tolerance": self.fault_tolerance,
+                **self.check.to_arguments(),
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait, and emit the outcome."""
+        try:
+            outcome = await self._wait()
+        except Exception as error:
+            # If a trigger dies, the task fails with an unreadable message; this event says what happened.
+            self.log.exception("The wait failed")
+            outcome = unreadable(self.check.subject, error)
+        yield TriggerEvent(outcome.to_event())
+
+    async def _wait(self) -> LookOutcome:
+        watch = LookWatch(self.check, self.timeout, self.fault_tolerance)
+        while True:
+            # The worker has looked before it deferred the task.
+            await clock().sleep(min(watch.pause(self.poll_interval), self._seconds_left), self.deadline)
+            outcome = await self._look(watch)
+            if outcome and outcome.verdict != "unmet":
+                return outcome
+            if not self._seconds_left:
+                return watch.timed_out()
+            self.log.info("Still waiting: %s", outcome.message if outcome else "nothing could be read")
+
+    async def _look(self, watch: LookWatch) -> LookOutcome | None:
+        # Loaded in a thread: it takes a third of a second, which would stall the event loop.
+        connection = await in_daemon_thread(import_module, "airflow_provider_service.connection")
+
+        async def look() -> LookOutcome | None:
+            async with _turn():
+                # The connection is read again each time, so that a changed key is picked up.
+                config = await connection.config_for(self.service_conn_id)
+                return await in_daemon_thread(watch.look, config, name="service-look")
+
+        try:
+            return await asyncio.wait_for(look(), max(self._seconds_left, LAST_LOOK_SECONDS))
+        except asyncio.TimeoutError:
+            return None
+
+    @property
+    def _seconds_left(self) -> float:
+        return max(self.deadline - clock().now(), 0.0)
+
+
+def _turn() -> asyncio.Semaphore:
+    return _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(LOOKS_AT_A_TIME))

@@ -1,0 +1,153 @@
+"""Repeated looks at something that no event announces: what a sensor does in the worker and in the triggerer."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.waits.outcome import Outcome, settle
+from airflow_provider_service.waits.watch import is_too_much
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+
+log = logging.getLogger(__name__)
+
+# Pause after a look that failed, if the interval is longer.
+FAULT_PAUSE_SECONDS = 10.0
+
+
+class Seen(NamedTuple):
+    """What one look saw.
+
+    :param is_met: whether what is waited for is there.
+    :param message: what was seen, in a line.
+    :param result: what a task returns of it.
+    """
+
+    is_met: bool
+    message: str
+    result: dict[str, Any]
+
+
+class Check(Protocol):
+    """What is looked at. It holds only what a trigger may store."""
+
+    @property
+    def subject(self) -> str:
+        """What is read, in words."""
+        ...
+
+    @property
+    def unmet(self) -> str:
+        """A sentence that says that what is waited for has not come."""
+        ...
+
+    def look(self, client: ServiceClient) -> Seen:
+        """Look once."""
+        ...
+
+    def to_arguments(self) -> dict[str, Any]:
+        """The arguments of the sensor and the trigger that describe it."""
+        ...
+
+
+@dataclass(frozen=True)
+class LookOutcome:
+    """How a wait ended, or what its latest look saw. It travels in trigger events.
+
+    :param verdict: ``"met"``, ``"unmet"``, ``"timed_out"`` or ``"unreadable"``.
+    :param message: one line for the task's log.
+    :param result: what a task returns, if it could be read.
+    :param final: of what cannot be read: whether trying the task again is pointless.
+    """
+
+    verdict: str
+    message: str
+    result: dict[str, Any] | None = None
+    final: bool = False
+
+    def to_event(self) -> dict[str, Any]:
+        """The outcome as the payload of a trigger event."""
+        return asdict(self)
+
+    @classmethod
+    def from_event(cls, event: Any) -> LookOutcome:
+        """Read a trigger event; one of another shape counts as something that cannot be read."""
+        if isinstance(event, dict) and event.keys() == {field.name for field in fields(cls)}:
+            return cls(**event)
+        return cls("unreadable", "the trigger sent an event of an unknown shape")
+
+    def settle(self, *, soft_fail: bool, never_fail: bool) -> dict[str, Any]:
+        """End a task that waits as the outcome says.
+
+        :param soft_fail: skip instead of failing when what was waited for has not come in time.
+        :param never_fail: skip instead of failing, whatever happened.
+        :returns: what the task returns when it has come.
+        """
+        if self.verdict == "met" and self.result is not None:
+            log.info("%s", self.message)
+            return self.result
+        return settle(
+            Outcome("", "timed_out" if self.verdict == "timed_out" else "unobservable", self.message, final=self.final),
+            soft_fail=soft_fail,
+            never_fail=never_fail,
+        )
+
+
+def unreadable(subject: str, error: Exception) -> LookOutcome:
+    """The outcome of a wait whose subject cannot be read."""
+    final = isinstance(error, ServiceError) and error.final
+    return LookOutcome("unreadable", f"{subject} could not be read: {error}", final=final)
+
+
+class LookWatch:
+    """Looks again and again, and tolerates faults for a while.
+
+    :param check: what to look at.
+    :param timeout: seconds that the wait takes at most, for its message.
+    :param fault_tolerance: seconds for which looking may keep failing.
+    """
+
+    def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
+        self._check, self._timeout, self._fault_tolerance = check, timeout, fault_tolerance
+        self._failures, self._failing_since = 0, 0.0
+        self._last_message = "nothing was read"
+
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the last look failed."""
+        return self._failures > 0
+
+    def pause(self, interval: float) -> float:
+        """Seconds until the next look."""
+        return min(interval, FAULT_PAUSE_SECONDS) if self.in_trouble else interval
+
+    def look(self, config: ServiceConfig) -> LookOutcome | None:
+        """Look once; None if that failed and is tolerated. The call blocks."""
+        from airflow_provider_service.client import ServiceClient
+
+        try:
+            with ServiceClient(config) as client:
+                seen = self._check.look(client)
+        except ServiceError as error:
+            return self._failed(error)
+        self._failures, self._last_message = 0, seen.message
+        return LookOutcome("met" if seen.is_met else "unmet", seen.message, seen.result)
+
+    def _failed(self, error: ServiceError) -> LookOutcome | None:
+        log.warning("%s could not be read: %s", self._check.subject, error)
+        now = clock().monotonic()
+        if not self._failures:
+            self._failing_since = now
+        self._failures += 1
+        if error.ends_wait or is_too_much(self._failures, now - self._failing_since, self._fault_tolerance):
+            return unreadable(self._check.subject, error)
+        return None
+
+    def timed_out(self) -> LookOutcome:
+        """The outcome of a wait whose deadline has passed."""
+        return LookOutcome("timed_out", f"{self._check.unmet} within {self._timeout:g} s: {self._last_message}")
