@@ -19,9 +19,9 @@ from tests.runs.victims import FORKS, attempt
 KILLS = int(os.environ.get("KILLS", "4"))
 SLOW_SECONDS = 0.02
 COLUMNS = [{"name": "k", "type": "string"}, {"name": "n", "type": "number"}]
-OLD = [(f"k{number:04}", number) for number in range(1_400)]
+OLD = [(f"k{number:04}", number) for number in range(3_000)]
 # Most stay as they are; of the others, some change, some go, and some are new.
-NEW = [(key, number if number % 50 else -number - 1) for key, number in OLD[:1_350]] + [("new", 1), ("ä\r\n", None)]
+NEW = [(key, number if number % 120 else -number - 1) for key, number in OLD[:2_950]] + [("new", 1), ("ä\r\n", None)]
 
 
 def kill(run: TaskRun, chance: random.Random, requests: Callable[[], int], whole: int) -> None:
@@ -48,7 +48,7 @@ def test_a_table_of_the_database_is_the_old_or_the_new_one(simulator: ServiceSim
         simulator.clear_requests()
         simulator.inject("latency", seconds=SLOW_SECONDS, times=None)
         run = TaskRun(ServiceDataTableToSqlOperator, options)
-        kill(run, random.Random(seed), lambda: len(simulator.requests), whole=9)
+        kill(run, random.Random(seed), lambda: len(simulator.requests), whole=14)
         simulator.clear_faults()
         assert sorted(query("SELECT * FROM t")) in (OLD, sorted(NEW)), f"KILL_SEED={seed}"
         run.attempt(2)
