@@ -121,7 +121,17 @@ def get_provider_info() -> dict[str, Any]:
                         "type": "string",
                         "example": "production-blue",
                         "default": None,
-                    }
+                    },
+                    "show_data": {
+                        "description": (
+                            "Whether the page of a task's execution shows the first items that its nodes put out, to "
+                            "everybody who may read the task instance."
+                        ),
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": None,
+                        "default": "False",
+                    },
                 },
             }
         },

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, unquote
 
 from airflow.providers.common.compat.sdk import BaseOperatorLink
 
@@ -27,6 +28,17 @@ SOURCE_CONTROL_PAGE = "/settings/environments"
 INSIGHTS_PAGE = "/insights"
 
 
+_EXECUTION_ADDRESS = re.compile(r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)")
+
+
+class ExecutionAddress(NamedTuple):
+    """What the address of an execution's page names."""
+
+    base_url: str
+    workflow_id: str
+    execution_id: str
+
+
 def page_url(base_url: str, path: str, *ids: str | int) -> str:
     """Address of a page of the service; the encoded ids replace each ``{}`` of the path."""
     return base_url + path.format(*(quote(str(value), safe="") for value in ids))
@@ -35,6 +47,12 @@ def page_url(base_url: str, path: str, *ids: str | int) -> str:
 def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> str:
     """Address of an execution's page."""
     return page_url(base_url, EXECUTION_PAGE, workflow_id, execution_id)
+
+
+def read_execution_url(url: object) -> ExecutionAddress | None:
+    """What :func:`execution_url` was made of; None for anything else."""
+    found = _EXECUTION_ADDRESS.fullmatch(url) if isinstance(url, str) else None
+    return ExecutionAddress(found[1], unquote(found[2]), unquote(found[3])) if found else None
 
 
 class ServiceLink(BaseOperatorLink):

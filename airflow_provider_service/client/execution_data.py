@@ -31,6 +31,20 @@ class NodeRun(NamedTuple):
     message: str | None
 
 
+class Span(NamedTuple):
+    """One run of a node of an execution; a node in a loop has several.
+
+    :param began: when it began, in milliseconds since 1970.
+    :param seconds: how long it took.
+    :param status: how it went, in the service's words.
+    """
+
+    node: str
+    began: float
+    seconds: float
+    status: str | None
+
+
 class Failure(NamedTuple):
     """What made an execution fail: the node, if known, and the service's message, if any."""
 
@@ -83,6 +97,21 @@ def nodes_of(execution: Execution) -> list[NodeRun]:
     """What each node did that has run, in the order in which they began."""
     began = sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime")))
     return [_node_run(str(name), _list(runs)) for name, runs in began]
+
+
+def spans_of(execution: Execution) -> list[Span]:
+    """When each run of each node began and how long it took, in the order in which they began."""
+    spans = [
+        Span(
+            node=str(name),
+            began=_number(_at(run, "startTime")),
+            seconds=_number(_at(run, "executionTime")) / 1000,
+            status=_text(_at(run, "executionStatus")),
+        )
+        for name, runs in _runs(execution).items()
+        for run in _list(runs)
+    ]
+    return sorted(spans, key=lambda span: span.began)
 
 
 def _node_run(name: str, runs: list[Any]) -> NodeRun:

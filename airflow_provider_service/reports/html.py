@@ -19,7 +19,7 @@ from airflow_provider_service.reports.report import (
 from airflow_provider_service.reports.text import printable
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import BaseLoader, Environment, Template
 
 
 def as_html(report: Report) -> str:
@@ -34,13 +34,25 @@ def _template() -> Template:
     )
 
 
-def _environment() -> Environment:
+def template_environment(loader: BaseLoader | None = None) -> Environment:
+    """What renders pages: everything that a template shows is made printable, and is then escaped.
+
+    :param loader: finds templates by name; None if they are given as texts.
+    """
     from jinja2 import Environment, StrictUndefined
 
-    # Everything that the template shows passes ``_printable``, and is then escaped.
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, finalize=_printable, trim_blocks=True, lstrip_blocks=True
+    return Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=loader,
     )
+
+
+def _environment() -> Environment:
+    environment = template_environment()
     environment.filters.update(
         shown=shown,
         bar_words=lambda bar, chart: bar_words(chart, bar),

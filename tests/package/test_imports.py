@@ -15,7 +15,7 @@ from tests import airflow_features
 PACKAGE = Path(airflow_provider_service.__file__).parent
 KINDS = ("decorators", "notifications", "operators", "sensors", "transfers")
 MODULES = [f"{kind}.{path.stem}" for kind in KINDS for path in sorted((PACKAGE / kind).glob("[!_]*.py"))]
-MODULES.append("triggers.events")
+MODULES += ["plugins.service", "triggers.events"]
 FORBIDDEN = (
     "requests",
     "urllib3.connectionpool",
@@ -27,6 +27,8 @@ FORBIDDEN = (
     "airflow_provider_service.client.models._base",
     "airflow_provider_service.client.resources",
     "airflow_provider_service.hooks.service",
+    "airflow_provider_service.pages",
+    "airflow_provider_service.plugins._",
 )
 
 PROGRAM = """

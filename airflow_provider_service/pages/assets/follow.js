@@ -1,0 +1,107 @@
+"use strict";
+// Follows what the page shows until it says that nothing more will change, and only while somebody can see it.
+(() => {
+  const FURTHEST_SECONDS = 60;
+  const told = document.getElementById("told");
+  const trouble = document.getElementById("trouble");
+  let version = null, failures = 0, timer = null, isAsking = false;
+
+  const view = () => document.getElementById("view");
+
+  function showTheme() {
+    let theme = null;
+    try {
+      const shell = window.parent !== window ? window.parent.document.documentElement : null;
+      if (shell) theme = shell.classList.contains("dark") || shell.dataset.theme === "dark" ? "dark" : "light";
+    } catch { /* a page of another origin: the system's theme counts */ }
+    if (theme) document.documentElement.dataset.theme = theme;
+  }
+
+  function watchTheme() {
+    showTheme();
+    try {
+      const shell = window.parent !== window ? window.parent.document.documentElement : null;
+      if (shell) new MutationObserver(showTheme).observe(shell, { attributes: true, attributeFilter: ["class", "data-theme"] });
+    } catch { /* as above */ }
+  }
+
+  // Airflow shows this page in a frame that may not open tabs itself; a link of the page around it may.
+  function openOutside(event) {
+    const link = event.target.closest ? event.target.closest("a[target=_blank]") : null;
+    if (!link || window.parent === window) return;
+    let around;
+    try { around = window.parent.document; } catch { return; }
+    event.preventDefault();
+    const stand = around.createElement("a");
+    stand.href = link.href;
+    stand.target = "_blank";
+    stand.rel = "noopener noreferrer";
+    around.body.append(stand);
+    stand.click();
+    stand.remove();
+  }
+
+  function showTime() {
+    for (const one of document.querySelectorAll("[data-since]")) {
+      const seconds = Math.max(0, Math.round((Date.now() - Date.parse(one.dataset.since)) / 1000));
+      const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+      one.textContent = parts[0] ? `${parts[0]} h ${parts[1]} min so far` : parts[1] ? `${parts[1]} min ${parts[2]} s so far` : `${parts[2]} s so far`;
+    }
+  }
+
+  function replace(html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("view");
+    if (!fresh) return;
+    const places = new Map([...document.querySelectorAll(".scroll[id]")].map((one) => [one.id, one.scrollLeft]));
+    const opened = [...document.querySelectorAll("tr[id] details[open]")].map((one) => one.closest("tr").id);
+    const active = document.activeElement;
+    const focused = active && (active.id ? `#${CSS.escape(active.id)}` : active.classList.contains("node") ? `a.node[href="${CSS.escape(active.getAttribute("href") || "")}"]` : null);
+    const before = view().dataset.title;
+    view().replaceWith(document.adoptNode(fresh));
+    for (const [id, left] of places) { const one = document.getElementById(id); if (one) one.scrollLeft = left; }
+    for (const id of opened) { const one = document.querySelector(`#${id} details`); if (one) one.open = true; }
+    const again = focused && document.querySelector(focused);
+    if (again) again.focus({ preventScroll: true });
+    if (fresh.dataset.title !== before) { told.textContent = fresh.dataset.title; document.title = fresh.dataset.title; }
+    showTime();
+  }
+
+  async function look() {
+    timer = null;
+    if (document.hidden || isAsking) return;
+    isAsking = true;
+    try {
+      const headers = version ? { "If-None-Match": version } : {};
+      const answer = await fetch(`${location.pathname}?part=view`, { headers, credentials: "same-origin", cache: "no-store" });
+      if (answer.status === 401 || answer.status === 403) {
+        trouble.textContent = "Airflow does not let you read this any longer. Log in again, and reload the page.";
+        return;
+      }
+      if (answer.status !== 304) {
+        if (!answer.ok) throw new Error(String(answer.status));
+        version = answer.headers.get("ETag");
+        replace(await answer.text());
+      }
+      failures = 0;
+      trouble.textContent = "";
+    } catch {
+      failures += 1;
+      trouble.textContent = "Airflow does not answer. The page shows what was known last, and tries again.";
+    } finally {
+      isAsking = false;
+    }
+    plan();
+  }
+
+  function plan() {
+    const seconds = Number(view().dataset.follow);
+    if (seconds && timer === null) timer = setTimeout(look, 1000 * Math.min(FURTHEST_SECONDS, seconds * 2 ** Math.min(failures, 5)));
+  }
+
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && Number(view().dataset.follow) && timer === null) look(); });
+  document.addEventListener("click", openOutside);
+  watchTheme();
+  showTime();
+  setInterval(showTime, 1000);
+  plan();
+})();

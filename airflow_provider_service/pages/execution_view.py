@@ -1,0 +1,231 @@
+"""What a page shows of an execution: its nodes as they stand, and when each of them ran. No data of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service.client.execution_data import Failure, NodeRun, Span, failure_of, nodes_of, spans_of
+from airflow_provider_service.client.http.redaction import masked
+from airflow_provider_service.client.models.statuses import ENDED_STATUSES, FAILED_STATUSES
+from airflow_provider_service.pages.drawing import Drawing, draw
+from airflow_provider_service.text_table import cut
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models.executions import Execution
+
+#: How a node, an execution or an attempt stands. Each has its own sign and word, not only its own colour.
+State = Literal["succeeded", "failed", "waiting", "running", "canceled", "disabled", "unreported", "not run"]
+
+MAX_MESSAGE_CHARS = 1_000
+#: Nodes in the table, and runs of one node in the timeline.
+MAX_ROWS, MAX_BARS = 300, 60
+#: The shortest bar that is seen, in parts of the timeline.
+LEAST_BAR = 0.01
+
+_STATES: dict[str | None, State] = {
+    "success": "succeeded",
+    "error": "failed",
+    "crashed": "failed",
+    "canceled": "canceled",
+    "waiting": "waiting",
+    "running": "running",
+    "new": "running",
+}
+Hide = Callable[[str], str]
+OutputOf = Callable[[str], "str | None"]
+
+
+@dataclass(frozen=True)
+class TimeBar:
+    """A run of a node on the timeline, in parts of its length."""
+
+    begin: float
+    length: float
+    state: State
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A node of the workflow.
+
+    :param anchor: names its row in the page.
+    :param began: seconds from the begin of the execution; None if it has not run.
+    :param output: the first items that it put out, as JSON; None unless data may be shown.
+    """
+
+    anchor: str
+    name: str
+    kind: str
+    state: State
+    runs: int = 0
+    began: float | None = None
+    seconds: float | None = None
+    items: int | None = None
+    message: str | None = None
+    bars: Sequence[TimeBar] = ()
+    output: str | None = None
+
+
+@dataclass(frozen=True)
+class ExecutionView:
+    """An execution.
+
+    :param nodes: those that have run, in the order in which they began, and then the others.
+    :param notes: what the reader must know about what is not shown.
+    """
+
+    execution_id: str
+    status: str
+    state: State
+    workflow_name: str | None = None
+    mode: str | None = None
+    started_at: datetime | None = None
+    stopped_at: datetime | None = None
+    wait_till: datetime | None = None
+    retry_of: str | None = None
+    failure: Failure | None = None
+    nodes: Sequence[NodeView] = ()
+    drawing: Drawing | None = None
+    notes: Sequence[str] = field(default_factory=list)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing about it will change."""
+        return self.status in ENDED_STATUSES
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, once it has ended."""
+        if self.started_at is None or self.stopped_at is None or not self.has_ended:
+            return None
+        return max(0.0, (self.stopped_at - self.started_at).total_seconds())
+
+    def node(self, name: str) -> NodeView | None:
+        """The node of this name."""
+        return next((one for one in self.nodes if one.name == name), None)
+
+
+def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: OutputOf | None = None) -> ExecutionView:
+    """What to show of an execution that was read with or without its data.
+
+    :param secrets: taken out of every text of the service.
+    :param output_of: what to show of a node's output; None for nothing.
+    """
+    hide: Hide = partial(_hidden, secrets)
+    failure = failure_of(execution) if execution.status in FAILED_STATUSES else None
+    if failure is not None:
+        failure = Failure(failure.node and hide(failure.node), _message(failure.message, hide))
+    drawing = draw(execution.workflow_data)
+    if drawing is not None:
+        drawing = replace(drawing, boxes=[replace(box, node=hide(box.node)) for box in drawing.boxes])
+    name = (execution.workflow_data or {}).get("name")
+    return ExecutionView(
+        execution_id=execution.id,
+        status=execution.status,
+        state=_STATES.get(execution.status, "unreported"),
+        workflow_name=hide(name) if isinstance(name, str) else None,
+        mode=execution.mode,
+        started_at=execution.started_at,
+        stopped_at=execution.stopped_at,
+        wait_till=execution.wait_till if execution.status == "waiting" else None,
+        retry_of=None if execution.retry_of is None else str(execution.retry_of),
+        failure=failure,
+        nodes=_nodes(execution, drawing, failure, hide, output_of),
+        drawing=drawing,
+        notes=list(_notes(execution, drawing)),
+    )
+
+
+def _nodes(
+    execution: Execution, drawing: Drawing | None, failure: Failure | None, hide: Hide, output_of: OutputOf | None
+) -> list[NodeView]:
+    boxes = {box.node: box for box in (drawing.boxes if drawing else ())}
+    spans = spans_of(execution)
+    begin, length = _frame(execution, spans)
+    by_node: dict[str, list[Span]] = {}
+    for span in spans:
+        by_node.setdefault(hide(span.node), []).append(span)
+    ran = {hide(one.node): one for one in nodes_of(execution)}
+    names = [*ran, *(name for name in boxes if name not in ran)][:MAX_ROWS]
+    return [
+        NodeView(
+            anchor=f"node-{at}",
+            name=name,
+            kind=boxes[name].kind if name in boxes else "",
+            state=_state(
+                ran.get(name), name, failure, execution, is_disabled=name in boxes and boxes[name].is_disabled
+            ),
+            **(_figures(ran[name], by_node.get(name, []), begin, length, hide) if name in ran else {}),
+            output=output_of(ran[name].node) if output_of and name in ran else None,
+        )
+        for at, name in enumerate(names)
+    ]
+
+
+def _hidden(secrets: Collection[str], text: str) -> str:
+    return masked(text, *secrets)
+
+
+def _message(text: str | None, hide: Hide) -> str | None:
+    return text and cut(hide(text), MAX_MESSAGE_CHARS)
+
+
+def _figures(node: NodeRun, spans: list[Span], begin: float, length: float, hide: Hide) -> dict[str, Any]:
+    bars = [
+        TimeBar(
+            begin=min(1 - LEAST_BAR, max(0.0, (span.began - begin) / length)),
+            length=min(1.0, max(LEAST_BAR, span.seconds * 1000 / length)),
+            state=_STATES.get(span.status, "unreported"),
+        )
+        for span in spans[:MAX_BARS]
+    ]
+    return {
+        "runs": len(spans),
+        "began": max(0.0, (spans[0].began - begin) / 1000) if spans else None,
+        "seconds": node.seconds,
+        "items": node.items,
+        "message": _message(node.message, hide),
+        "bars": bars,
+    }
+
+
+def _frame(execution: Execution, spans: list[Span]) -> tuple[float, float]:
+    """Begin and length of the timeline, in milliseconds."""
+    starts = [span.began for span in spans]
+    if execution.started_at is not None and execution.started_at.year > 1970:
+        starts.append(execution.started_at.timestamp() * 1000)
+    begin = min(starts, default=0.0)
+    ends = [span.began + span.seconds * 1000 for span in spans]
+    if execution.stopped_at is not None and execution.status in ENDED_STATUSES:
+        ends.append(execution.stopped_at.timestamp() * 1000)
+    return begin, max(1.0, max(ends, default=begin) - begin)
+
+
+def _state(
+    run: NodeRun | None, name: str, failure: Failure | None, execution: Execution, *, is_disabled: bool
+) -> State:
+    if run is not None:
+        return _STATES.get(run.status, "unreported")
+    if failure is not None and failure.node == name and execution.status == "error":
+        return "failed"
+    if is_disabled:
+        return "disabled"
+    return "not run" if execution.status in (*ENDED_STATUSES, "waiting") else "unreported"
+
+
+def _notes(execution: Execution, drawing: Drawing | None) -> list[str]:
+    notes = []
+    if execution.data_too_large_to_display:
+        notes.append("The execution's data is too large for the service to show, so its nodes are not known here.")
+    elif execution.status == "running" and not nodes_of(execution):
+        notes.append(
+            "The service does not report the nodes of a running execution unless the workflow's setting "
+            "'Save execution progress' is on. They appear when the execution waits or has ended."
+        )
+    if drawing is not None and drawing.left_out:
+        notes.append(f"{drawing.left_out} more nodes are not drawn.")
+    return notes

@@ -1,0 +1,117 @@
+"""Read an execution for a page, in one request that neither retries nor takes long, and say in words what failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_service.client.errors import (
+    ServiceAnswerTooLargeError,
+    ServiceError,
+    ServiceNotFoundError,
+)
+from airflow_provider_service.client.execution_data import output_of
+from airflow_provider_service.client.http.redaction import SIGNED, redacted
+from airflow_provider_service.pages.execution_view import ExecutionView, OutputOf, view_of
+from airflow_provider_service.runs.nodes import read_small
+from airflow_provider_service.runs.output import MAX_SHOWN_MIB
+from airflow_provider_service.runs.search import RUN_KEY_FIELD, RUN_KEY_HEADER
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.client.models.executions import Execution
+
+#: Time that a read may take; a page does not wait longer.
+READ_SECONDS = 10.0
+#: Time for which the last state of an ended execution, which hardly changes, is not read again.
+KEEP_ENDED_SECONDS = 60.0
+#: Items of a node that are shown if data may be, and characters of them.
+MAX_ITEMS, MAX_OUTPUT_CHARS = 3, 2_000
+
+# Headers of the call that a webhook node puts out, which can hold a secret.
+_SECRET_NAMES = ("authorization", "cookie", "proxy-authorization", RUN_KEY_HEADER, RUN_KEY_FIELD)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of an execution.
+
+    :param base_url: address of the service.
+    :param view: the execution as it was last read; None if it never was.
+    :param error: why it could not be read just now.
+    :param is_gone: whether the service does not have it.
+    :param is_large: whether its data is too large to be read for a page.
+    """
+
+    base_url: str | None = None
+    view: ExecutionView | None = None
+    error: str | None = None
+    is_gone: bool = False
+    is_large: bool = False
+
+
+def keep_seconds(seen: Seen) -> float:
+    """For how long what was read stays good."""
+    return KEEP_ENDED_SECONDS if seen.view is not None and seen.view.has_ended and seen.error is None else 0.0
+
+
+def see(
+    config_of: Callable[[], ServiceConfig], execution_id: str, last: Seen | None, *, base_url: str, show_data: bool
+) -> Seen:
+    """Read an execution once: ``GET /executions/{id}``.
+
+    :param config_of: gets the settings of the connection.
+    :param last: what was known so far.
+    :param base_url: address of the service when the execution was started; at another one, the same id is that of
+        another execution.
+    :param show_data: whether to show the first items that nodes put out.
+    """
+    last = last or Seen()
+    try:
+        config = config_of()
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything; its text may hold a secret
+        told = str(error) if isinstance(error, ServiceError) else f"Airflow could not get it ({type(error).__name__})"
+        return replace(last, error=f"The connection cannot be used: {told}")
+    if config.base_url != base_url:
+        return Seen(
+            error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
+            "It is not read from there."
+        )
+    try:
+        execution = _read(config, execution_id, is_large=last.is_large)
+    except ServiceAnswerTooLargeError:
+        return replace(last, base_url=base_url, is_large=True, error=None)
+    except ServiceNotFoundError:
+        return replace(last, base_url=base_url, is_gone=True, error=None)
+    except ServiceError as error:
+        return replace(last, base_url=base_url, error=str(error))
+    shown = _outputs(execution, config) if show_data else None
+    view = view_of(execution, secrets=config.keys, output_of=shown)
+    if last.is_large and last.view is not None and view.drawing is None:
+        view = replace(view, drawing=last.view.drawing)
+    return Seen(base_url, view, is_large=last.is_large)
+
+
+def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execution:
+    from airflow_provider_service.client import ServiceClient
+
+    quick = config.one_try(timeout=min(config.timeout, READ_SECONDS))
+    if not is_large:
+        return read_small(quick, execution_id, MAX_SHOWN_MIB)
+    with ServiceClient(quick) as client:
+        return client.executions.get(execution_id)
+
+
+def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:
+    secrets: dict[str, list[str]] = {name: [] for name in _SECRET_NAMES} | {config.key_header: list(config.keys)}
+
+    def shown(node: str) -> str | None:
+        items = output_of(execution, node)
+        if not items:
+            return None
+        text = json.dumps(redacted(items[:MAX_ITEMS], secrets, shapes=[SIGNED]), indent=2, ensure_ascii=False)
+        return text if len(text) <= MAX_OUTPUT_CHARS else f"{text[:MAX_OUTPUT_CHARS]}..."
+
+    return shown

@@ -1,0 +1,139 @@
+"""Pages of HTML. They need one style sheet and one script of the same origin, and nothing of other hosts."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.health.figures import span
+from airflow_provider_service.pages.drawing import BOX_HEIGHT, BOX_WIDTH
+from airflow_provider_service.pages.task_view import follow_seconds
+from airflow_provider_service.reports.html import template_environment
+from airflow_provider_service.reports.report import Link
+from airflow_provider_service.text_table import cut
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from airflow_provider_service.pages.execution_view import NodeView
+    from airflow_provider_service.pages.reading import Seen
+    from airflow_provider_service.pages.task_view import TaskView
+
+#: The files that pages load, with their types.
+ASSETS = {"pages.css": "text/css", "follow.js": "text/javascript"}
+#: Only these files, and no address but the page's own.
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'"
+)
+_NAME_CHARS = 17
+_SIGNS = {
+    "succeeded": "✓",
+    "failed": "✕",
+    "waiting": "‖",
+    "running": "▶",
+    "canceled": "■",
+    "disabled": "-",
+    "unreported": "?",
+    "not run": "○",
+}
+_PLACE = "airflow_provider_service.pages"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a page that changes.
+
+    :param version: changes with it.
+    """
+
+    html: str
+    version: str
+
+
+def task_part(task: TaskView, seen: Seen | None) -> Part:
+    """What is known of a task instance's execution.
+
+    :param seen: None if it has none.
+    """
+    return _part("task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen))
+
+
+def message_part(title: str, text: str) -> Part:
+    """A message that nothing follows."""
+    return _part("message.html.jinja", title=title, text=text, follow=None)
+
+
+def page(part: Part, title: str, root: str) -> str:
+    """A whole page.
+
+    :param root: path below which its files are.
+    """
+    from markupsafe import Markup
+
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            part=Markup(part.html),  # noqa: S704 - what it shows was escaped when it was rendered
+            title=title,
+            root=root,
+            assets=assets_version(),
+        )
+    )
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that pages load."""
+    return files(_PLACE).joinpath("assets", name).read_bytes()
+
+
+@cache
+def assets_version() -> str:
+    """Changes with the files that pages load, which browsers may therefore keep."""
+    return hashlib.sha256(b"".join(map(asset, sorted(ASSETS)))).hexdigest()[:12]
+
+
+def _part(template: str, **values: Any) -> Part:
+    html = _environment().get_template(template).render(**values)
+    return Part(html, hashlib.sha256(html.encode()).hexdigest()[:16])
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import FunctionLoader
+
+    environment = template_environment(
+        FunctionLoader(lambda name: files(_PLACE).joinpath("templates", name).read_text(encoding="utf-8"))
+    )
+    environment.filters.update(
+        span=lambda seconds: "" if seconds is None else span(seconds),
+        moment=_moment,
+        iso=lambda when: when.astimezone(timezone.utc).isoformat(timespec="seconds"),
+        short=lambda name: cut(name, _NAME_CHARS),
+        sign=lambda state: _SIGNS.get(state, "?"),
+        percent=lambda part: f"{100 * part:.2f}%",
+        px=lambda units: f"{units:.0f}",
+        summary=_summary,
+        css=lambda state: str(state).replace(" ", "-"),
+    )
+    environment.tests.update(safe=lambda url: bool(url) and Link("", url).is_safe)
+    environment.globals.update(box_width=BOX_WIDTH, box_height=BOX_HEIGHT)
+    return environment
+
+
+def _moment(when: datetime) -> str:
+    return f"{when.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _summary(node: NodeView) -> str:
+    """What a node did, in a few words."""
+    if node.seconds is None:
+        return node.state
+    items = "" if node.items is None else f" · {node.items} {'item' if node.items == 1 else 'items'}"
+    return f"{span(round(node.seconds, 3))}{items}"

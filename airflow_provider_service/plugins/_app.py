@@ -1,0 +1,146 @@
+"""The application behind the pages: who may see them, and what they get. Airflow's API server runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.providers.common.compat.sdk import conf
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi.responses import HTMLResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from airflow_provider_service.pages import reading, rendering
+from airflow_provider_service.pages.reading import Seen
+from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
+from airflow_provider_service.plugins import _task_instance
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.links import ExecutionAddress
+    from airflow_provider_service.pages.rendering import Part
+    from airflow_provider_service.pages.task_view import TaskView
+
+_UNMAPPED = "{MAP_INDEX}"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": rendering.POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_KEPT = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+_WORDS = {
+    401: "You are not logged in to Airflow, or no longer. Log in, and reload the page.",
+    403: "Your user may not read this in Airflow.",
+    404: "Airflow has nothing of this name.",
+}
+
+
+def make_app(now: Callable[[], float] = time.monotonic) -> FastAPI:
+    """The application, with snapshots of its own.
+
+    :param now: a clock that never goes back, in seconds.
+    """
+    app = FastAPI(title="Pages about the service", docs_url=None, redoc_url=None, openapi_url=None)
+    workers = conf.getint("api", "workers", fallback=1)
+    app.state.executions = Snapshots(reading.keep_seconds, processes=workers, now=now)
+    app.add_api_route("/assets/{version}/{name}", _asset, methods=["GET"])
+    app.add_api_route(
+        "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/{map_index}",
+        _task_page,
+        methods=["GET"],
+        dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE))],
+    )
+    app.add_exception_handler(HTTPException, _refused)
+    return app
+
+
+async def _asset(name: str) -> Response:
+    if name not in rendering.ASSETS:
+        raise HTTPException(404)
+    return Response(rendering.asset(name), media_type=rendering.ASSETS[name], headers=_KEPT)
+
+
+async def _task_page(
+    request: Request,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    map_index: str,
+    part: str | None = None,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    index = -1 if map_index == _UNMAPPED else _number(map_index)
+    found = await run_in_threadpool(_task_instance.find, dag_id, run_id, task_id, index)
+    if found is None:
+        raise HTTPException(404)
+    task, address = found
+    seen = None if address is None else await _seen(request, task, address)
+    view = rendering.task_part(task, seen)
+    return _answer(request, view, f"{task_id}: execution", part=part, known=if_none_match)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise HTTPException(404) from None
+
+
+async def _seen(request: Request, task: TaskView, address: ExecutionAddress) -> Seen:
+    if task.service_conn_id is None:
+        return Seen(error="Airflow no longer knows which connection the task used.")
+    read = partial(
+        _read,
+        service_conn_id=task.service_conn_id,
+        address=address,
+        show_data=conf.getboolean("service", "show_data", fallback=False),
+    )
+    try:
+        reading_now = request.app.state.executions.look((task.service_conn_id, *address), read)
+    except TooManyReadsError as error:
+        return Seen(error=f"{error}. The page tries again.")
+    try:
+        # Not a thread of Airflow's own pool: those answer its other pages.
+        return await asyncio.wait_for(asyncio.wrap_future(reading_now), reading.READ_SECONDS)
+    except asyncio.TimeoutError:
+        return Seen(error="The service has not answered yet. The page tries again.")
+
+
+def _read(last: Seen | None, *, service_conn_id: str, address: ExecutionAddress, show_data: bool) -> Seen:
+    return reading.see(
+        partial(_config, service_conn_id),
+        address.execution_id,
+        last,
+        base_url=address.base_url,
+        show_data=show_data,
+    )
+
+
+def _config(service_conn_id: str) -> ServiceConfig:
+    from airflow_provider_service.hooks.service import ServiceHook
+
+    return ServiceHook(service_conn_id).config
+
+
+def _answer(request: Request, view: Part, title: str, *, part: str | None, known: str | None) -> Response:
+    """The page, or only the part of it that changes, if that has changed."""
+    tag = f'"{view.version}"'
+    headers = {**_HEADERS, "ETag": tag}
+    if part == "view":
+        if known in {tag, f"W/{tag}"}:
+            return Response(status_code=304, headers=headers)
+        return HTMLResponse(view.html, headers=headers)
+    return HTMLResponse(rendering.page(view, title, request.scope["root_path"]), headers=headers)
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    view = rendering.message_part("This page cannot be shown", _WORDS.get(error.status_code, str(error.detail)))
+    answer = _answer(request, view, "Service", part=None, known=None)
+    answer.status_code = error.status_code
+    return answer

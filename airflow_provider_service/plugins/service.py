@@ -1,0 +1,60 @@
+"""The plugin that adds pages about the service to Airflow, from 3.1 on. Every process loads it, so it holds no page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.providers.common.compat.sdk import AirflowPlugin, conf
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
+
+URL_PREFIX = "/service-pages"
+_Message = MutableMapping[str, Any]
+
+
+class LazyApp:
+    """The application of the pages, which is made when the first page is asked for."""
+
+    def __init__(self) -> None:
+        self._app: Any = None
+
+    async def __call__(
+        self,
+        scope: _Message,
+        receive: Callable[[], Awaitable[_Message]],
+        send: Callable[[_Message], Awaitable[None]],
+    ) -> None:
+        """Answer a request."""
+        if self._app is None:
+            from airflow_provider_service.plugins._app import make_app
+
+            self._app = make_app()
+        await self._app(scope, receive, send)
+
+
+def address(path: str) -> str:
+    """Address of a page on this Airflow, which may be below a path."""
+    base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
+    return f"{base}{URL_PREFIX}{path}"
+
+
+class ServicePlugin(AirflowPlugin):
+    """Pages about the service in Airflow."""
+
+    name = "service"
+    fastapi_apps = (
+        [{"app": LazyApp(), "url_prefix": URL_PREFIX, "name": "Pages about the service"}] if AIRFLOW_V_3_1_PLUS else []
+    )
+    external_views = (
+        [
+            {
+                "name": "Service execution",
+                "href": address("/dags/{DAG_ID}/runs/{RUN_ID}/tasks/{TASK_ID}/{MAP_INDEX}"),
+                "destination": "task_instance",
+                "url_route": "service_execution",
+            }
+        ]
+        if AIRFLOW_V_3_1_PLUS
+        else []
+    )

@@ -1,0 +1,143 @@
+"""The page: nothing of strangers is run, nothing of other hosts is loaded, and it says when to look again."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from html.parser import HTMLParser
+
+import pytest
+
+from airflow_provider_service.client import ServiceConfig
+from airflow_provider_service.pages import rendering
+from airflow_provider_service.pages.reading import Seen, see
+from airflow_provider_service.pages.task_view import AttemptView, TaskView
+
+from .conftest import HOSTILE, PAYLOAD
+
+NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
+
+
+class Elements(HTMLParser):
+    """The elements of a page, with their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def of(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.found if tag == name]
+
+
+def task(state: str | None = "success", **more) -> TaskView:
+    known = {"is_ours": True, "service_conn_id": "service_default", "execution_id": "7"}
+    return TaskView("dag", "run", "task", -1, state, **{**known, **more})
+
+
+@pytest.fixture
+def seen(simulator, start):
+    def one(ending: str) -> Seen:
+        _, execution_id = start(ending)
+        config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)
+        return see(lambda: config, execution_id, None, base_url=config.base_url, show_data=False)
+
+    return one
+
+
+@pytest.mark.parametrize("ending", ["succeeds", "fails", "waits", "runs"])
+def test_a_page_runs_and_loads_nothing_of_strangers(seen, simulator, ending):
+    shown = task(
+        execution_url="javascript:alert(1)",
+        workflow_url="https://service.example.com/workflow/1",
+        attempts=[AttemptView(1, HOSTILE, NOW, NOW, HOSTILE)],
+    )
+    page = rendering.page(rendering.task_part(shown, seen(ending)), HOSTILE, "/prefix/service-pages")
+    elements = Elements(page)
+
+    assert not elements.of("img")
+    assert not elements.of("style")
+    assert not [
+        name for _, attributes in elements.found for name in attributes if name.startswith("on") or name == "style"
+    ]
+    assert [one["src"] for one in elements.of("script")] == [
+        f"/prefix/service-pages/assets/{rendering.assets_version()}/follow.js"
+    ]
+    loaded = [one["href"] for one in elements.of("link")]
+    assert loaded == ["data:,", f"/prefix/service-pages/assets/{rendering.assets_version()}/pages.css"]
+    outside = [one["href"] for one in elements.of("a") if not one["href"].startswith("#")]
+    assert outside == ["https://service.example.com/workflow/1"]
+    assert "{{ 7*7 }}" in page or "7*7" not in page
+    assert "49" not in re.sub(r"[\d.]+", "", page)
+    assert PAYLOAD not in page
+    assert simulator.api_key not in page
+
+
+def test_every_node_can_be_reached_by_keyboard_and_leads_to_its_row(seen):
+    elements = Elements(rendering.task_part(task(), seen("fails")).html)
+    rows = {one.get("id") for one in elements.of("tr")}
+
+    nodes = [one for one in elements.of("a") if "node" in (one.get("class") or "")]
+    assert len(nodes) == 4
+    assert all(one["href"][1:] in rows and one["aria-label"] for one in nodes)
+    assert all(
+        one.get("tabindex") == "0" and one.get("aria-label")
+        for one in elements.of("div")
+        if one.get("class") == "scroll"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "follow"),
+    [
+        ("succeeds", "success", None),
+        ("succeeds", "deferred", "5"),
+        ("fails", "failed", None),
+        ("runs", "deferred", "3"),
+        ("runs", "success", "3"),
+        ("waits", "deferred", "10"),
+    ],
+)
+def test_a_page_follows_until_nothing_more_changes(seen, ending, state, follow):
+    [view] = [
+        one
+        for one in Elements(rendering.task_part(task(state), seen(ending)).html).of("div")
+        if one.get("id") == "view"
+    ]
+
+    assert view.get("data-follow") == follow
+
+
+@pytest.mark.parametrize(
+    ("shown", "seen_now", "words", "follow"),
+    [
+        (task(is_ours=False, execution_id=None), None, "does not run a workflow", False),
+        (task("running", execution_id=None), None, "has not started an execution yet", True),
+        (task("failed", execution_id=None), None, "no longer knows which", False),
+        (task("deferred"), Seen(error="The service is down"), "The service is down", True),
+        (task("failed"), Seen(error="The service is down"), "The service is down", False),
+        (task("failed"), Seen(is_gone=True), "does not have execution 7", False),
+        (task("running"), Seen(is_large=True), "too large", True),
+    ],
+)
+def test_what_cannot_be_shown_is_said_in_words(shown, seen_now, words, follow):
+    html = rendering.task_part(shown, seen_now).html
+
+    assert words in html
+    assert ("data-follow" in html) is follow
+
+
+def test_a_page_that_has_not_changed_has_the_same_version(seen):
+    one = seen("waits")
+
+    assert rendering.task_part(task(), one) == rendering.task_part(task(), one)
+    assert rendering.task_part(task("failed"), one).version == rendering.task_part(task("success"), one).version
+    assert rendering.task_part(task(), seen("fails")).version != rendering.task_part(task(), one).version
+
+
+def test_all_assets_are_there_and_name_no_other_host():
+    for name in rendering.ASSETS:
+        assert b"http" not in rendering.asset(name)

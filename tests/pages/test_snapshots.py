@@ -1,0 +1,126 @@
+"""However many look, what they look at is read once, and at most once in two seconds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_service.pages.snapshots import CAPACITY, MAX_READS, Snapshots, TooManyReadsError
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def counting() -> tuple[list[int | None], Callable[[int | None], int]]:
+    seen: list[int | None] = []
+
+    def read(last: int | None) -> int:
+        seen.append(last)
+        return len(seen)
+
+    return seen, read
+
+
+def test_all_who_look_within_two_seconds_get_one_read(clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 0.0, now=clock), counting()
+
+    for _ in range(100):
+        assert snapshots.look("a", read).result() == 1
+        clock.seconds += 0.019
+    assert reads == [None]
+
+    clock.seconds += 0.11
+    assert snapshots.look("a", read).result() == 2
+    assert reads == [None, 1]
+
+
+def test_those_who_look_while_it_is_read_wait_for_the_same_read(clock):
+    snapshots, go = Snapshots(lambda _: 0.0, now=clock), threading.Event()
+    begun = []
+
+    def slow(_last: None) -> str:
+        begun.append(1)
+        go.wait()
+        return "seen"
+
+    first = snapshots.look("a", slow)
+    clock.seconds += 60
+    assert snapshots.look("a", slow) is first
+    go.set()
+    assert first.result() == "seen"
+    assert begun == [1]
+
+
+def test_processes_that_share_the_work_read_that_much_less_often(clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 0.0, processes=4, now=clock), counting()
+
+    for _ in range(8):
+        snapshots.look("a", read).result()
+        clock.seconds += 1.0
+    assert len(reads) == 1
+    snapshots.look("a", read).result()
+    assert len(reads) == 2
+
+
+def test_a_value_is_kept_for_as_long_as_it_is_good(clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 60.0, now=clock), counting()
+
+    for _ in range(8):
+        snapshots.look("a", read).result()
+        clock.seconds += 9.9
+    assert len(reads) == 2
+
+
+def test_a_failed_read_is_repeated_after_two_seconds_and_the_last_value_stays(clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 0.0, now=clock), counting()
+
+    def fail(_last: int | None) -> int:
+        raise OSError("gone")
+
+    assert snapshots.look("a", read).result() == 1
+    clock.seconds += 2
+    failed = snapshots.look("a", fail)
+    assert isinstance(failed.exception(), OSError)
+    assert snapshots.look("a", read) is failed
+    clock.seconds += 2
+    assert snapshots.look("a", read).result() == 2
+    assert reads == [None, 1]
+
+
+def test_a_service_that_does_not_answer_occupies_few_threads(clock):
+    snapshots, go = Snapshots(lambda _: 0.0, now=clock), threading.Event()
+    under_way = [snapshots.look(at, lambda _: go.wait()) for at in range(MAX_READS)]
+
+    with pytest.raises(TooManyReadsError, match="answers slowly"):
+        snapshots.look("one more", lambda _: True)
+    assert snapshots.look(0, lambda _: True) is under_way[0]
+
+    go.set()
+    for one in under_way:
+        assert one.result()
+    assert snapshots.look("one more", lambda _: True).result()
+
+
+def test_what_nobody_looks_at_is_forgotten(clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 1e9, now=clock), counting()
+
+    for at in range(CAPACITY + 1):
+        snapshots.look(at, read).result()
+    snapshots.look(CAPACITY, read).result()
+    assert len(reads) == CAPACITY + 1
+    snapshots.look(0, read).result()
+    assert len(reads) == CAPACITY + 2

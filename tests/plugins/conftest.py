@@ -1,0 +1,128 @@
+"""Airflow's own API server with the plugin, a task instance in its database, and users with different rights."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+DAG, RUN = "pages_dag", "manual__2026-05-04T03:02:01+00:00"
+BEGAN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="session")
+def airflow_app(database: None) -> Any:
+    """The application of the API server, as ``airflow api-server`` runs it."""
+    from airflow.api_fastapi.app import create_app
+
+    return create_app(apps="core")
+
+
+@pytest.fixture(scope="session")
+def browser_of(airflow_app: Any) -> Iterator[Callable[..., Any]]:
+    """``browser_of("VIEWER")`` is a browser in which a user of this role is logged in; of None, one without rights."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from fastapi.testclient import TestClient
+
+    opened = []
+
+    def browser(role: str | None, *, logged_in: bool = True, app: Any = airflow_app) -> Any:
+        client = TestClient(app)
+        if logged_in:
+            token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="someone", role=role))
+            client.cookies.set(COOKIE_NAME_JWT_TOKEN, token)
+        opened.append(client)
+        return client
+
+    yield browser
+    for client in opened:
+        client.close()
+
+
+@pytest.fixture(scope="session")
+def dag_run(airflow_app: Any) -> int:
+    """A run of a DAG, in which tests put task instances; its number in the database."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        if session.get(DagBundleModel, "pages") is None:
+            session.add(DagBundleModel(name="pages"))
+            session.flush()
+        session.add(DagModel(dag_id=DAG, bundle_name="pages", is_paused=False, is_stale=False, timetable_type="x"))
+        session.flush()
+        run = {"dag_id": DAG, "run_id": RUN, "run_type": "manual", "run_after": BEGAN, "start_date": BEGAN}
+        session.execute(DagRun.__table__.insert().values(state="running", **run))
+        return int(session.scalar(select(DagRun.id).where(DagRun.dag_id == DAG)))
+
+
+@pytest.fixture
+def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
+    """``put_task(state, links=..., fields=...)`` puts a task instance into the database and returns its path."""
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.models.taskinstancehistory import TaskInstanceHistory
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+
+    def insert(model: Any, **values: Any) -> None:
+        with create_session() as session:
+            session.execute(model.__table__.insert().values(**values))
+
+    def put(
+        state: str | None = "deferred",
+        *,
+        links: dict[str, str] | None = None,
+        fields: dict[str, Any] | None = None,
+        attempts: int = 1,
+        map_index: int = -1,
+    ) -> str:
+        task_id = f"task_{uuid.uuid4().hex}"
+        key = {"dag_id": DAG, "run_id": RUN, "task_id": task_id, "map_index": map_index}
+        row = {**key, "pool": "default_pool", "pool_slots": 1}
+        insert(TaskInstance, **row, id=uuid.uuid4(), state=state, try_number=attempts, start_date=BEGAN)
+        for number in range(1, attempts):
+            ended = BEGAN + timedelta(seconds=number)
+            insert(
+                TaskInstanceHistory,
+                **row,
+                task_instance_id=uuid.uuid4(),
+                state="failed",
+                try_number=number,
+                start_date=BEGAN,
+                end_date=ended,
+            )
+        if fields is not None:
+            insert(RenderedTaskInstanceFields, **key, rendered_fields=fields)
+        for name, value in (links or {}).items():
+            insert(XComModel, **key, dag_run_id=dag_run, key=name, value=value, timestamp=BEGAN)
+        index = "{MAP_INDEX}" if map_index < 0 else str(map_index)
+        return f"/service-pages/dags/{DAG}/runs/{RUN}/tasks/{task_id}/{index}"
+
+    yield put
+    with create_session() as session:
+        for model in (XComModel, RenderedTaskInstanceFields, TaskInstanceHistory, TaskInstance):
+            session.execute(model.__table__.delete().where(model.dag_id == DAG))
+
+
+@pytest.fixture
+def waiting_task(put_task: Callable[..., str]) -> Callable[..., str]:
+    """``waiting_task(service_url, workflow_id, execution_id)`` puts a task that waits for an execution."""
+
+    def put(base_url: str, workflow_id: str, execution_id: str, state: str = "deferred", **more: Any) -> str:
+        workflow = f"{base_url}/workflow/{workflow_id}"
+        links = {
+            "_link_ServiceExecutionLink": f"{workflow}/executions/{execution_id}",
+            "_link_ServiceWorkflowLink": workflow,
+        }
+        return put_task(state, links=links, fields={"service_conn_id": "service_default"}, **more)
+
+    return put

@@ -1,0 +1,143 @@
+"""The tab of a task instance, answered by Airflow's own application, with its own users."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_service.pages.snapshots import LEAST_PAUSE_SECONDS
+from tests import airflow_features
+from tests.pages.conftest import PAYLOAD
+from tests.pages.conftest import start as start
+
+pytestmark = airflow_features.pages
+
+
+@pytest.fixture
+def reader(browser_of):
+    return browser_of("VIEWER")
+
+
+@pytest.mark.parametrize("ending", ["succeeds", "fails", "waits", "runs"])
+def test_a_reader_sees_the_execution_and_nobody_its_data_or_the_key(reader, waiting_task, start, simulator, ending):
+    path = waiting_task(simulator.base_url, *start(ending))
+
+    for address in (path, f"{path}?part=view"):
+        answer = reader.get(address)
+        assert answer.status_code == 200
+        for text in (answer.text, repr(answer.headers)):
+            assert simulator.api_key not in text
+            assert PAYLOAD not in text
+    assert "Read orders" in answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_only_who_may_read_the_task_instance_sees_anything(browser_of, waiting_task, start, simulator):
+    path = waiting_task(simulator.base_url, *start("succeeds"))
+    simulator.clear_requests()
+
+    without_right, stranger = browser_of(None), browser_of(None, logged_in=False)
+    refused = [(without_right, 403, "may not read"), (stranger, 401, "not logged in")]
+    for browser, status, words in refused:
+        for address in (path, f"{path}?part=view", path.replace("/tasks/", "/tasks/no_such_")):
+            answer = browser.get(address)
+            assert answer.status_code == status
+            assert words in answer.text
+            assert "Read orders" not in answer.text
+    assert not simulator.requests
+
+
+def test_however_many_look_the_service_gets_one_request_in_two_seconds(browser_of, waiting_task, start, simulator):
+    from airflow_provider_service.plugins._app import make_app
+
+    execution = start("waits")
+    paths = [waiting_task(simulator.base_url, *execution).removeprefix("/service-pages") for _ in range(2)]
+    clock = [1000.0]
+    app = make_app(lambda: clock[0])
+    viewers = [browser_of("VIEWER", app=app) for _ in range(5)]
+    simulator.clear_requests()
+
+    for _ in range(4):
+        for viewer in viewers:
+            for path in paths:
+                assert viewer.get(path).status_code == 200
+        clock[0] += LEAST_PAUSE_SECONDS / 4.01
+    assert len(simulator.requests) == 1
+
+    clock[0] += LEAST_PAUSE_SECONDS
+    viewers[0].get(paths[0])
+    assert len(simulator.requests) == 2
+
+
+def test_a_part_that_has_not_changed_is_not_sent_again(reader, waiting_task, start, simulator):
+    path = f"{waiting_task(simulator.base_url, *start('waits'))}?part=view"
+
+    first = reader.get(path)
+    again = reader.get(path, headers={"If-None-Match": first.headers["etag"]})
+
+    assert (again.status_code, again.content) == (304, b"")
+    assert first.text.startswith('<div id="view"')
+
+
+def test_earlier_attempts_are_listed(reader, waiting_task, start, simulator):
+    path = waiting_task(simulator.base_url, *start("fails"), state="failed", attempts=3)
+
+    text = reader.get(path).text
+
+    assert text.count("<td>failed</td>") == 3
+    assert text.count("no longer known") == 2
+    assert "data-follow" not in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "words", "follows"),
+    [
+        ({"bash_command": "true"}, "success", "does not run a workflow", False),
+        (None, None, "does not run a workflow", False),
+        ({"service_conn_id": "service_default"}, "queued", "has not started an execution yet", True),
+        ({"service_conn_id": "service_default"}, "failed", "no longer knows which", False),
+    ],
+)
+def test_a_task_without_execution_says_so(reader, put_task, simulator, fields, state, words, follows):
+    text = reader.get(put_task(state, fields=fields)).text
+
+    assert words in text
+    assert ("data-follow" in text) is follows
+    assert not simulator.requests
+
+
+def test_a_mapped_task_instance_has_its_own_page(reader, waiting_task, start, simulator):
+    path = waiting_task(simulator.base_url, *start("succeeds"), map_index=3)
+
+    assert "Read orders" in reader.get(path).text
+    assert reader.get(f"{path.rpartition('/')[0]}/4").status_code == 404
+    assert reader.get(f"{path.rpartition('/')[0]}/x").status_code == 404
+
+
+def test_a_service_that_is_down_is_said_in_words(reader, waiting_task, start, simulator):
+    path = waiting_task(simulator.base_url, *start("waits"))
+    simulator.inject("status", status=503, times=None)
+
+    answer = reader.get(path)
+
+    assert answer.status_code == 200
+    assert "cannot be read" in answer.text or "503" in answer.text
+    assert simulator.api_key not in answer.text
+
+
+@pytest.mark.parametrize("name", ["pages.css", "follow.js"])
+def test_the_files_of_a_page_may_be_kept(browser_of, name):
+    answer = browser_of(None, logged_in=False).get(f"/service-pages/assets/any/{name}")
+
+    assert answer.status_code == 200
+    assert "immutable" in answer.headers["cache-control"]
+    assert browser_of("VIEWER").get("/service-pages/assets/any/secrets").status_code == 404
+
+
+def test_data_is_shown_only_where_the_deployment_says_so(reader, waiting_task, start, simulator, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SERVICE__SHOW_DATA", "True")
+
+    text = reader.get(waiting_task(simulator.base_url, *start("succeeds"))).text
+
+    assert PAYLOAD in text
+    assert simulator.api_key not in text

@@ -1,0 +1,25 @@
+"""The plugin itself: Airflow finds it, and on versions that do not show its pages it adds nothing."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
+
+from airflow_provider_service.plugins.service import URL_PREFIX, ServicePlugin, address
+
+
+def test_airflow_finds_it():
+    [entry] = [one for one in metadata.entry_points(group="airflow.plugins") if one.name == "service"]
+
+    assert entry.load() is ServicePlugin
+
+
+def test_pages_are_added_only_where_airflow_shows_them():
+    assert bool(ServicePlugin.external_views) is bool(ServicePlugin.fastapi_apps) is AIRFLOW_V_3_1_PLUS
+
+
+def test_the_tab_is_below_the_path_of_this_airflow(monkeypatch):
+    assert address("/x") == f"{URL_PREFIX}/x"
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/team/a/")
+    assert address("/x") == f"/team/a{URL_PREFIX}/x"
