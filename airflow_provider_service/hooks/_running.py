@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowException, get_current_co
 
 from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
-from airflow_provider_service.lineage.facets import parent_headers
+from airflow_provider_service.lineage.headers import parent_headers
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce, counting_doubts
 from airflow_provider_service.runs.workflow import resume_or_start

@@ -5,13 +5,11 @@ The provider works without OpenLineage, so that is imported inside the functions
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from string import punctuation
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from airflow_provider_service.lineage.assets import TABLES, WORKFLOWS, namespace_of, object_name
 
@@ -23,14 +21,7 @@ if TYPE_CHECKING:
     #: What a task reports.
     Lineage = OperatorLineage[Any, Any]
 
-log = logging.getLogger(__name__)
-
-PRODUCER = "https://pypi.org/project/airflow-provider-service"
-#: Headers of a webhook's call: the task run, and the DAG run, as ``namespace/job/run id``.
-PARENT_HEADER, ROOT_HEADER = "OpenLineage-Parent-Id", "OpenLineage-Root-Parent-Id"
-
-# What HTTP allows in a header and nobody has to decode.
-_PLAIN = punctuation.replace("%", "") + " "
+PRODUCER = "urn:airflow-provider-service"
 
 
 def is_installed() -> bool:
@@ -170,27 +161,6 @@ def _emit_run(task_instance: Any, base_url: str, outcome: Outcome) -> None:
         (ends.get(outcome.status, RunState.FAIL), outcome.stopped_at or outcome.started_at),
     ):
         adapter.emit(RunEvent(eventType=state, eventTime=moment, run=run, job=job, producer=PRODUCER))
-
-
-def parent_headers(task_instance: Any) -> dict[str, str]:
-    """The headers that tell a workflow which run of OpenLineage has started it; none unless OpenLineage is in use."""
-    try:
-        from airflow.providers.openlineage import conf
-
-        if conf.is_disabled():
-            return {}
-        from airflow.providers.openlineage.plugins import macros
-
-        parents = {
-            PARENT_HEADER: macros.lineage_parent_id(task_instance),
-            ROOT_HEADER: macros.lineage_root_parent_id(task_instance),
-        }
-    except ImportError:
-        return {}
-    except Exception as error:  # noqa: BLE001 - a workflow runs whatever OpenLineage does
-        log.warning("The call does not carry its parent in OpenLineage: %s", error)
-        return {}
-    return {name: quote(value, safe=_PLAIN) for name, value in parents.items()}
 
 
 def _parent_facet(task_instance: Any) -> Any:

@@ -203,7 +203,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
-        from airflow_provider_service.lineage.facets import parent_headers
+        from airflow_provider_service.lineage.headers import parent_headers
         from airflow_provider_service.runs.request import RunRequest
         from airflow_provider_service.runs.workflow import resume_or_start
 
