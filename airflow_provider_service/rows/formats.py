@@ -109,7 +109,7 @@ class ParquetFormat:
         """
         arrow = _pyarrow()
         try:
-            opened = arrow.parquet.ParquetFile(file)
+            opened = arrow.parquet.ParquetFile(file, pre_buffer=False)
         except arrow.ArrowInvalid as error:
             raise ServiceInputError(f"the file is not Parquet: {error}") from error
         for batch in opened.iter_batches(batch_size=BATCH_ROWS):
