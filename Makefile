@@ -7,6 +7,7 @@ LIVE   := $(VENV)/.ready-live
 MUTATION := $(VENV)/.ready-mutation
 STACK  := .venv-stack
 SITE   := .site/.ready
+RELEASE := $(VENV)/.ready-release
 # The real server: 2.41, 2.40 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
 SERVER ?= 2.41
 DEPLOYMENT ?= single
@@ -22,7 +23,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-triggerer stack-wheel docs lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-triggerer stack-wheel docs release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -79,6 +80,12 @@ docs: $(SITE) ## build the documentation site into .site/html; warnings, dead li
 	$(BIN)/python -m pytest tests/docs
 	$(BIN)/python -m scripts.site
 
+test-floors: $(READY) ## test the client with the lowest versions of all dependencies
+	$(BIN)/nox --sessions floors
+
+release: $(RELEASE) ## build wheel, sdist and bill of materials into dist and check them (DOCUMENTATION_URL, REPOSITORY_URL; AIRFLOW="2.11 3.3": on some)
+	$(BIN)/python -m scripts.release $(AIRFLOW)
+
 lint: $(READY) ## ruff with the Airflow rules, mypy strict on the package, the layers of its imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -90,7 +97,7 @@ format: $(READY) ## write the code as ruff wants it
 	$(BIN)/ruff format .
 
 constraints: $(READY) ## pin the newest versions of all that development and the older versions of Airflow need
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group docs --group live --group mutation --group stack --upgrade --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group docs --group live --group mutation --group release --group stack --upgrade --python-version 3.11 \
 	  --no-emit-index-url --no-header --no-annotate -o constraints.txt
 	$(BIN)/nox --sessions pins
 
@@ -106,6 +113,10 @@ $(READY): pyproject.toml constraints.txt
 
 $(LIVE): $(READY)
 	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group live
+	@touch $@
+
+$(RELEASE): $(READY)
+	$(BIN)/uv pip install --quiet --python $(VENV) --constraint constraints.txt --group release
 	@touch $@
 
 $(MUTATION): $(READY)

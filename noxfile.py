@@ -50,6 +50,43 @@ def airflow(session: nox.Session, version: str) -> None:
     session.run("python", "-m", "pytest", *in_parallel, *(session.posargs or TESTS))
 
 
+@nox.session
+@nox.parametrize("version", [*CONSTRAINTS], ids=[*CONSTRAINTS])
+def wheel(session: nox.Session, version: str) -> None:
+    """Use a built wheel beside one version of Airflow; takes the wheel's folder and its version."""
+    folder, number = session.posargs
+    wanted = f"airflow-provider-service[parquet,simulator]=={number}"
+    # From the folder rather than by its path, which the environment would keep.
+    session.install(
+        "--reinstall-package",
+        "airflow-provider-service",
+        "--refresh-package",
+        "airflow-provider-service",
+        "--find-links",
+        folder,
+        "--constraint",
+        CONSTRAINTS[version],
+        wanted,
+    )
+    home = Path(session.create_tmp(), "airflow").resolve()
+    session.run("python", "-P", "scripts/release/smoke.py", number, env={"AIRFLOW_HOME": str(home)})
+
+
+@nox.session
+def floors(session: nox.Session) -> None:
+    """Test the client with the lowest versions of all direct dependencies."""
+    lowest = Path(session.create_tmp(), "lowest.txt")
+    session.run(
+        *("uv", "pip", "compile", "pyproject.toml", "--all-extras", "--resolution", "lowest-direct"),
+        *("--python-version", "3.11", "--no-emit-index-url", "--no-header", "--no-annotate", "--quiet"),
+        *("--output-file", str(lowest)),
+        external=True,
+    )
+    session.install("--constraint", str(lowest), "--editable", ".[parquet,simulator]", "--group", "test")
+    in_parallel = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
+    session.run("python", "-m", "pytest", *in_parallel, *(session.posargs or ("tests/client",)))
+
+
 @nox.session(venv_backend="none")
 def pins(session: nox.Session) -> None:
     """Pin the newest patch of each older version, and the newest of what it needs."""

@@ -1,0 +1,1 @@
+"""A release: what it must fulfil, and how it is built."""
