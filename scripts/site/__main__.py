@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,7 @@ def main() -> int:
         from sphinx.cmd.build import build_main
 
         html, settings = SITE / "html", Path(__file__).parent
+        shutil.rmtree(html, ignore_errors=True)  # pages of files that are gone
         arguments = ["-b", "html", "-E", "-W", "--keep-going", "-q", "-d", str(SITE / "doctrees"), "-c", str(settings)]
         status = build_main([*arguments, str(SITE / "source"), str(html)])
     found = mistakes(html)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from airflow_provider_service.get_provider_info import get_provider_info
+from scripts.site.examples import example_of
+from scripts.site.links import EXAMPLES, page_of
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "airflow_provider_service"
 
@@ -50,7 +53,8 @@ def api_texts() -> Iterator[tuple[str, str]]:
     groups = api_pages()
     for pages in groups.values():
         for page in pages:
-            yield page.name, f"# {page.title}\n" + "".join(_AUTOMODULE.format(module=one) for one in page.modules)
+            text = f"# {page.title}\n" + "".join(_AUTOMODULE.format(module=one) for one in page.modules)
+            yield page.name, text + "".join(_example(name) for module in page.modules for name in public_names(module))
     yield (
         "index",
         "# API reference\n\nMade from the docstrings of the package `airflow_provider_service`.\n"
@@ -58,6 +62,25 @@ def api_texts() -> Iterator[tuple[str, str]]:
             _GROUP.format(title=title, pages="\n".join(page.name for page in pages)) for title, pages in groups.items()
         ),
     )
+
+
+def public_names(module: str) -> list[str]:
+    """The public classes that a module defines; of the task decorator its name."""
+    tree = ast.parse((PACKAGE.parent / (module.replace(".", "/") + ".py")).read_text())
+    names = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    return [name.removesuffix("_task") for name in names if not name.startswith("_")]
+
+
+def _example(name: str) -> str:
+    """What the page of a module shows of an example; nothing if there is none."""
+    found = example_of(name)
+    if found is None:
+        return ""
+    file = PurePosixPath(found.file)
+    source = (
+        f"[{file.name}](../{page_of(found.file)}.md)" if file.parts[0] == EXAMPLES else f"`{file}`, which is tested"
+    )
+    return f"\n## Example of {name}\n\n```python\n{found.code}\n```\n\nFrom {source}.\n"
 
 
 _AUTOMODULE = """

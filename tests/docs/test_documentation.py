@@ -28,6 +28,7 @@ PAGES = [*OF_THE_ROOT, *sorted((ROOT / "docs").rglob("*.md"))]
 OF_THE_CODE = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "docs" / "architecture.md",
+    ROOT / "docs" / "guarantees.md",
     *sorted((ROOT / "docs/decisions").glob("*.md")),
 ]
 #: What ends in a slash, and files of some kinds, below the root or the package.

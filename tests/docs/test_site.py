@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from scripts.site.api import api_pages, public_names
 from scripts.site.check import mistakes
+from scripts.site.examples import example_of
 from scripts.site.links import page_of, with_links
 from scripts.site.sources import ROOT, navigation
 
+KINDS = ("Operator", "Sensor", "Notifier", "service_workflow")
 PAGE = """<html><head><link rel="stylesheet" href="style.css"></head>
 <body><h1 id="one">One</h1>{body}</body></html>"""
 
@@ -20,6 +23,26 @@ def test_every_page_is_in_the_navigation() -> None:
 
     assert sorted(page_of(file) for file in files if page_of(file) not in listed) == []
     assert len(set(listed)) == len(listed)
+
+
+@pytest.mark.parametrize("group", ["Operators", "Transfers", "Sensors", "Notifier", "Task decorator"])
+def test_everything_that_a_task_can_be_has_an_example(group: str) -> None:
+    names = [name for page in api_pages()[group] for module in page.modules for name in public_names(module)]
+
+    shown = [name for name in names if name.endswith(KINDS) and not name.endswith("DecoratedOperator")]
+    assert [name for name in shown if example_of(name) is None] == []
+    assert shown
+
+
+def test_an_example_is_a_whole_statement_with_its_comment() -> None:
+    example = example_of("ServiceDeleteExecutionsOperator")
+
+    assert example is not None
+    assert example.file == "example_dags/example_service_housekeeping.py"
+    assert example.code.startswith(
+        "# With preview=True, it only reports what it would delete.\ndelete_failed = Service"
+    )
+    assert example.code.endswith("max_deletions=5_000,\n)")
 
 
 @pytest.mark.parametrize(
