@@ -47,11 +47,7 @@ def write_sources(folder: Path) -> None:
     for file in sorted({*examples, *code}):
         _write(folder, page_of(file), _example(file))
     _write(folder, "examples/index", _examples(examples, sorted(code - {*examples})))
-    there = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.md")}
-    trees = [
-        _TREE.format(title=title, pages="\n".join(page for page in pages if page in there))
-        for title, pages in navigation()
-    ]
+    trees = [_TREE.format(title=title, pages="\n".join(pages)) for title, pages in navigation()]
     with (folder / "index.md").open("a") as index:
         index.writelines(trees)
 
