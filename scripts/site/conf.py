@@ -35,6 +35,7 @@ highlight_language = "none"
 html_theme = "furo"
 html_static_path = ["static", str(Path(__file__).parent.parent.parent / ".site" / "static")]
 html_css_files = ["site.css"]
+html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False
 copybutton_exclude = ".linenos, .gp, .go"
