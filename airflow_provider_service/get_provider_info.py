@@ -135,6 +135,7 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         },
+        "cli": [f"{_PACKAGE}.doctor.get_commands"],
         "hooks": _modules("hooks.service"),
         "operators": _modules(
             "operators.audit",

@@ -13,14 +13,10 @@ from airflow.providers.common.compat.sdk import BaseHook
 from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.arguments import require_choice, require_flag
 from airflow_provider_service.client._client import Resources, ServiceClient
-from airflow_provider_service.client.errors import (
-    ServiceConfigError,
-    ServiceError,
-    ServiceNotOfferedError,
-    ServiceStartingError,
-)
+from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.connection import config_of
 from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.reach import reach
 from airflow_provider_service.references import PROJECT, WORKFLOW
 from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
 
@@ -273,24 +269,5 @@ class ServiceHook(Resources, BaseHook):
         except ServiceConfigError as error:
             return False, str(error)
         with ServiceClient(config) as client:
-            try:
-                return True, f"Connected to {config.base_url}; {_what_the_key_may(client)}"
-            except ServiceStartingError as error:
-                return False, _starting_or_elsewhere(client, error)
-            except ServiceError as error:
-                return False, str(error)
-
-
-def _what_the_key_may(client: ServiceClient) -> str:
-    try:
-        found = client.discovery.discover()
-    except ServiceNotOfferedError:
-        next(client.workflows.list(limit=1), None)
-        return "the key may list workflows (this server does not report the key's scopes)"
-    return f"the key holds {len(found.scopes)} scopes"
-
-
-def _starting_or_elsewhere(client: ServiceClient, error: ServiceStartingError) -> str:
-    if client.transport.probe("/healthz/readiness") == 503:
-        return f"The service at {client.transport.config.base_url} is still starting; try again in a minute"
-    return f"{client.transport.config.api_root} is not the service's API: it answered with an HTML page. {error.hint}"
+            reached = reach(client)
+        return reached.is_good, reached.message

@@ -71,9 +71,8 @@ def see(
     last = last or Seen()
     try:
         config = config_of()
-    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything; its text may hold a secret
-        told = str(error) if isinstance(error, ServiceError) else f"Airflow could not get it ({type(error).__name__})"
-        return replace(last, error=f"The connection cannot be used: {told}")
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
+        return replace(last, error=f"The connection cannot be used: {told(error)}")
     if config.base_url != base_url:
         return Seen(
             error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
@@ -92,6 +91,11 @@ def see(
     if last.is_large and last.view is not None and view.drawing is None:
         view = replace(view, drawing=last.view.drawing)
     return Seen(base_url, view, is_large=last.is_large)
+
+
+def told(error: Exception) -> str:
+    """What to say of a connection that could not be got; the text of a stranger's error may hold a secret."""
+    return str(error) if isinstance(error, ServiceError) else f"Airflow could not get it ({type(error).__name__})"
 
 
 def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execution:

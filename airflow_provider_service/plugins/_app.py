@@ -5,27 +5,36 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote, urlsplit
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.api_fastapi.core_api.security import requires_access_connection, requires_access_dag
 from airflow.providers.common.compat.sdk import conf
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from airflow_provider_service.pages import reading, rendering
+from airflow_provider_service.pages import checkup, reading, rendering
 from airflow_provider_service.pages.reading import Seen
 from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
-from airflow_provider_service.plugins import _task_instance
+from airflow_provider_service.plugins import _connections, _task_instance
+from airflow_provider_service.reports.html import as_html
+from airflow_provider_service.reports.report import Link, Report, Table
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.links import ExecutionAddress
+    from airflow_provider_service.pages.checkup import Finding
     from airflow_provider_service.pages.rendering import Part
     from airflow_provider_service.pages.task_view import TaskView
 
+#: Time for which a connection is not examined again.
+KEEP_CHECKUP_SECONDS = 30.0
+#: Time that a page waits for an examination.
+CHECKUP_SECONDS = 60.0
 _UNMAPPED = "{MAP_INDEX}"
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -33,6 +42,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _KEPT = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 _WORDS = {
     401: "You are not logged in to Airflow, or no longer. Log in, and reload the page.",
@@ -55,6 +65,19 @@ def make_app(now: Callable[[], float] = time.monotonic) -> FastAPI:
         _task_page,
         methods=["GET"],
         dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE))],
+    )
+    app.state.checkups = Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=workers, now=now)
+    app.add_api_route(
+        "/connections",
+        _connections_page,
+        methods=["GET"],
+        dependencies=[Depends(requires_access_connection("GET"))],
+    )
+    app.add_api_route(
+        "/connections/{connection_id}",
+        _connection_page,
+        methods=["GET"],
+        dependencies=[Depends(requires_access_connection("GET"))],
     )
     app.add_exception_handler(HTTPException, _refused)
     return app
@@ -137,6 +160,43 @@ def _answer(request: Request, view: Part, title: str, *, part: str | None, known
             return Response(status_code=304, headers=headers)
         return HTMLResponse(view.html, headers=headers)
     return HTMLResponse(rendering.page(view, title, request.scope["root_path"]), headers=headers)
+
+
+async def _connections_page(request: Request) -> Response:
+    there = await run_in_threadpool(_connections.listed)
+    # Behind a proxy, the protocol of the request is not that of the browser.
+    protocol = urlsplit(conf.get("api", "base_url", fallback="") or "").scheme or request.url.scheme
+    here = f"{protocol}://{request.url.netloc}{request.scope['root_path']}/connections"
+    rows = [(Link(one, f"{here}/{quote(one, safe='')}"),) for one in there]
+    note = "Connections of secrets backends and of the environment are not listed; their pages exist all the same."
+    table = Table("Connections", ("connection",), rows, note=note)
+    return _report(Report("Connections to the service", f"{len(rows)} in Airflow's database.", _now(), parts=[table]))
+
+
+async def _connection_page(request: Request, connection_id: str) -> Response:
+    def check(_last: list[Finding] | None) -> list[Finding]:
+        return list(checkup.examine(_config(connection_id)))
+
+    try:
+        reading_now = request.app.state.checkups.look(connection_id, check)
+        findings = await asyncio.wait_for(asyncio.wrap_future(reading_now), CHECKUP_SECONDS)
+    except TooManyReadsError as error:
+        findings = [checkup.Finding("service", "FAIL", str(error))]
+    except asyncio.TimeoutError:
+        findings = [checkup.Finding("service", "FAIL", "the service has not answered yet; reload the page")]
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
+        findings = [checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.told(error)}")]
+    waits = await run_in_threadpool(_connections.waits)
+    tables = [Table("Waits in the triggerers, of all connections", ("trigger", "number"), waits)]
+    return _report(checkup.to_report(f"Connection {connection_id}", findings, *tables))
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def _report(report: Report) -> Response:
+    return HTMLResponse(as_html(report), headers={**_HEADERS, "Content-Security-Policy": _REPORT_POLICY})
 
 
 async def _refused(request: Request, error: Any) -> Response:

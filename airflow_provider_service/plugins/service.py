@@ -53,7 +53,14 @@ class ServicePlugin(AirflowPlugin):
                 "href": address("/dags/{DAG_ID}/runs/{RUN_ID}/tasks/{TASK_ID}/{MAP_INDEX}"),
                 "destination": "task_instance",
                 "url_route": "service_execution",
-            }
+            },
+            {
+                "name": "Service connections",
+                "href": address("/connections"),
+                "destination": "nav",
+                "category": "admin",
+                "url_route": "service_connections",
+            },
         ]
         if AIRFLOW_V_3_1_PLUS
         else []

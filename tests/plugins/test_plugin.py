@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from importlib import metadata
 
+import pytest
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
 
 from airflow_provider_service.plugins.service import URL_PREFIX, ServicePlugin, address
+from tests import airflow_features
 
 
 def test_airflow_finds_it():
@@ -23,3 +25,15 @@ def test_the_tab_is_below_the_path_of_this_airflow(monkeypatch):
     assert address("/x") == f"{URL_PREFIX}/x"
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/team/a/")
     assert address("/x") == f"/team/a{URL_PREFIX}/x"
+
+
+@airflow_features.commands_of_providers
+def test_airflow_has_the_command(simulator, capsys):
+    from airflow.cli.cli_parser import get_parser
+
+    arguments = get_parser().parse_args(["service", "doctor"])
+    with pytest.raises(SystemExit) as ended:
+        arguments.func(arguments)
+
+    assert ended.value.code == 0
+    assert "ok    service: Connected to" in capsys.readouterr().out

@@ -1,0 +1,101 @@
+"""The examination of a connection: what it finds on a service that works, and on one that does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_service import doctor
+from airflow_provider_service.client import ServiceConfig
+from airflow_provider_service.client.http.scopes import SPECIFIED_SCOPES
+from airflow_provider_service.pages.checkup import examine, is_healthy, to_report
+from airflow_provider_service.pages.jobs import JOBS
+from airflow_provider_service.reports.html import as_html
+from airflow_provider_service.runs.bridge.access import BridgeSecret
+from airflow_provider_service.runs.bridge.install import Installer
+from airflow_provider_service.simulator import ServiceSimulator
+
+# Scopes that no job names: operators work without them, or there is no operator that needs them.
+UNNAMED = {"executionTags:list", "executionTags:update", "user:enforceMfa"}
+
+
+@pytest.fixture
+def config(simulator):
+    return ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)
+
+
+def found(config: ServiceConfig) -> dict[str, tuple[str, str]]:
+    return {one.subject: (one.grade, one.text) for one in examine(config)}
+
+
+def test_a_key_with_every_scope_can_do_every_job(config, simulator):
+    simulator.clear_requests()
+
+    findings = found(config)
+
+    assert {subject for subject, (grade, _) in findings.items() if grade == "note"} == {"version", "MCP", "bridge"}
+    assert "the key holds" in findings["service"][1]
+    assert "0 s" in findings["clock"][1] or "1 s" in findings["clock"][1]
+    assert all(findings[job] == ("ok", "the key holds every scope") for job in JOBS)
+    assert {one.method for one in simulator.requests} == {"GET"}
+    assert len(simulator.requests) < 10
+
+
+def test_missing_scopes_are_named_by_job(simulator):
+    key = simulator.create_key(["workflow:read", "workflow:list", "workflow:activate", "execution:read"])
+
+    findings = found(ServiceConfig(base_url=simulator.base_url, api_key=key))
+
+    assert findings["run a workflow and wait for it"] == ("note", "the key lacks execution:list, execution:stop")
+    assert findings["variables"] == ("note", "not known, since the key lacks the scope to ask")
+    assert is_healthy(list(examine(ServiceConfig(base_url=simulator.base_url, api_key=key))))
+
+
+def test_every_specified_scope_belongs_to_a_job():
+    assert {scope for scopes in JOBS.values() for scope in scopes} >= SPECIFIED_SCOPES - UNNAMED
+
+
+def test_what_the_plan_lacks_is_told():
+    with ServiceSimulator(licensed=False) as free:
+        findings = found(ServiceConfig(base_url=free.base_url, api_key=free.api_key))
+
+    assert findings["variables"] == findings["projects"] == ("note", "not included in the plan of the server")
+
+
+def test_mcp_and_bridge_are_ready_where_they_are(config, client, simulator):
+    Installer(client, BridgeSecret(config)).install()
+
+    findings = found(config.model_copy(update={"mcp_api_key": type(config.api_key)(simulator.mcp_api_key)}))
+
+    assert findings["MCP"][0] == findings["bridge"][0] == "ok"
+    assert found(config.model_copy(update={"mcp_api_key": config.api_key}))["MCP"][0] == "FAIL"
+
+
+def test_a_clock_that_is_far_off_fails(config, simulator):
+    simulator.clock.shift(-1200)
+
+    grade, text = found(config)["clock"]
+
+    assert (grade, "behind that of Airflow" in text) == ("FAIL", True)
+
+
+def test_a_wrong_key_ends_the_examination(simulator):
+    findings = list(examine(ServiceConfig(base_url=simulator.base_url, api_key="a-wrong-key-of-somebody")))
+
+    assert [(one.subject, one.grade) for one in findings] == [("service", "FAIL")]
+    assert "a-wrong-key-of-somebody" not in as_html(to_report("x", findings))
+
+
+def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(simulator, capsys, monkeypatch):
+    assert doctor.main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "ok    service: Connected to" in out
+    assert "note  MCP:" in out
+    assert simulator.api_key not in out
+
+    simulator.inject("status", status=503, times=None)
+    assert doctor.main(["doctor"]) == 1
+    assert "FAIL  service:" in capsys.readouterr().out
+
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    assert doctor.main(["doctor", "no_such_connection"]) == 1
+    assert "FAIL  connection: 'no_such_connection' cannot be used" in capsys.readouterr().out
