@@ -12,7 +12,7 @@ from airflow_provider_service.client import ServiceClient
 from tests.runs.workflows import CHAT, DONE, FORM, MANUAL, SCHEDULE, puts_out, wait, webhook
 
 from .conftest import MakeRun
-from .running import allow_mcp, connect, delete_workflows, path, put
+from .running import allow_mcp, connect, delete_workflows, execution_ids, path, put
 from .servers import Generation, LiveServer
 
 RESULT = '={{ { "got": $json.field || $json.chatInput || "nothing" } }}'
@@ -79,7 +79,7 @@ def test_a_later_attempt_finds_the_run_of_the_first_by_its_key(
     first = run.attempt(1, wait_for_completion=False)
 
     assert run.attempt(2)["execution_id"] == first["execution_id"]
-    assert len(list(client.executions.list(workflow_id=workflow_id))) == 1
+    assert execution_ids(client, workflow_id) == {first["execution_id"]}
 
 
 def test_a_schedule_is_not_run_twice_when_it_is_unknown_whether_it_ran(
@@ -91,7 +91,7 @@ def test_a_schedule_is_not_run_twice_when_it_is_unknown_whether_it_ran(
 
     with pytest.raises(AirflowFailException, match=rf"executions {first['execution_id']} do not show what started"):
         run.attempt(2)
-    assert len(list(client.executions.list(workflow_id=workflow_id))) == 1
+    assert execution_ids(client, workflow_id) == {first["execution_id"]}
 
 
 def test_making_a_workflow_available_changes_neither_draft_nor_what_runs(
