@@ -76,16 +76,26 @@ class Outlets:
         self.added.append((asset.uri, extra))
 
 
+class OutletEvents:
+    """What a task emits, by the alias or address of the outlet; before Airflow 3.2, aliases cannot be keys."""
+
+    def __init__(self) -> None:
+        self.by_name: defaultdict[str, Outlets] = defaultdict(Outlets)
+
+    def __getitem__(self, outlet: Asset | AssetAlias) -> Outlets:
+        return self.by_name[outlet.name if isinstance(outlet, AssetAlias) else outlet.uri]
+
+
 @pytest.fixture
 def emit(simulator, task_instance):
     """``emit(Operator, outlets=[...], ...)`` executes a task and returns what it emits, by alias or address."""
 
     def run(operator, **arguments):
-        emitted = defaultdict(Outlets)
+        emitted = OutletEvents()
         task = operator(task_id="task", **arguments)
         with task.hook:
             task.execute({"ti": task_instance, "task": task, "outlet_events": emitted})
-        return {key.name if isinstance(key, AssetAlias) else key.uri: value for key, value in emitted.items()}
+        return emitted.by_name
 
     return run
 

@@ -57,7 +57,8 @@ def dag_run(airflow_app: Any) -> int:
         if session.get(DagBundleModel, "pages") is None:
             session.add(DagBundleModel(name="pages"))
             session.flush()
-        session.add(DagModel(dag_id=DAG, bundle_name="pages", is_paused=False, is_stale=False, timetable_type="x"))
+        more = {"timetable_type": "x"} if hasattr(DagModel, "timetable_type") else {}  # Airflow 3.2 and newer
+        session.add(DagModel(dag_id=DAG, bundle_name="pages", is_paused=False, is_stale=False, **more))
         session.flush()
         run = {"dag_id": DAG, "run_id": RUN, "run_type": "manual", "run_after": BEGAN, "start_date": BEGAN}
         session.execute(DagRun.__table__.insert().values(state="running", **run))
@@ -72,6 +73,12 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
     from airflow.models.taskinstancehistory import TaskInstanceHistory
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
+
+    # Before Airflow 3.2, ids of task instances are texts.
+    id_type = TaskInstance.__table__.c.id.type.python_type
+
+    def new_id() -> Any:
+        return uuid.uuid4() if id_type is uuid.UUID else str(uuid.uuid4())
 
     def insert(model: Any, **values: Any) -> None:
         with create_session() as session:
@@ -88,13 +95,13 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
         task_id = f"task_{uuid.uuid4().hex}"
         key = {"dag_id": DAG, "run_id": RUN, "task_id": task_id, "map_index": map_index}
         row = {**key, "pool": "default_pool", "pool_slots": 1}
-        insert(TaskInstance, **row, id=uuid.uuid4(), state=state, try_number=attempts, start_date=BEGAN)
+        insert(TaskInstance, **row, id=new_id(), state=state, try_number=attempts, start_date=BEGAN)
         for number in range(1, attempts):
             ended = BEGAN + timedelta(seconds=number)
             insert(
                 TaskInstanceHistory,
                 **row,
-                task_instance_id=uuid.uuid4(),
+                task_instance_id=new_id(),
                 state="failed",
                 try_number=number,
                 start_date=BEGAN,
