@@ -38,6 +38,8 @@ SourceControlState = Literal["changed", "unchanged"]
 DAY_SECONDS = 86_400.0
 POLL_SECONDS = 10.0
 FAULT_TOLERANCE_SECONDS = 300.0
+#: Pause between two looks while looks fail, if the interval is longer.
+FAULT_PAUSE_SECONDS = 10.0
 #: Default timeout of a single call that the service takes long to answer.
 LONG_CALL_SECONDS = 300.0
 #: Default number of rows per insert; larger inserts are not faster.

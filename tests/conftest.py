@@ -151,8 +151,7 @@ def bucket(running_s3: S3FileSystem) -> Bucket:
 def task_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes tasks log with Python's own logger, because no fixture can capture the output of Airflow's."""
     from airflow_provider_service.operators._base import ServiceBaseOperator
-    from airflow_provider_service.sensors._looking import LookingSensor
-    from airflow_provider_service.sensors.execution import ServiceExecutionSensor
+    from airflow_provider_service.sensors._base import ServiceBaseSensor
 
-    for kind in (ServiceBaseOperator, ServiceExecutionSensor, LookingSensor):
+    for kind in (ServiceBaseOperator, ServiceBaseSensor):
         monkeypatch.setattr(kind, "log", logging.getLogger("airflow_provider_service.task"))

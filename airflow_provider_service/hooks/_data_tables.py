@@ -7,16 +7,13 @@ from dataclasses import asdict
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import require_choice, require_flag, require_mapping, text_or_texts
+from airflow_provider_service.arguments import require_mapping, text_or_texts
 from airflow_provider_service.client.resources.data_tables import DataTables
 from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service.rows.files import chosen_types
 from airflow_provider_service.rows.frames import arrow_table, pandas_frame, rows_in
 from airflow_provider_service.rows.options import (
-    CHANGE_STRATEGIES,
-    LOAD_MODES,
-    ON_DUPLICATE,
-    ON_STORED_DUPLICATES,
+    LOAD_CHECKS,
     chosen_strategy,
 )
 from airflow_provider_service.rows.progress import Progress
@@ -93,17 +90,17 @@ class HookDataTables(DataTables):
         :raises ServiceLookupError: no table or project has the name.
         :raises ServiceApiError: a call failed.
         """
-        require_choice("on_duplicate", on_duplicate, ON_DUPLICATE)
-        require_choice("on_stored_duplicates", on_stored_duplicates, ON_STORED_DUPLICATES)
-        require_choice("change_strategy", change_strategy, CHANGE_STRATEGIES)
-        if mode is not None:
-            require_choice("mode", mode, LOAD_MODES)
-        for flag, value in (
-            ("delete_missing", delete_missing),
-            ("create_table", create_table),
-            ("add_columns", add_columns),
-        ):
-            require_flag(flag, value)
+        given_options = {
+            "mode": mode,
+            "delete_missing": delete_missing,
+            "create_table": create_table,
+            "add_columns": add_columns,
+            "on_duplicate": on_duplicate,
+            "on_stored_duplicates": on_stored_duplicates,
+            "change_strategy": change_strategy,
+        }
+        for name, check in LOAD_CHECKS.items():
+            check(name, given_options[name])
         for name, mapping in (("column_mapping", column_mapping), ("column_types", column_types)):
             if mapping is not None:
                 require_mapping(name, mapping)

@@ -5,9 +5,14 @@ This module loads nothing heavy, because an operator checks its options while Ai
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, get_args
 
+from airflow_provider_service.arguments import one_of, optional, require_flag
 from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.arguments import Check
 
 #: What to do if several input rows have the same key.
 OnDuplicate = Literal["last", "fail"]
@@ -27,6 +32,16 @@ CHANGE_STRATEGIES = get_args(ChangeStrategy)
 
 LOAD_MODES = get_args(LoadMode)
 ON_ERROR = get_args(OnError)
+#: The check of each option of a load that is not a template field, by its argument's name.
+LOAD_CHECKS: Mapping[str, Check] = {
+    "mode": optional(one_of(*LOAD_MODES)),
+    "delete_missing": require_flag,
+    "create_table": require_flag,
+    "add_columns": require_flag,
+    "on_duplicate": one_of(*ON_DUPLICATE),
+    "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
+    "change_strategy": one_of(*CHANGE_STRATEGIES),
+}
 COLUMN_TYPES = ("string", "number", "boolean", "date")
 
 # With the other two, rows that were duplicated by a task that died between inserting and deleting would stay so.

@@ -6,16 +6,9 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator, conf
+from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.arguments import (
-    SECONDS_OR_ZERO,
-    CheckedArguments,
-    one_of,
-    optional,
-    read_seconds,
-    require_flag,
-)
+from airflow_provider_service.arguments import one_of, read_seconds
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
@@ -24,7 +17,13 @@ from airflow_provider_service.links import (
     execution_url,
     page_url,
 )
-from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED, POLL_SECONDS, as_rendered
+from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
+from airflow_provider_service.task_arguments import (
+    FAULT_PAUSE_SECONDS,
+    FAULT_TOLERANCE_SECONDS,
+    ON_VANISHED,
+    POLL_SECONDS,
+)
 from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome, broken, settle
 from airflow_provider_service.waits.wait import Wait
@@ -37,21 +36,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.task_arguments import Duration, OnVanished, SensorArguments, Templated
     from airflow_provider_service.waits.watch import Watch
 
-# Pause between two reads while reads fail, if the poke interval is longer.
-FAULT_PAUSE_SECONDS = 10.0
-# A wait in the worker that has less time left is over: more than passes between a read and Airflow's own check.
-LAST_SECONDS = 0.1
 
-
-class _EndedBadly(AirflowSkipException):
-    """Carries an outcome through Airflow's sensor, which lets only such exceptions pass regardless of ``soft_fail``."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.message)
-        self.outcome = outcome
-
-
-class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
+class ServiceExecutionSensor(ServiceBaseSensor):
     """Wait until an execution has ended. It only reads, and is safe to repeat.
 
     The task succeeds on ``success``. On ``error``, ``canceled`` and ``crashed`` it fails without further retries, with
@@ -79,14 +65,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
 
     template_fields: Sequence[str] = ("service_conn_id", "execution_id")
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
-    ui_color = "#ede9fe"
-    checks = {
-        "on_vanished": one_of(*ON_VANISHED),
-        "fault_tolerance": SECONDS_OR_ZERO,
-        "deferrable": require_flag,
-        "poke_interval": SECONDS_OR_ZERO,
-        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own check allows values that clocks cannot represent
-    }
+    checks = {"on_vanished": one_of(*ON_VANISHED), **ServiceBaseSensor.checks}
 
     def __init__(
         self,
@@ -99,12 +78,15 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **kwargs)
+        super().__init__(
+            fault_tolerance=fault_tolerance,
+            deferrable=deferrable,
+            poke_interval=poke_interval,
+            service_conn_id=service_conn_id,
+            **kwargs,
+        )
         self.execution_id = cast("str | int", execution_id)
         self.on_vanished = on_vanished
-        self.fault_tolerance = fault_tolerance
-        self.deferrable = deferrable
-        self.service_conn_id = as_rendered(service_conn_id)
         self._is_linked = False
         self.check_arguments()
 
@@ -115,7 +97,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         self._wait = Wait(
             execution_id=str(self.execution_id).strip(),
             service_conn_id=self.service_conn_id,
-            deadline=self._began(context) + self.timeout,
+            deadline=self.began(context) + self.timeout,
             timeout=self.timeout,
             poll_interval=self.poke_interval,
             on_vanished=self.on_vanished,
@@ -129,16 +111,9 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
     def _execute_in_worker(self, context: Context) -> Any:
         try:
             return super().execute(context)
-        except _EndedBadly as end:
+        except Ended as end:
             outcome = end.outcome
         return self._settle(outcome)
-
-    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """End the task according to the event of the trigger, or as Airflow does if there is none."""
-        if next_method == "execute_complete":
-            # execute_complete decides whether to skip; the method of Airflow's sensor would replace the message.
-            return BaseOperator.resume_execution(self, next_method, next_kwargs, context)
-        return super().resume_execution(next_method, next_kwargs, context)
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Read the execution once.
@@ -149,7 +124,7 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
 
         outcome = self._observe(context)
         if outcome and outcome.verdict != "succeeded":
-            raise _EndedBadly(outcome)
+            raise Ended(outcome)
         return PokeReturnValue(is_done=outcome is not None, xcom_value=outcome and self._settle(outcome))
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
@@ -158,11 +133,6 @@ class ServiceExecutionSensor(CheckedArguments, BaseSensorOperator):
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
         return self._settle(outcome)
-
-    def _began(self, context: Context) -> float:
-        first = getattr(context["ti"], "get_first_reschedule_date", None) if self.reschedule else None
-        moment = first(context) if first else None
-        return moment.timestamp() if moment else clock().now()
 
     def _observe(self, context: Context) -> Outcome | None:
         """Read the execution, again and again while reads fail; return None while the wait continues."""

@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_service.arguments import require
 from airflow_provider_service.health.check import CHECKS, DAY, LOOK_SECONDS, NAMES, HealthCheck
 from airflow_provider_service.health.look import HealthLook
-from airflow_provider_service.sensors._looking import LOOK_CHECKS, LookingSensor
+from airflow_provider_service.sensors._looking import LookingSensor
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ServiceWorkflowHealthSensor(LookingSensor):
     """
 
     template_fields: Sequence[str] = ("service_conn_id", *NAMES)
-    checks = {**CHECKS, **LOOK_CHECKS}
+    checks = {**CHECKS, **LookingSensor.checks}
 
     def __init__(
         self,

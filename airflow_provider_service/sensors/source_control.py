@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_service.instances.source_control import SourceControlCheck
-from airflow_provider_service.sensors._looking import LOOK_CHECKS, LookingSensor
+from airflow_provider_service.sensors._looking import LookingSensor
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class ServiceSourceControlSensor(LookingSensor):
     """
 
     template_fields: Sequence[str] = ("service_conn_id", "direction", "state", "types")
-    checks = LOOK_CHECKS
 
     def __init__(
         self,

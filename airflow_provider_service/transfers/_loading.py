@@ -9,14 +9,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import one_of, optional, require, require_flag, require_mapping, text_or_texts
+from airflow_provider_service.arguments import one_of, require, require_mapping, text_or_texts
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.rows.options import (
-    CHANGE_STRATEGIES,
-    LOAD_MODES,
-    ON_DUPLICATE,
+    LOAD_CHECKS,
     ON_ERROR,
-    ON_STORED_DUPLICATES,
     chosen_mode,
     chosen_strategy,
 )
@@ -82,16 +79,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         "object_storage_conn_id",
     )
     template_fields_renderers = {"column_mapping": "json", "column_types": "json"}
-    checks = {
-        "mode": optional(one_of(*LOAD_MODES)),
-        "delete_missing": require_flag,
-        "create_table": require_flag,
-        "add_columns": require_flag,
-        "on_error": one_of(*ON_ERROR),
-        "on_duplicate": one_of(*ON_DUPLICATE),
-        "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
-        "change_strategy": one_of(*CHANGE_STRATEGIES),
-    }
+    checks = {**LOAD_CHECKS, "on_error": one_of(*ON_ERROR)}
     joint_checks = {
         ("change_strategy", "on_stored_duplicates"): chosen_strategy,
         ("mode", "key_columns", "delete_missing"): chosen_mode,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.task_arguments import FAULT_PAUSE_SECONDS
 from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome, settle
 from airflow_provider_service.waits.watch import is_too_much
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
 
 log = logging.getLogger(__name__)
-
-# Pause after a look that failed, if the interval is longer.
-FAULT_PAUSE_SECONDS = 10.0
 
 
 class Seen(NamedTuple):

@@ -1,0 +1,72 @@
+"""Base of all sensors: their common arguments, and how the end of a wait passes through Airflow's own sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator
+
+from airflow_provider_service.arguments import SECONDS_OR_ZERO, CheckedArguments, optional, require_flag
+from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.waits.clock import clock
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from typing_extensions import Unpack
+
+    from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
+
+#: A wait in the worker that has less time left is over: more than passes between a look and Airflow's own check.
+LAST_SECONDS = 0.1
+
+
+class Ended(AirflowSkipException):
+    """Carries an outcome through Airflow's sensor, which lets only such exceptions pass regardless of ``soft_fail``.
+
+    :param outcome: how the wait ended; it has a ``message``.
+    """
+
+    def __init__(self, outcome: Any) -> None:
+        super().__init__(outcome.message)
+        self.outcome = outcome
+
+
+class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
+    """Base of all sensors."""
+
+    template_fields: Sequence[str] = ("service_conn_id",)
+    ui_color = "#ede9fe"
+    checks = {
+        "fault_tolerance": SECONDS_OR_ZERO,
+        "deferrable": require_flag,
+        "poke_interval": SECONDS_OR_ZERO,
+        "timeout": optional(SECONDS_OR_ZERO),  # Airflow's own check allows values that clocks cannot represent
+    }
+
+    def __init__(
+        self,
+        *,
+        fault_tolerance: Duration,
+        deferrable: bool,
+        poke_interval: Duration,
+        service_conn_id: Templated[str],
+        **kwargs: Unpack[SensorArguments],
+    ) -> None:
+        super().__init__(poke_interval=poke_interval, **kwargs)
+        self.fault_tolerance = fault_tolerance
+        self.deferrable = deferrable
+        self.service_conn_id = as_rendered(service_conn_id)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """End the task according to the event of the trigger, or as Airflow does if there is none."""
+        if next_method == "execute_complete":
+            # execute_complete decides whether to skip; the method of Airflow's sensor would replace the message.
+            return BaseOperator.resume_execution(self, next_method, next_kwargs, context)
+        return super().resume_execution(next_method, next_kwargs, context)
+
+    def began(self, context: Context) -> float:
+        """When the wait began, in seconds of the epoch: rescheduled, that was before the first pause."""
+        first = getattr(context["ti"], "get_first_reschedule_date", None) if self.reschedule else None
+        moment = first(context) if first else None
+        return moment.timestamp() if moment else clock().now()
