@@ -47,7 +47,7 @@ from .workflows import (
 
 TRIES_FOR_A_KILL = 8
 AT_ONCE = 3
-RUN_SECONDS = 0.15
+RUN_SECONDS = 0.3
 SLOW_SECONDS = 0.04
 
 Nodes = list[dict[str, Any]]

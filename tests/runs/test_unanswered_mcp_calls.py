@@ -64,7 +64,7 @@ def test_an_answer_that_never_comes_does_not_matter_where_the_key_travels(
 
 
 def test_a_run_that_waits_long_for_its_turn(task_run: MakeRun, monkeypatch: pytest.MonkeyPatch, task_log: None) -> None:
-    extra = {"retry_deadline": 0, "timeout": 2}
+    extra = {"retry_deadline": 0, "timeout": 4}
     with ServiceSimulator(concurrency_limit=1) as limited:
         connect(monkeypatch, limited, extra={"mcp_api_key": limited.mcp_api_key, **extra})
         put(limited, webhook("busy"), wait(7), DONE, name="Busy")

@@ -23,6 +23,8 @@ FORKS.set_forkserver_preload(
     [
         __name__,
         "airflow.sdk.execution_time.supervisor",
+        # On Airflow 3.2 it reads a long list of metrics, for longer than a run lasts here.
+        "airflow.sdk.observability.stats",
         "airflow_provider_service.client.lookup",
         "airflow_provider_service.client.models.workflows",
         "airflow_provider_service.client.resources.executions",
