@@ -31,6 +31,7 @@ class Fault:
     :param retry_after: value of their Retry-After header, in seconds or as a date
     :param seconds: latency in seconds
     :param after_processing: the request takes effect first; only its answer is affected
+    :param skip: number of matching requests that it leaves alone first
     """
 
     kind: FaultKind
@@ -42,6 +43,7 @@ class Fault:
     seconds: float = 0.0
     after_processing: bool = False
     body: str | None = None
+    skip: int = 0
 
     def matches(self, method: str, path: str, body: bytes) -> bool:
         return (
@@ -50,6 +52,11 @@ class Fault:
             and (self.path is None or re.search(self.path, path) is not None)
             and (self.body is None or re.search(self.body.encode(), body) is not None)
         )
+
+    def passes_over(self) -> bool:
+        """Leave a matching request alone, if there are some to skip."""
+        self.skip -= 1
+        return self.skip >= 0
 
     def use_up(self) -> None:
         if self.times is not None:
@@ -65,7 +72,8 @@ class FaultBoard:
 
     def take(self, method: str, path: str, body: bytes) -> tuple[list[Fault], Fault | None]:
         """Consume the faults of one request: every latency, and the first of the other kinds."""
-        matching = [fault for fault in self.faults if fault.matches(method, path, body)]
+        found = [fault for fault in self.faults if fault.matches(method, path, body)]
+        matching = [fault for fault in found if not fault.passes_over()]
         latencies = [fault for fault in matching if fault.kind == "latency"]
         final = next((fault for fault in matching if fault.kind != "latency"), None)
         for fault in (*latencies, final):

@@ -231,6 +231,7 @@ class ServiceSimulator(Access):
         retry_after: int | str | None = None,
         seconds: float = 0.0,
         after_processing: bool = False,
+        skip: int = 0,
     ) -> None:
         """Inject a fault into the next requests.
 
@@ -244,8 +245,9 @@ class ServiceSimulator(Access):
         :param seconds: how long "latency" waits
         :param retry_after: value of the Retry-After header
         :param after_processing: the request takes effect, and only its answer is lost or replaced
+        :param skip: number of these requests that it leaves alone first
         """
-        fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing, body)
+        fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing, body, skip)
         self.in_loop(lambda: self._faults.faults.append(fault))
 
     def clear_faults(self) -> None:

@@ -65,3 +65,8 @@ def files(client: ServiceClient, tmp_path: Path) -> Callable[..., dict[str, str]
         return {str(path.relative_to(root)): path.read_text() for path in found}
 
     return export
+
+
+def moments(simulator: ServiceSimulator) -> list[int]:
+    """After how many of its requests a service has been changed, all but the last time."""
+    return [number for number, one in enumerate(simulator.requests, start=1) if one.method != "GET"][:-1]

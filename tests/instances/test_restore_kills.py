@@ -1,4 +1,7 @@
-"""A worker that is killed outright in the middle of a restore: the next attempt brings about what is expected."""
+"""A worker that is killed outright in the middle of a restore: the next attempt brings about what is expected.
+
+Whatever the last request was that the service received, and with a real kill at a random time.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ import sys
 import time
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
+from .conftest import moments
 from .contents import fill, state_of
 from .workflows import webhook
 
@@ -28,7 +34,46 @@ with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as 
 WRITES = 22
 
 
-@pytest.mark.parametrize(("seed", "on_conflict"), [(1, "fail"), (2, "fail"), (3, "skip"), (4, "skip"), (5, "update")])
+@pytest.mark.parametrize(("on_conflict", "step"), [("fail", 1), ("skip", 3), ("update", 3)])
+def test_the_next_attempt_finishes_whatever_the_last_request_was(
+    client, second, second_client, execute, tmp_path, on_conflict, step
+):
+    path = str(tmp_path / "backup.zip")
+    fill(client)
+    client.variables.create("REGION", "eu")
+    execute(ServiceBackupOperator, path=path)
+
+    def begin():
+        second.reset()
+        if on_conflict != "fail":
+            second_client.workflows.create("idle", [webhook("theirs", id="theirs", webhookId="theirs")], {}, {})
+        second.clear_requests()
+
+    def restore():
+        execute(ServiceRestoreOperator, path=path, service_conn_id="production", on_conflict=on_conflict)
+
+    begin()
+    restore()
+    after = moments(second)
+    expected = held(second_client)
+    assert len(after) > 15
+    for last in after[::step]:
+        begin()
+        second.inject("status", status=403, times=None, skip=last)
+        with pytest.raises((ServiceError, AirflowFailException)):
+            restore()
+        second.clear_faults()
+        restore()
+        assert held(second_client) == expected, last
+
+
+def held(client):
+    """What is restored, besides credentials their number."""
+    variables = [(one.key, one.value) for one in client.variables.list()]
+    return state_of(client), variables, len(list(client.credentials.list()))
+
+
+@pytest.mark.parametrize(("seed", "on_conflict"), [(1, "fail"), (3, "skip"), (5, "update")])
 def test_the_next_attempt_finishes_what_was_killed(client, second, second_client, execute, tmp_path, seed, on_conflict):
     path = str(tmp_path / "backup.zip")
     fill(client)

@@ -48,6 +48,12 @@ def test_fault_for_some_requests_only(api: Api) -> None:
     assert api.post("/tags", {"name": "a"}).status_code == 201
 
 
+def test_the_first_requests_are_left_alone(api: Api) -> None:
+    api.simulator.inject("status", times=2, method="POST", skip=2)
+    assert [api.post("/tags", {"name": name}).status_code for name in "abcde"] == [201, 201, 503, 503, 201]
+    assert api.get("/tags").status_code == 200
+
+
 def test_html(api: Api) -> None:
     api.simulator.inject("html", status=502, path="/webhook/")
     answer = api.hook("x", {})
