@@ -12,18 +12,22 @@ from airflow_provider_service.client.resources.data_tables import DataTables
 from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service.rows.files import chosen_types
 from airflow_provider_service.rows.frames import arrow_table, pandas_frame, rows_in
-from airflow_provider_service.rows.options import (
-    LOAD_CHECKS,
-    chosen_strategy,
-)
+from airflow_provider_service.rows.options import LOAD_CHECKS, chosen_strategy
 from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.target import LoadOptions, Target
+from airflow_provider_service.rows.target import LoadOptions, Target, opening_rejects
 from airflow_provider_service.rows.values import column_types
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
-    from airflow_provider_service.rows.options import ChangeStrategy, LoadMode, OnDuplicate, OnStoredDuplicates
+    from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.rows.options import (
+        ChangeStrategy,
+        LoadMode,
+        OnDuplicate,
+        OnError,
+        OnStoredDuplicates,
+    )
 
 
 class HookDataTables(DataTables):
@@ -51,6 +55,9 @@ class HookDataTables(DataTables):
         create_table: bool = False,
         add_columns: bool = False,
         column_types: Mapping[str, str] | None = None,
+        on_error: OnError = "fail",
+        reject_path: StoredPath | None = None,
+        object_storage_conn_id: str | None = None,
         on_duplicate: OnDuplicate = "last",
         on_stored_duplicates: OnStoredDuplicates = "remove_copies",
         change_strategy: ChangeStrategy = "update",
@@ -80,11 +87,18 @@ class HookDataTables(DataTables):
         :param add_columns: add columns that the table lacks; False by default.
         :param column_types: types of columns that are created, ``{"price": "number"}``; of the others, the first value
             that is not null decides.
+        :param on_error: a row that the table cannot store: ``"fail"`` (the default) writes nothing, ``"skip"`` leaves
+            the row out.
+        :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with
+            their numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
+        :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``; None (the default)
+            for the one that the address names, if any.
         :param on_duplicate: several rows with the same key: use the ``"last"`` one (the default), or ``"fail"``.
         :param on_stored_duplicates: several rows of the table with the same key; see
             :class:`~airflow_provider_service.operators.rows.ServiceUpsertRowsOperator`.
         :param change_strategy: how rows are changed; see the same operator.
-        :returns: ``{"data_table_id", "rows", "inserted", "updated", "unchanged", "deleted", "added_columns"}``.
+        :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted",
+            "added_columns"}``.
         :raises ServiceInputError: a row, a name of a column or an option does not fit, or a library is missing; nothing
             was written.
         :raises ServiceLookupError: no table or project has the name.
@@ -98,6 +112,7 @@ class HookDataTables(DataTables):
             "on_duplicate": on_duplicate,
             "on_stored_duplicates": on_stored_duplicates,
             "change_strategy": change_strategy,
+            "on_error": on_error,
         }
         for name, check in LOAD_CHECKS.items():
             check(name, given_options[name])
@@ -116,12 +131,14 @@ class HookDataTables(DataTables):
             change_strategy=change_strategy,
         )
         chosen_strategy(change_strategy, on_stored_duplicates)
+        rejects = opening_rejects(on_error, reject_path, object_storage_conn_id)
         given = _named(data_table_id, data_table_name, project_id, project_name)
         source = rows_in(rows)
-        loaded = Target.named_by(given, self._client, create_table=create_table).load(source, options)
+        loaded = Target.named_by(given, self._client, create_table=create_table).load(source, options, rejects)
         return {
             "data_table_id": loaded.table.id,
             "rows": loaded.rows,
+            "rejected": loaded.rejected,
             **asdict(loaded.changes),
             "added_columns": loaded.added_columns,
         }

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class ServiceInsertRowsOperator(ServiceTableOperator):
     """Insert rows. NOT safe to repeat: a retry inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
 
-    Rows are sent in batches. Each batch is inserted completely or not at all; if a later batch fails, the earlier ones
-    are kept. If any row has a column that the table lacks, nothing is inserted.
+    All rows are checked before the first is inserted, by the rules of an upsert: each value must fit its column, and a
+    date without a time zone means UTC. Rows are sent in batches. Each batch is inserted completely or not at all; if a
+    later batch fails, the earlier ones are kept.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
@@ -80,14 +81,13 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         """Insert the rows batch by batch."""
         from airflow_provider_service.rows.batches import insert_in_batches
-        from airflow_provider_service.rows.values import check_columns, column_types
+        from airflow_provider_service.rows.checked import checked_rows
+        from airflow_provider_service.rows.values import column_types
 
         batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
         rows = given_rows(self.rows)
         table, url = self.open_table(context)
-        types = column_types(table)
-        for number, row in enumerate(rows, start=1):
-            check_columns(row, types, f"row {number}")
+        rows = checked_rows(rows, column_types(table))
         inserted = 0
         try:
             for inserted in insert_in_batches(self.hook, table.id, rows, max_rows=batch_rows, max_bytes=batch_bytes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,20 @@ class CheckedRows:
         if is_rounded:
             self.rounded_keys[key] = given_key
         return key
+
+
+def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> list[Row]:
+    """All rows in the types of the columns, each of them one of its own.
+
+    :param types: type by column name.
+    :raises ServiceInputError: a row does not fit the table.
+    """
+    wanted: dict[Key, Row] = {}
+    checked = CheckedRows(types, (), "last", wanted, {})
+    for number, given in enumerate(rows, start=1):
+        checked.add(number, given)
+    checked.report()
+    return list(wanted.values())
 
 
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:

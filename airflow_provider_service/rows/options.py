@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
-from airflow_provider_service.arguments import one_of, optional, require_flag
+from airflow_provider_service.arguments import one_of, optional, require, require_flag
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ CHANGE_STRATEGIES = get_args(ChangeStrategy)
 
 LOAD_MODES = get_args(LoadMode)
 ON_ERROR = get_args(OnError)
+_REJECT_ENDINGS = (".jsonl", ".jsonl.gz")
 #: The check of each option of a load that is not a template field, by its argument's name.
 LOAD_CHECKS: Mapping[str, Check] = {
     "mode": optional(one_of(*LOAD_MODES)),
@@ -41,6 +42,7 @@ LOAD_CHECKS: Mapping[str, Check] = {
     "on_duplicate": one_of(*ON_DUPLICATE),
     "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
     "change_strategy": one_of(*CHANGE_STRATEGIES),
+    "on_error": one_of(*ON_ERROR),
 }
 COLUMN_TYPES = ("string", "number", "boolean", "date")
 
@@ -82,3 +84,15 @@ def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool
     if delete_missing and chosen != "upsert":
         raise ServiceInputError(f"delete_missing means nothing with mode={chosen!r}; nothing was written")
     return chosen
+
+
+def require_rejects(on_error: OnError, path: object) -> None:
+    """Refuse to leave rows out without a file for them, or a file that would never be written.
+
+    :raises ServiceInputError: either, or the file's name has another ending.
+    """
+    if on_error == "fail":
+        require(path is None, "reject_path means nothing with on_error='fail'")
+        return
+    require(path is not None, "on_error='skip' needs reject_path, for the rows that are left out")
+    require(str(path).endswith(_REJECT_ENDINGS), f"reject_path must end in {' or '.join(_REJECT_ENDINGS)}, not {path}")

@@ -8,15 +8,17 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.lookup import find_data_table
+from airflow_provider_service.object_storage import require_place, whole_file
 from airflow_provider_service.references import PROJECT, data_table_in
 from airflow_provider_service.rows.checked import CheckedRows, check_key_columns
 from airflow_provider_service.rows.load import LoadResult, append_rows, replace_rows, upsert_spooled
-from airflow_provider_service.rows.options import chosen_mode
+from airflow_provider_service.rows.options import chosen_mode, require_rejects
 from airflow_provider_service.rows.progress import Progress
 from airflow_provider_service.rows.source_rows import GrowingTypes, MappedColumns
 from airflow_provider_service.rows.spool import Spool
@@ -25,12 +27,32 @@ from airflow_provider_service.rows.values import column_types
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.rows.options import ChangeStrategy, LoadMode, OnDuplicate, OnStoredDuplicates
+    from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.rows.options import (
+        ChangeStrategy,
+        LoadMode,
+        OnDuplicate,
+        OnError,
+        OnStoredDuplicates,
+    )
 
 log = logging.getLogger(__name__)
 
 #: Opens the file for the rows that are left out.
 OpenRejects = Callable[[], Any]
+
+
+def opening_rejects(on_error: OnError, path: StoredPath | None, conn_id: str | None) -> OpenRejects | None:
+    """How the file for the rows that are left out is opened; None if every row must fit.
+
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: the options do not fit each other, or the file could never be written there.
+    """
+    require_rejects(on_error, path)
+    if path is None:
+        return None
+    require_place("reject_path", path, conn_id=conn_id)
+    return partial(whole_file, "reject_path", path, conn_id=conn_id)
 
 
 @dataclass(frozen=True)

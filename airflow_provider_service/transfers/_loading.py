@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import one_of, require, require_mapping, text_or_texts
+from airflow_provider_service.arguments import require_mapping, text_or_texts
 from airflow_provider_service.operators._table import ServiceTableOperator
-from airflow_provider_service.rows.options import (
-    LOAD_CHECKS,
-    ON_ERROR,
-    chosen_mode,
-    chosen_strategy,
-)
+from airflow_provider_service.rows.options import LOAD_CHECKS, chosen_mode, chosen_strategy, require_rejects
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
@@ -32,8 +26,6 @@ if TYPE_CHECKING:
         OnStoredDuplicates,
     )
     from airflow_provider_service.task_arguments import TaskArguments, Templated
-
-_REJECT_ENDINGS = (".jsonl", ".jsonl.gz")
 
 
 class ServiceLoadTableOperator(ServiceTableOperator):
@@ -79,11 +71,11 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         "object_storage_conn_id",
     )
     template_fields_renderers = {"column_mapping": "json", "column_types": "json"}
-    checks = {**LOAD_CHECKS, "on_error": one_of(*ON_ERROR)}
+    checks = LOAD_CHECKS
     joint_checks = {
         ("change_strategy", "on_stored_duplicates"): chosen_strategy,
         ("mode", "key_columns", "delete_missing"): chosen_mode,
-        ("on_error", "reject_path"): lambda on_error, path: _require_rejects(on_error, path),
+        ("on_error", "reject_path"): require_rejects,
     }
 
     def __init__(
@@ -133,7 +125,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Read and check all rows, and then write them."""
-        from airflow_provider_service.rows.target import LoadOptions, Target
+        from airflow_provider_service.rows.target import LoadOptions, Target, opening_rejects
 
         for name in ("column_mapping", "column_types"):
             if getattr(self, name) is not None:
@@ -149,7 +141,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
             on_stored_duplicates=self.on_stored_duplicates,
             change_strategy=self.change_strategy,
         )
-        rejects = self._rejects()
+        rejects = opening_rejects(self.on_error, self.reject_path, self.object_storage_conn_id)
         target = Target.named_by(self, self.hook, create_table=self.create_table)
         if target.table is not None:
             self.link_table(context, target.table)
@@ -174,19 +166,3 @@ class ServiceLoadTableOperator(ServiceTableOperator):
     @abstractmethod
     def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
         """The rows of the source, each read once."""
-
-    def _rejects(self) -> Callable[[], Any] | None:
-        from airflow_provider_service.object_storage import require_place, whole_file
-
-        if self.on_error == "fail" or self.reject_path is None:
-            return None
-        require_place("reject_path", self.reject_path, conn_id=self.object_storage_conn_id)
-        return partial(whole_file, "reject_path", self.reject_path, conn_id=self.object_storage_conn_id)
-
-
-def _require_rejects(on_error: str, path: object) -> None:
-    if on_error == "fail":
-        require(path is None, "reject_path means nothing with on_error='fail'")
-        return
-    require(path is not None, "on_error='skip' needs reject_path, for the rows that are left out")
-    require(str(path).endswith(_REJECT_ENDINGS), f"reject_path must end in {' or '.join(_REJECT_ENDINGS)}, not {path}")

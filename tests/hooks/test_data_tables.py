@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 
 import pandas as pd
@@ -42,7 +43,7 @@ def test_a_frame_is_upserted_and_comes_back(hook, table, held, writes, library) 
     result = hook.data_tables.load(frame, data_table_id=table.id, key_columns="sku")
     assert result == {
         "data_table_id": table.id,
-        **{"rows": 3, "inserted": 3, "updated": 0, "unchanged": 0, "deleted": 0, "added_columns": []},
+        **{"rows": 3, "rejected": 0, "inserted": 3, "updated": 0, "unchanged": 0, "deleted": 0, "added_columns": []},
     }
     assert held(*COLUMNS) == STORED
     writes()
@@ -74,9 +75,24 @@ def test_a_bad_value_is_refused_before_anything_is_written(hook, table, writes) 
     assert writes() == []
 
 
+def test_rows_that_do_not_fit_are_left_out_with_their_reasons(hook, table, held, tmp_path) -> None:
+    rejects = tmp_path / "rejects.jsonl"
+    frame = pd.DataFrame({"sku": ["a", "b"], "stock": [1, "many"]})
+    options = {"key_columns": "sku", "on_error": "skip", "reject_path": rejects}
+    result = hook.data_tables.load(frame, data_table_id=table.id, **options)
+    assert (result["rows"], result["rejected"], result["inserted"]) == (2, 1, 1)
+    assert held("sku", "stock") == [("a", 1)]
+    [reject] = map(json.loads, rejects.read_text().splitlines())
+    assert (reject["row"], reject["values"]) == (2, {"sku": "b", "stock": "many"})
+    assert reject["reason"] == "row 2, column 'stock': 'many' is not a value of type number"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"mode": "append", "on_error": "ignore"}, "on_error must be"),
+        ({"mode": "append", "on_error": "skip"}, "on_error='skip' needs reject_path"),
+        ({"mode": "append", "reject_path": "x.jsonl"}, "reject_path means nothing with on_error='fail'"),
         ({}, "give key_columns, which make it an upsert, or mode"),
         ({"mode": "merge"}, "mode must be one of append, upsert, replace"),
         ({"mode": "append", "delete_missing": 1}, "delete_missing must be True or False"),

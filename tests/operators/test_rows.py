@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -14,6 +15,7 @@ from airflow_provider_service.operators.rows import (
     ServiceInsertRowsOperator,
     ServiceReadRowsOperator,
     ServiceUpdateRowsOperator,
+    ServiceUpsertRowsOperator,
 )
 
 
@@ -94,12 +96,26 @@ def test_a_row_larger_than_a_batch_is_sent_alone(execute, table, rows_of):
     assert [len(one) for one in rows_of()] == [100, 1]
 
 
-def test_a_batch_that_fails_leaves_the_earlier_ones(execute, table, rows_of, caplog):
-    rows = [{"sku": "a"}, {"sku": "b"}, {"stock": "many"}]
-    with pytest.raises(AirflowFailException, match="does not match column type 'number'"):
+def test_a_batch_that_fails_leaves_the_earlier_ones(execute, simulator, table, rows_of, caplog):
+    rows = [{"sku": "a"}, {"sku": "b"}, {"sku": "c"}]
+    simulator.inject("status", status=400, method="POST", skip=1)
+    with pytest.raises(AirflowFailException, match="HTTP 400"):
         execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=rows, batch_rows=2)
     assert rows_of() == ["a", "b"]
     assert "2 of 3 rows had been inserted before this batch failed" in caplog.text
+
+
+def test_values_are_those_of_an_upsert(execute, client, table):
+    given = {"sku": 7, "stock": "5", "active": "true", "sold_at": datetime(2026, 1, 2, 3)}
+    zoned = {"sku": "8", "sold_at": datetime(2026, 1, 2, 3, tzinfo=timezone(timedelta(hours=2)))}
+    execute(ServiceInsertRowsOperator, data_table_id=table.id, rows=[given, zoned])
+    found = [{name: row[name] for name in given} for row in client.data_table_rows.list(table.id)]
+    assert found == [
+        {"sku": "7", "stock": 5, "active": True, "sold_at": "2026-01-02T03:00:00.000Z"},
+        {"sku": "8", "stock": None, "active": None, "sold_at": "2026-01-02T01:00:00.000Z"},
+    ]
+    done = execute(ServiceUpsertRowsOperator, data_table_id=table.id, rows=[given, zoned], key_columns="sku")
+    assert (done["unchanged"], done["updated"]) == (2, 0)
 
 
 def test_no_call_is_made_without_rows(execute, table, writes):
@@ -112,6 +128,7 @@ def test_no_call_is_made_without_rows(execute, table, writes):
     [
         ({"rows": {"sku": "a"}}, "rows must be a list, not dict"),
         ({"rows": [["a"]]}, "row 1 is list, not a mapping"),
+        ({"rows": [{"stock": 1}, {"stock": "many"}]}, "row 2, column 'stock': 'many' is not a value of type number"),
     ],
 )
 def test_inserting_refuses(execute, table, writes, arguments, message):
