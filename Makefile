@@ -16,6 +16,8 @@ UV     := 0.13.8
 PARALLEL := --dist loadfile --no-loadscope-reorder
 # What draws the diagrams of the documentation site.
 MERMAID := 12.3.0
+# What judges the accessibility of pages.
+AXE := 4.14.1
 # Versions of Airflow that test-matrix takes: some of 2.11 3.0 3.1 3.2 3.3, all by default.
 AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 
@@ -130,7 +132,7 @@ $(SITE): $(READY)
 	tar -xzf .site/mermaid-$(MERMAID).tgz -C .site/static --strip-components=2 package/dist/mermaid.min.js
 	@touch $@
 
-stack-wheel: $(STACK)/.ready
+stack-wheel: $(STACK)/.ready $(STACK)/axe.min.js
 	rm -rf .stack/wheel
 	$(STACK)/bin/uv build --quiet --wheel --out-dir .stack/wheel
 	$(STACK)/bin/uv pip install --quiet --python $(STACK) --no-deps --reinstall-package airflow-provider-service .stack/wheel/*.whl
@@ -141,3 +143,7 @@ $(STACK)/.ready: pyproject.toml constraints.txt
 	$(STACK)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
 	$(STACK)/bin/uv pip install --quiet --python $(STACK) --constraint constraints.txt '.[parquet,simulator]' --group stack
 	@touch $@
+
+$(STACK)/axe.min.js: $(STACK)/.ready
+	PATH="$(CURDIR)/$(STACK)/bin:$$PATH" $(STACK)/bin/npm pack --silent --pack-destination $(STACK) axe-core@$(AXE)
+	tar -xzmf $(STACK)/axe-core-$(AXE).tgz -C $(STACK) --strip-components=1 package/axe.min.js

@@ -15,8 +15,8 @@ _MARGIN = 24.0
 _PITCH = BOX_WIDTH + 32
 _MAX_STRETCH = 4.0
 _FURTHEST = 1e6
-#: The drawing is made smaller to be no wider than this, but not smaller than half its size.
-_WIDEST, _SMALLEST_SCALE = 960.0, 0.5
+#: The drawing is made smaller to be no wider than this, as long as it can be read.
+_WIDEST, _SMALLEST_SCALE = 960.0, 0.75
 _NOTE = "n8n-nodes-base.stickyNote"
 _IF_OUTPUTS = ("true", "false")
 

@@ -30,7 +30,8 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'self'"
 )
-_NAME_CHARS = 17
+# As many as there is room for in a box.
+_NAME_CHARS, _DID_CHARS = 16, 20
 _SIGNS = {
     "succeeded": "✓",
     "failed": "✕",
@@ -115,11 +116,12 @@ def _environment() -> Environment:
         span=lambda seconds: "" if seconds is None else span(seconds),
         moment=_moment,
         iso=lambda when: when.astimezone(timezone.utc).isoformat(timespec="seconds"),
-        short=lambda name: cut(name, _NAME_CHARS),
+        short=_short,
         sign=lambda state: _SIGNS.get(state, "?"),
         percent=lambda part: f"{100 * part:.2f}%",
         px=lambda units: f"{units:.0f}",
-        summary=_summary,
+        did=_did,
+        label=_label,
         css=lambda state: str(state).replace(" ", "-"),
     )
     environment.tests.update(safe=lambda url: bool(url) and Link("", url).is_safe)
@@ -131,9 +133,22 @@ def _moment(when: datetime) -> str:
     return f"{when.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _summary(node: NodeView) -> str:
+def _short(name: str) -> str:
+    return cut(name, _NAME_CHARS)
+
+
+def _did(node: NodeView | None) -> str:
     """What a node did, in a few words."""
-    if node.seconds is None:
+    if node is None:
+        return ""
+    if node.seconds is None or node.state == "waiting":  # the service counts no time while a node waits
         return node.state
     items = "" if node.items is None else f" · {node.items} {'item' if node.items == 1 else 'items'}"
-    return f"{span(round(node.seconds, 3))}{items}"
+    return cut(f"{span(round(node.seconds, 3))}{items}", _DID_CHARS)
+
+
+def _label(name: str, node: NodeView | None, state: str) -> str:
+    """What a node is called where it is not seen. It begins with what is seen, so that it can be called by that."""
+    seen = " ".join(filter(None, (_short(name), _did(node))))
+    said = "" if seen.endswith(state) else f", {state}"
+    return f"{seen}{said}" if _short(name) == name else f"{seen}{said} ({name})"

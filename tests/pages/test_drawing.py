@@ -94,4 +94,4 @@ def test_a_large_workflow_is_drawn_in_part_and_smaller():
 
     assert len(drawing.boxes) == MAX_NODES
     assert drawing.left_out == 5
-    assert drawing.scale == 0.5
+    assert drawing.scale == 0.75

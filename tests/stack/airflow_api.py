@@ -46,12 +46,14 @@ class AirflowApi:
         """The state of each kind of process, "healthy" or not."""
         return {name: part["status"] for name, part in self.call("GET", "/monitor/health").items()}
 
-    def log_in(self) -> None:
-        """Get a token."""
+    def log_in(self) -> str:
+        """Get a token, which is returned as well."""
         body = {"username": self._user, "password": self._password}
         answer = self._session.post(f"{self.base_url}/auth/token", json=body, timeout=30)
         answer.raise_for_status()
-        self._session.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+        token = str(answer.json()["access_token"])
+        self._session.headers["Authorization"] = f"Bearer {token}"
+        return token
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Call an endpoint below ``/api/v2``.

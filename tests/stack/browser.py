@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
@@ -17,6 +21,9 @@ from tests.databases.debian import Progress, program
 
 # A single-page application on a busy machine.
 SECONDS = 60
+#: Judges the accessibility of pages; the Makefile puts it there.
+AXE = Path(sys.prefix, "axe.min.js")
+SIZE = (1400, 1300)
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",  # which is not available to root
@@ -24,7 +31,7 @@ _FLAGS = (
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-component-update",
-    "--window-size=1400,1300",
+    f"--window-size={SIZE[0]},{SIZE[1]}",
 )
 
 
@@ -32,10 +39,18 @@ class Browser:
     """Debian's Chromium, without a window; use it as a context manager.
 
     :param screenshots: folder that keeps the screenshots.
+    :param proxy: takes all requests, those to this machine as well.
     """
 
-    def __init__(self, base_url: str, screenshots: Path, *, progress: Progress = lambda line: None) -> None:
-        self._base_url, self._screenshots = base_url, screenshots
+    def __init__(
+        self,
+        base_url: str,
+        screenshots: Path,
+        *,
+        proxy: str | None = None,
+        progress: Progress = lambda line: None,
+    ) -> None:
+        self.base_url, self._screenshots, self._proxy = base_url, screenshots, proxy
         self._taken = 0
         self._progress = progress
 
@@ -45,8 +60,10 @@ class Browser:
         options.binary_location = str(program("chromium", "chromium", progress=self._progress))
         driver = str(program("chromedriver", "chromium-driver", progress=self._progress))
         self._profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
-        for flag in (*_FLAGS, f"--user-data-dir={self._profile.name}"):
+        through = (f"--proxy-server=http://{self._proxy}", "--proxy-bypass-list=<-loopback>") if self._proxy else ()
+        for flag in (*_FLAGS, *through, f"--user-data-dir={self._profile.name}"):
             options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self._driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
         self._driver.set_page_load_timeout(SECONDS)
         return self
@@ -69,9 +86,88 @@ class Browser:
         self.find("//button[@type='submit']").click()
         self.find("//button[contains(., 'Admin')]")
 
+    def have_session(self, token: str | None) -> None:
+        """Be the user whose token this is, as after the login; None: nobody."""
+        self._driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        if token is not None:
+            cookie = {"name": "_token", "value": token, "url": self.base_url}
+            self._driver.execute_cdp_cmd("Network.setCookie", cookie)
+
     def open(self, path: str) -> None:
         """Go to a page of Airflow."""
-        self._driver.get(self._base_url + path)
+        self._driver.get(self.base_url + path)
+
+    @contextmanager
+    def inside(self, xpath: str) -> Iterator[None]:
+        """Within the page that a frame shows, instead of the page around it."""
+        self._driver.switch_to.frame(self.find(xpath))
+        try:
+            yield
+        finally:
+            self._driver.switch_to.default_content()
+
+    @contextmanager
+    def looking_like(self, *, width: int = SIZE[0], dark: bool = False) -> Iterator[None]:
+        """With a window of another width, or a system whose colours are dark."""
+        metrics = {"width": width, "height": SIZE[1], "deviceScaleFactor": 1, "mobile": False}
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        try:
+            yield
+        finally:
+            self._driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+            self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+    @contextmanager
+    def windows(self, number: int, path: str) -> Iterator[Callable[[], int]]:
+        """So many windows side by side that show a page; yields what counts the requests of all of them."""
+        own, made = self._driver.current_window_handle, []
+        for _ in range(number):
+            self._driver.switch_to.new_window("window")
+            made.append(self._driver.current_window_handle)
+            self.open(path)
+
+        def asked() -> int:
+            count = 0
+            for one in made:
+                self._driver.switch_to.window(one)
+                count += self.run("return performance.getEntriesByType('resource').length")
+            return count
+
+        try:
+            yield asked
+        finally:
+            for one in made:
+                self._driver.switch_to.window(one)
+                self._driver.close()
+            self._driver.switch_to.window(own)
+
+    def before_scripts(self, script: str) -> None:
+        """Let a script run in every page before those of the page."""
+        self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+
+    def wait_for(self, script: str) -> Any:
+        """Run a script again and again until it returns something."""
+        return WebDriverWait(self._driver, SECONDS, 0.1).until(lambda driver: driver.execute_script(script), script)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """Run a script in the page, and return what it returns."""
+        return self._driver.execute_script(script, *arguments)
+
+    def violations(self) -> list[str]:
+        """What axe-core finds wrong with the accessibility of the page: the rule and the elements, a line each."""
+        self.run(AXE.read_text(encoding="utf-8"))
+        found = self._driver.execute_async_script("axe.run(document, {iframes: false}).then(arguments[0])")
+        return [f"{one['id']}: {[node['target'] for node in one['nodes']]}" for one in found["violations"]]
+
+    def errors(self) -> list[str]:
+        """What the console has told of errors since the last call, those of policies included."""
+        return [one["message"] for one in self._driver.get_log("browser") if one["level"] == "SEVERE"]
+
+    def text(self) -> str:
+        """All that the page shows."""
+        return self._driver.find_element(By.TAG_NAME, "body").text
 
     def find(self, xpath: str) -> WebElement:
         """Wait until an element is visible, and return it."""
@@ -123,8 +219,8 @@ class Browser:
         wait.until(lambda driver: set(driver.window_handles) - before, "no tab was opened")
         [tab] = set(self._driver.window_handles) - before
         self._driver.switch_to.window(tab)
-        wait.until(lambda driver: driver.current_url.startswith("http") and self._text(), "the new tab stays empty")
-        address, text = self._driver.current_url, self._text()
+        wait.until(lambda driver: driver.current_url.startswith("http") and self.text(), "the new tab stays empty")
+        address, text = self._driver.current_url, self.text()
         self.photograph("tab")
         self._driver.close()
         self._driver.switch_to.window(own)
@@ -134,6 +230,3 @@ class Browser:
         """Keep a screenshot; they are numbered."""
         self._taken += 1
         self._driver.save_screenshot(str(self._screenshots / f"{self._taken:02d}-{name}.png"))
-
-    def _text(self) -> str:
-        return self._driver.find_element(By.TAG_NAME, "body").text

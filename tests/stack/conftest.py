@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from airflow_provider_service.simulator.samples import WITH_ID, webhook
 
 from . import workflows
 from .airflow_api import AirflowApi
+from .browser import Browser
 from .deployment import Deployment
 from .figures import FIGURES
+from .recorder import Recorder
 from .simulated import SimulatedService
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,3 +76,34 @@ def client(service: SimulatedService) -> Iterator[ServiceClient]:
 def nightly_sync(service: SimulatedService) -> str:
     """The workflow that the README's first DAG runs."""
     return service.create_workflow("Nightly sync", [webhook(workflows.path(), options={"responseData": WITH_ID})])
+
+
+@pytest.fixture(scope="session")
+def recording(deployment: Deployment, progress: Callable[[str], None]) -> Iterator[tuple[Browser, Recorder]]:
+    """A browser, and what it receives."""
+    folder = STACK_FOLDER / "screenshots-of-pages"
+    shutil.rmtree(folder, ignore_errors=True)
+    with (
+        Recorder() as recorder,
+        Browser(deployment.settings.base_url, folder, proxy=recorder.address, progress=progress) as browser,
+    ):
+        yield browser, recorder
+
+
+@pytest.fixture
+def recorder(recording: tuple[Browser, Recorder]) -> Recorder:
+    """What the browser has received since the test began."""
+    recording[1].received.clear()
+    return recording[1]
+
+
+@pytest.fixture
+def browser_of(recording: tuple[Browser, Recorder], deployment: Deployment) -> Callable[..., Browser]:
+    """``browser_of("viewer")`` is a browser in which this user is logged in; of None, nobody."""
+
+    def browser(user: str | None) -> Browser:
+        settings = deployment.settings
+        recording[0].have_session(user and AirflowApi(settings.base_url, user, settings.password).log_in())
+        return recording[0]
+
+    return browser

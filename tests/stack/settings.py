@@ -10,6 +10,9 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
+#: Users and their roles; all have the same password.
+ROLES = {"admin": "admin", "viewer": "viewer", "stranger": ""}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -38,9 +41,9 @@ class Settings:
         return f"http://127.0.0.1:{self.port}"
 
     def write_password(self) -> Path:
-        """Write the file that holds the user's password, and return its path."""
+        """Write the file that holds the users' passwords, and return its path."""
         file = self.home / "passwords.json"
-        file.write_text(json.dumps({self.user: self.password}))
+        file.write_text(json.dumps(dict.fromkeys(ROLES, self.password)))
         return file
 
     def environment(self) -> dict[str, str]:
@@ -53,7 +56,7 @@ class Settings:
                 "EXECUTION_API_SERVER_URL": f"{self.base_url}/execution/",
                 "FERNET_KEY": self.fernet_key,
                 "TEST_CONNECTION": "Enabled",
-                "SIMPLE_AUTH_MANAGER_USERS": f"{self.user}:admin",
+                "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),
                 "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": self.home / "passwords.json",
                 # Hundreds of mapped tasks at once; how many start at a time is the worker's matter.
                 "PARALLELISM": 400,

@@ -1,4 +1,4 @@
-"""The example DAGs once more, with the real server behind Airflow. Only in the long form."""
+"""The example DAGs and the pages once more, with the real server behind Airflow. Only in the long form."""
 
 from __future__ import annotations
 
@@ -14,26 +14,35 @@ from airflow_provider_service.simulator.samples import chain, webhook
 from tests.live import running
 from tests.live.servers import LiveServer
 
-from . import needs, workflows
+from . import needs, pages, workflows
 from .airflow_api import AirflowApi
+from .browser import Browser
 from .conftest import IS_SHORT
+from .deployment import Deployment
 from .figures import FIGURES
+from .recorder import Recorder
 from .simulated import SimulatedService
 from .test_examples import ENDS, PARTS, run_all
 
 pytestmark = pytest.mark.skipif(IS_SHORT, reason="only in the long form")
 
 
-@pytest.fixture
-def real_client(api: AirflowApi, service: SimulatedService, progress: Callable[[str], None]) -> Iterator[ServiceClient]:
+@pytest.fixture(scope="module")
+def real_client(
+    deployment: Deployment, service: SimulatedService, progress: Callable[[str], None]
+) -> Iterator[ServiceClient]:
     """A client of the newest real server, which the default connection leads to meanwhile."""
+    api = deployment.api
     with LiveServer(progress=progress) as server:
         connection = running.connection(server)
         server.owner.switch_mcp(True)
         connection["extra"]["mcp_api_key"] = server.owner.new_mcp_key()
         key_header = connection["extra"]["key_header"]
         api.set_connection({**connection, "connection_id": "service_default", "extra": json.dumps(connection["extra"])})
-        config = ServiceConfig(base_url=server.base_url, api_key=server.api_key, key_header=key_header)
+        mcp_key = connection["extra"]["mcp_api_key"]
+        config = ServiceConfig(
+            base_url=server.base_url, api_key=server.api_key, key_header=key_header, mcp_api_key=mcp_key
+        )
         with ServiceClient(config) as client:
             yield client
         api.set_connection(service.connection())
@@ -58,3 +67,28 @@ def test_every_example_but_for_the_pull(api: AirflowApi, real_client: ServiceCli
     assert workflow is not None
     assert [one.status for one in real_client.executions.list(workflow_id=workflow.id)] == ["success"] * PARTS
     FIGURES.add("example DAGs that ended as they say on the real server", len(ends))
+
+
+def test_the_pages_in_every_state(
+    api: AirflowApi,
+    real_client: ServiceClient,
+    browser_of: Callable[[str | None], Browser],
+    recorder: Recorder,
+) -> None:
+    with pages.executions_in_every_state(api, real_client) as started:
+        browser = browser_of("viewer")
+        for task_id in pages.ENDINGS:
+            pages.check_tab(browser, started, task_id)
+            browser.photograph(f"real-execution-{task_id}")
+        browser = browser_of("admin")
+        pages.check_connection(browser, "service_default")
+        browser.photograph("real-connection")
+        pages.assert_told_nothing(recorder, *real_client.transport.config.keys)
+
+        browser = browser_of("stranger")
+        recorder.received.clear()
+        for path in (*map(started.own_page, pages.ENDINGS), pages.of_connection("service_default")):
+            browser.open(path)
+            assert "may not read" in browser.text()
+        assert recorder.holding("Orders:") == recorder.holding("checks") == []
+    FIGURES.add("pages looked at on the real server", len(pages.ENDINGS) + 1)

@@ -1,0 +1,69 @@
+"""The page of a connection in a browser: for those who may read the connection, and for nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.live.servers.ports import free_ports
+
+from . import pages
+from .airflow_api import AirflowApi
+from .browser import Browser
+from .figures import FIGURES
+from .recorder import Recorder
+from .simulated import SimulatedService
+
+BROKEN, KEY = "stack_broken", "the key of a service that is not there"
+
+
+@pytest.fixture
+def broken(api: AirflowApi) -> Iterator[str]:
+    """A connection to a service that does not answer."""
+    [port] = free_ports(1)
+    host = f"http://127.0.0.1:{port}"
+    api.set_connection({"connection_id": BROKEN, "conn_type": "service", "host": host, "password": KEY})
+    yield BROKEN
+    api.delete_connection(BROKEN)
+
+
+def test_who_may_read_it_sees_whether_it_works(
+    browser_of: Callable[..., Browser], recorder: Recorder, service: SimulatedService
+) -> None:
+    browser = browser_of("admin")
+
+    pages.check_connection(browser, "service_default")
+
+    browser.photograph("connection")
+    pages.assert_told_nothing(recorder, service.api_key, service.mcp_api_key)
+    FIGURES.add("pages of connections looked at")
+
+
+def test_a_service_that_does_not_answer_is_told(
+    browser_of: Callable[..., Browser], recorder: Recorder, broken: str
+) -> None:
+    browser = browser_of("admin")
+    for width, dark in ((1400, False), (400, True)):
+        with browser.looking_like(width=width, dark=dark):
+            browser.open(pages.of_connection(broken))
+            assert "checks failed" in browser.text()
+            pages.assert_usable(browser)
+            assert browser.run("return document.documentElement.scrollWidth") <= width
+            browser.photograph(f"connection-broken-{width}{'-dark' if dark else ''}")
+    pages.assert_told_nothing(recorder, KEY)
+
+
+@pytest.mark.parametrize(
+    ("user", "words"), [("viewer", "may not read"), ("stranger", "may not read"), (None, "not logged in")]
+)
+def test_nobody_else_sees_anything(
+    browser_of: Callable[..., Browser], recorder: Recorder, service: SimulatedService, user: str | None, words: str
+) -> None:
+    browser = browser_of(user)
+    for path in ("/service-pages/connections", pages.of_connection("service_default")):
+        browser.open(path)
+        assert words in browser.text()
+
+    assert recorder.holding(service.base_url) == recorder.holding("checks") == []
+    FIGURES.add("pages of connections refused", 2)
