@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.pages.checkup import Finding
+    from airflow_provider_service.reports.report import Table
 
 _CONNECTION = "service_default"
 _HELP = (
@@ -48,7 +49,8 @@ def doctor(service_conn_id: str) -> int:
     from airflow.providers.common.compat.sdk import AirflowException
 
     from airflow_provider_service.client.errors import ServiceError
-    from airflow_provider_service.pages.checkup import Finding, examine, is_healthy
+    from airflow_provider_service.pages.checkup import SUBJECTS, Finding, examine, is_healthy
+    from airflow_provider_service.progress_bar import progress_bar
 
     try:
         config = _config(service_conn_id)
@@ -57,10 +59,43 @@ def doctor(service_conn_id: str) -> int:
         _print(Finding("connection", "FAIL", f"'{service_conn_id}' cannot be used: {told}"))
         return 1
     findings = []
-    for finding in examine(config):
-        _print(finding)
-        findings.append(finding)
+    with progress_bar(SUBJECTS) as done:
+        for finding in examine(config):
+            _print(finding)
+            findings.append(finding)
+            done()
+    _print_what_airflow_knows(config.base_url)
     return 0 if is_healthy(findings) else 1
+
+
+def _print_what_airflow_knows(base_url: str) -> None:
+    from datetime import datetime, timezone
+
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from airflow_provider_service import airflow_database
+    from airflow_provider_service.pages.connection_view import SHOWN_RUNS, runs_table, waits_table
+
+    try:
+        tables = [
+            waits_table(airflow_database.waits(), datetime.now(timezone.utc)),
+            runs_table(airflow_database.latest_runs(base_url)[:SHOWN_RUNS]),
+        ]
+    except (SQLAlchemyError, RuntimeError) as error:  # no database here, or one that this process may not use
+        print(f"\nAirflow's database cannot be read here ({type(error).__name__}).")  # noqa: T201
+        return
+    for table in tables:
+        _print_table(table)
+
+
+def _print_table(table: Table) -> None:
+    from airflow_provider_service.reports.report import shown
+    from airflow_provider_service.reports.text import on_one_line
+    from airflow_provider_service.text_table import text_table
+
+    rows = [[on_one_line(shown(cell)) for cell in row] for row in table.rows]
+    note = f" {table.note}" if table.note else ""
+    print(f"\n{table.title}.{note}", *(text_table(table.columns, rows) if rows else ()), sep="\n", flush=True)  # noqa: T201
 
 
 def _config(service_conn_id: str) -> ServiceConfig:

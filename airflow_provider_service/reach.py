@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service.client.errors import ServiceError, ServiceNotOfferedError, ServiceStartingError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+
+# The API does not report the version of the server, but the start page does, for the reports that browsers send.
+_REPORTING = re.compile(r'<meta name="n8n:config:sentry" content="([A-Za-z0-9+/=]{1,4000})"')
+_RELEASE = re.compile(r'"release":"n8n@(\d{1,5}\.\d{1,5}\.\d{1,5}[\w.+-]{0,30})"', re.ASCII)
 
 
 class Reach(NamedTuple):
@@ -36,6 +42,20 @@ def reach(client: ServiceClient) -> Reach:
         may = "the key may list workflows (this server does not report the key's scopes)"
         return Reach(True, f"Connected to {base_url}; {may}")
     return Reach(True, f"Connected to {base_url}; the key holds {len(scopes)} scopes", scopes)
+
+
+def server_version(client: ServiceClient) -> str | None:
+    """The version of the server, as its start page tells it: ``GET /``, without the key. Safe to repeat.
+
+    :returns: None if the page does not tell it, cannot be read, or is not served.
+    """
+    page = client.transport.page("/")
+    found = _REPORTING.search(page.text) if page is not None and page.status_code == 200 else None
+    try:
+        release = _RELEASE.search(base64.b64decode(found[1]).decode()) if found else None
+    except ValueError:
+        return None
+    return release[1] if release else None
 
 
 def _scopes(client: ServiceClient) -> frozenset[str] | None:

@@ -10,10 +10,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.progress_bar import progress_bar
 from scripts.dag_runner import TaskRun, prepare_home, run_dag
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 DAG_FILE = ROOT / "example_dags" / "example_service_main_job.py"
 ROWS = 100
+STEPS = ("preparing Airflow", "asking the service", "running the DAG")
 TABLE = "airflow_example_stock"
 WORKFLOW = "Airflow example: main job"
 
@@ -88,9 +90,16 @@ def report(runs: list[TaskRun], facts: dict[str, Any], problems: list[str], seco
 
 def main() -> int:
     """Run the demo."""
+    with progress_bar(STEPS) as done:
+        return demo(done)
+
+
+def demo(done: Callable[[], None]) -> int:
+    """Run the steps, and report; ``done`` is called after each."""
     started = time.monotonic()
     say("1/3 Airflow: an SQLite database in .airflow")
     prepare_home(ROOT / ".airflow", ROOT / "example_dags")
+    done()
     with server() as connection:
         say(f"2/3 The service: {connection['host']}")
         os.environ["AIRFLOW_CONN_SERVICE_DEFAULT"] = json.dumps(connection)
@@ -102,9 +111,11 @@ def main() -> int:
             if not reachable:
                 return 1
             pull = source_control_is_there(hook.client)
+            done()
             say(f"3/3 The DAG: {DAG_FILE.relative_to(ROOT)}")
             state, runs = run_dag(DAG_FILE, {"pull": pull})
             facts = what_the_server_holds(hook.client)
+            done()
     expected = {"workflow active": True, "rows in the data table": ROWS, "last execution": "success"}
     problems = [f"{name} is {facts[name]!r}, not {value!r}" for name, value in expected.items() if facts[name] != value]
     skipped = {"pull_source_control"} if not pull else set()

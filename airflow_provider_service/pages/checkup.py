@@ -14,7 +14,7 @@ from airflow_provider_service.client.errors import (
     ServiceNotOfferedError,
 )
 from airflow_provider_service.pages.jobs import JOBS
-from airflow_provider_service.reach import Reach, reach
+from airflow_provider_service.reach import Reach, reach, server_version
 from airflow_provider_service.reports.report import Report, Table, Tone
 from airflow_provider_service.runs.search import CLOCK_SKEW
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Time that each request may take.
 REQUEST_SECONDS = 10.0
+
+#: What is looked at, one after the other, where the service can be reached.
+SUBJECTS = ("service", "version", "clock", "variables", "projects", "MCP", "bridge", *JOBS)
 
 Grade = Literal["ok", "note", "FAIL"]
 _TONES: dict[Grade, Tone] = {"ok": "good", "note": "plain", "FAIL": "bad"}
@@ -53,7 +56,7 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
         yield Finding("service", "ok" if reached.is_good else "FAIL", reached.message)
         if not reached.is_good:
             return
-        yield Finding("version", "note", "the public API does not report the version of the server")
+        yield _version(client)
         yield _clock(client)
         yield _gate("variables", lambda: next(client.variables.list(limit=1), None))
         yield _gate("projects", lambda: next(client.projects.list(limit=1), None))
@@ -80,6 +83,13 @@ def to_report(title: str, findings: list[Finding], *tables: Table) -> Report:
             *tables,
         ],
     )
+
+
+def _version(client: ServiceClient) -> Finding:
+    version = server_version(client)
+    if version is None:
+        return Finding("version", "note", "not known: the API does not report it, and the start page does not tell it")
+    return Finding("version", "ok", f"n8n {version}")
 
 
 def _clock(client: ServiceClient) -> Finding:

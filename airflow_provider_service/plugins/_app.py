@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_connection, requires_access_dag
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_connection, requires_access_dag
 from airflow.providers.common.compat.sdk import conf
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from airflow_provider_service.pages import checkup, reading, rendering
+from airflow_provider_service import airflow_database
+from airflow_provider_service.pages import checkup, connection_view, reading, rendering
 from airflow_provider_service.pages.reading import Seen
 from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
-from airflow_provider_service.plugins import _connections, _task_instance
+from airflow_provider_service.plugins import _task_instance
 from airflow_provider_service.reports.html import as_html
 from airflow_provider_service.reports.report import Link, Report, Table
 
 if TYPE_CHECKING:
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.links import ExecutionAddress
     from airflow_provider_service.pages.checkup import Finding
+    from airflow_provider_service.pages.connection_view import LatestRun
     from airflow_provider_service.pages.rendering import Part
     from airflow_provider_service.pages.task_view import TaskView
 
@@ -49,6 +54,13 @@ _WORDS = {
     403: "Your user may not read this in Airflow.",
     404: "Airflow has nothing of this name.",
 }
+
+
+class Checkup(NamedTuple):
+    """What was found of a connection, and which server it leads to, if that is known."""
+
+    findings: list[Finding]
+    base_url: str | None = None
 
 
 def make_app(now: Callable[[], float] = time.monotonic) -> FastAPI:
@@ -163,7 +175,7 @@ def _answer(request: Request, view: Part, title: str, *, part: str | None, known
 
 
 async def _connections_page(request: Request) -> Response:
-    there = await run_in_threadpool(_connections.listed)
+    there = await run_in_threadpool(airflow_database.connections)
     # Behind a proxy, the protocol of the request is not that of the browser.
     protocol = urlsplit(conf.get("api", "base_url", fallback="") or "").scheme or request.url.scheme
     here = f"{protocol}://{request.url.netloc}{request.scope['root_path']}/connections"
@@ -173,22 +185,43 @@ async def _connections_page(request: Request) -> Response:
     return _report(Report("Connections to the service", f"{len(rows)} in Airflow's database.", _now(), parts=[table]))
 
 
-async def _connection_page(request: Request, connection_id: str) -> Response:
-    def check(_last: list[Finding] | None) -> list[Finding]:
-        return list(checkup.examine(_config(connection_id)))
+async def _connection_page(request: Request, connection_id: str, user: GetUserDep) -> Response:
+    def check(_last: Checkup | None) -> Checkup:
+        config = _config(connection_id)
+        return Checkup(list(checkup.examine(config)), config.base_url)
 
     try:
         reading_now = request.app.state.checkups.look(connection_id, check)
-        findings = await asyncio.wait_for(asyncio.wrap_future(reading_now), CHECKUP_SECONDS)
+        done = await asyncio.wait_for(asyncio.wrap_future(reading_now), CHECKUP_SECONDS)
     except TooManyReadsError as error:
-        findings = [checkup.Finding("service", "FAIL", str(error))]
+        done = Checkup([checkup.Finding("service", "FAIL", str(error))])
     except asyncio.TimeoutError:
-        findings = [checkup.Finding("service", "FAIL", "the service has not answered yet; reload the page")]
+        done = Checkup([checkup.Finding("service", "FAIL", "the service has not answered yet; reload the page")])
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-        findings = [checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.told(error)}")]
-    waits = await run_in_threadpool(_connections.waits)
-    tables = [Table("Waits in the triggerers, of all connections", ("trigger", "number"), waits)]
-    return _report(checkup.to_report(f"Connection {connection_id}", findings, *tables))
+        done = Checkup([checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.told(error)}")])
+    tables = await run_in_threadpool(_tables, request, user, done.base_url)
+    return _report(checkup.to_report(f"Connection {connection_id}", done.findings, *tables))
+
+
+def _tables(request: Request, user: BaseUser, base_url: str | None) -> list[Table]:
+    """What Airflow knows of waits, and of the runs on this server of which the user may read the task instances."""
+    tables = [connection_view.waits_table(airflow_database.waits(), _now())]
+    if base_url is not None:
+        runs = islice(_readable(request, user, airflow_database.latest_runs(base_url)), connection_view.SHOWN_RUNS)
+        tables.append(connection_view.runs_table(list(runs)))
+    return tables
+
+
+def _readable(request: Request, user: BaseUser, runs: Iterable[LatestRun]) -> Iterator[LatestRun]:
+    @cache
+    def may_read(dag_id: str) -> bool:
+        try:
+            requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE, dag_id)(request, user)
+        except HTTPException:
+            return False
+        return True
+
+    return (run for run in runs if may_read(run.dag_id))
 
 
 def _now() -> datetime:

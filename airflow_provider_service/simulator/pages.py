@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import json
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
@@ -11,15 +13,36 @@ from starlette.routing import Route
 
 from airflow_provider_service.simulator.state import State
 
+#: The version that the start page tells.
+VERSION = "2.41.1"
+_START = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta name="n8n:config:rest-endpoint" content="{endpoint}">
+<meta name="n8n:config:sentry" content="{reporting}">
+<title>Simulator</title>
+</head>
+<body><h1>Simulator</h1></body>
+</html>
+"""
 _PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>{text}</p></body></html>"
 
 
 def page_routes(state: State) -> list[Route]:
-    """The pages of workflows and executions. Unlike the service's own, they require no login and show no data."""
+    """The pages of the start, workflows and executions. Unlike the service's, they need no login and show no data."""
     return [
+        Route("/", _start_page, methods=["GET"]),
         Route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"]),
         Route("/workflow/{workflow_id}/executions/{execution_id}", _execution_page(state), methods=["GET"]),
     ]
+
+
+async def _start_page(_request: Request) -> Response:
+    reporting = json.dumps(
+        {"dsn": "", "environment": "development", "release": f"n8n@{VERSION}"}, separators=(",", ":")
+    )
+    encoded = [base64.b64encode(one.encode()).decode() for one in ("rest", reporting)]
+    return HTMLResponse(_START.format(endpoint=encoded[0], reporting=encoded[1]))
 
 
 def _workflow_page(state: State) -> Callable[[Request], Awaitable[Response]]:

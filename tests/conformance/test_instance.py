@@ -13,6 +13,9 @@ from airflow_provider_service.client.errors import (
     ServiceUnauthorizedError,
 )
 from airflow_provider_service.client.models.insights import InsightsSummary
+from airflow_provider_service.reach import server_version
+from airflow_provider_service.simulator.pages import VERSION
+from tests.live.servers import GENERATIONS
 
 from .expecting import NO_ID, refused, status_and_message, unique
 from .target import Target
@@ -192,3 +195,12 @@ def test_the_discovery_needs_a_good_key(service: Target) -> None:
         service.client_for("wrong").discovery.discover()
     with refused(ServiceNotOfferedError, "Unknown query parameter 'foo'", 400):
         service.client.request("GET", "/discover", query={"foo": "1"})
+
+
+# ---------------------------------------------------------------- the start page
+
+
+def test_the_start_page_tells_the_version(service: Target) -> None:
+    generations = {name: generation.version for name, generation in GENERATIONS.items()}
+
+    assert server_version(service.client) == generations.get(service.name, VERSION)

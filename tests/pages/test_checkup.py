@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import sys
+
 import pytest
 
 from airflow_provider_service import doctor
-from airflow_provider_service.client import ServiceConfig
+from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.http.scopes import SPECIFIED_SCOPES
-from airflow_provider_service.pages.checkup import examine, is_healthy, to_report
+from airflow_provider_service.pages.checkup import SUBJECTS, examine, is_healthy, to_report
 from airflow_provider_service.pages.jobs import JOBS
+from airflow_provider_service.reach import server_version
 from airflow_provider_service.reports.html import as_html
 from airflow_provider_service.runs.bridge.access import BridgeSecret
 from airflow_provider_service.runs.bridge.install import Installer
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator.pages import VERSION
+from tests.client.tiny_server import TinyServer, answer
 
 # Scopes that no job names: operators work without them, or there is no operator that needs them.
 UNNAMED = {"executionTags:list", "executionTags:update", "user:enforceMfa"}
@@ -32,12 +39,33 @@ def test_a_key_with_every_scope_can_do_every_job(config, simulator):
 
     findings = found(config)
 
-    assert {subject for subject, (grade, _) in findings.items() if grade == "note"} == {"version", "MCP", "bridge"}
+    assert {subject for subject, (grade, _) in findings.items() if grade == "note"} == {"MCP", "bridge"}
+    assert findings["version"] == ("ok", f"n8n {VERSION}")
     assert "the key holds" in findings["service"][1]
     assert "0 s" in findings["clock"][1] or "1 s" in findings["clock"][1]
     assert all(findings[job] == ("ok", "the key holds every scope") for job in JOBS)
     assert {one.method for one in simulator.requests} == {"GET"}
     assert len(simulator.requests) < 10
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<html>no version</html>",
+        b'<meta name="n8n:config:sentry" content="===">',
+        b'<meta name="n8n:config:sentry" content="/////w==">',
+        b'<meta name="n8n:config:sentry" content="'
+        + base64.b64encode(b'{"release":"n8n@<script>1.2.3</script>"}')
+        + b'">',
+        None,
+    ],
+    ids=str,
+)
+def test_a_start_page_that_tells_no_version(page):
+    with TinyServer(page and answer(page, "Content-Type: text/html")) as tiny:
+        assert server_version(ServiceClient(ServiceConfig(base_url=tiny.address, api_key="the-key"))) is None
+
+    assert "the-key" not in str(tiny.received)
 
 
 def test_missing_scopes_are_named_by_job(simulator):
@@ -78,6 +106,28 @@ def test_a_clock_that_is_far_off_fails(config, simulator):
     assert (grade, "behind that of Airflow" in text) == ("FAIL", True)
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_command_shows_how_far_it_has_come(database, simulator, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+
+    assert doctor.main(["doctor"]) == 0
+
+    assert f"{len(SUBJECTS)}/{len(SUBJECTS)}" in screen.getvalue()
+    assert f"1/{len(SUBJECTS)}" in screen.getvalue()
+    assert "ok    service: Connected to" in screen.getvalue()
+    assert simulator.api_key not in screen.getvalue()
+
+
+def test_every_subject_is_found_in_its_order(config, simulator):
+    assert tuple(one.subject for one in examine(config)) == SUBJECTS
+
+
 def test_a_wrong_key_ends_the_examination(simulator):
     findings = list(examine(ServiceConfig(base_url=simulator.base_url, api_key="a-wrong-key-of-somebody")))
 
@@ -85,11 +135,14 @@ def test_a_wrong_key_ends_the_examination(simulator):
     assert "a-wrong-key-of-somebody" not in as_html(to_report("x", findings))
 
 
-def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(simulator, capsys, monkeypatch):
+def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(database, simulator, capsys, monkeypatch):
     assert doctor.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "ok    service: Connected to" in out
     assert "note  MCP:" in out
+    assert "\x1b" not in out
+    assert "Waits in the triggerers. There are none." in out
+    assert "Latest runs from Airflow. There are none" in out
     assert simulator.api_key not in out
 
     simulator.inject("status", status=503, times=None)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
 import pytest
 
+from airflow_provider_service import doctor
 from tests import airflow_features
+from tests.pages.conftest import start as start
 
 pytestmark = airflow_features.pages
 PAGE = "/service-pages/connections/service_default"
@@ -59,3 +65,101 @@ def test_a_connection_that_is_not_there_is_told(browser_of, simulator):
 
     assert answer.status_code == 200
     assert "cannot be used" in answer.text
+
+
+@pytest.fixture
+def put_waits(airflow_app: Any) -> Iterator[Callable[..., None]]:
+    """``put_waits(number, host, silent_for)`` has a triggerer keep waits; one without a host has not taken them."""
+    from airflow.jobs.job import Job
+    from airflow.models.trigger import Trigger
+    from airflow.utils.session import create_session
+
+    def put(number: int, host: str | None = None, silent_for: timedelta = timedelta()) -> None:
+        now = datetime.now(timezone.utc)
+        with create_session() as session:
+            job_id = None
+            if host is not None:
+                beat = {"job_type": "TriggererJob", "state": "running", "latest_heartbeat": now - silent_for}
+                job_id = session.execute(Job.__table__.insert().values(hostname=host, **beat)).inserted_primary_key[0]
+            path = "airflow_provider_service.triggers.execution.ServiceExecutionTrigger"
+            row = {"classpath": path, "kwargs": "", "created_date": now, "triggerer_id": job_id}
+            session.execute(Trigger.__table__.insert(), [row] * number)
+
+    yield put
+    with create_session() as session:
+        session.execute(Trigger.__table__.delete())
+        session.execute(Job.__table__.delete())
+
+
+def cells(text: str) -> str:
+    return " ".join(text.replace("<", " <").replace(">", "> ").split())
+
+
+def test_the_waits_of_each_triggerer_are_counted(browser_of, put_waits, simulator):
+    put_waits(3, "triggerer-1")
+    put_waits(2, "triggerer-2", timedelta(minutes=10))
+    put_waits(1)
+
+    text = cells(browser_of("OP").get(PAGE).text)
+
+    for host, number in [("triggerer-1", 3), ("triggerer-2", 2), ("none yet", 1)]:
+        begin = text.index(f"> {host} <")
+        row = text[begin : text.index("</tr>", begin)]
+        assert "ServiceExecutionTrigger" in row
+        assert f"> {number} <" in row
+        assert ("look whether it still runs" in row) is (host == "triggerer-2")
+
+
+@pytest.fixture
+def started(waiting_task, start, simulator, dag_run):
+    """An execution that a task of Airflow waits for, and one on another server; the id and the task's name."""
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+
+    workflow_id, execution_id = start("waits")
+    path = waiting_task(simulator.base_url, workflow_id, execution_id)
+    waiting_task("https://elsewhere.example.com", "w", "987654")
+    with create_session() as session:
+        session.execute(XComModel.__table__.update().values(timestamp=datetime.now(timezone.utc)))
+    return execution_id, path.split("/")[-2]
+
+
+def test_who_may_read_the_dag_sees_its_latest_runs(browser_of, started, simulator, capsys):
+    execution_id, task_id = started
+
+    text = cells(browser_of("OP").get(PAGE).text)
+
+    assert f"/executions/{execution_id}" in text
+    assert task_id in text
+    assert "deferred" in text
+    assert "987654" not in text
+
+    doctor.main(["doctor"])
+    told = capsys.readouterr().out
+    assert task_id in told
+    assert "987654" not in told
+
+
+def test_who_may_not_read_the_dag_sees_none_of_its_runs(browser_of, started, simulator, monkeypatch):
+    from airflow.api_fastapi.app import get_auth_manager
+
+    asked = []
+
+    def refuse(**question: Any) -> bool:
+        asked.append((question["method"], question["access_entity"].value, question["details"].id))
+        return False
+
+    browser = browser_of("OP")
+    monkeypatch.setattr(get_auth_manager(), "is_authorized_dag", refuse)
+    answer = browser.get(PAGE)
+
+    assert answer.status_code == 200
+    assert started[1] not in answer.text
+    assert "There are none in the last seven days that you may read" in answer.text
+    assert asked == [("GET", "TASK_INSTANCE", "pages_dag")]
+
+
+def test_old_runs_are_not_shown(browser_of, waiting_task, start, simulator):
+    path = waiting_task(simulator.base_url, *start("succeeds"))  # with a timestamp of long ago
+
+    assert path.split("/")[-2] not in browser_of("OP").get(PAGE).text

@@ -230,14 +230,19 @@ class Transport:
         return body
 
     def probe(self, path: str) -> int | None:
+        """The HTTP status of a page of the server outside the API; None if no answer arrived. See :meth:`page`."""
+        answer = self.page(path)
+        return None if answer is None else answer.status_code
+
+    def page(self, path: str) -> Answer | None:
         """Request a page of the server outside the API, without the key.
 
         :param path: path below the base URL, e.g. ``/healthz/readiness``.
-        :returns: the HTTP status, or None if no answer arrived.
+        :returns: the answer, whatever its status, or None if none arrived.
         """
         request = self._prepare("GET", self.config.base_url + path, {})
         try:
-            return self._exchange(request, path, None, follow=False).status_code
+            return self._exchange(request, path, None, follow=False)
         except ServiceError:
             return None
 
