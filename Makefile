@@ -25,7 +25,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-triggerer stack-wheel docs release test-floors lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer stack-wheel docs release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -74,6 +74,9 @@ bench-transfers: $(STACK)/.ready ## measure time and memory of transfers of 1,00
 
 bench-waiting: $(READY) ## measure thousands of waits in one event loop; about 20 minutes
 	$(BIN)/python -m bench.waiting
+
+bench-sizing: $(READY) ## simulate one to ten triggerers with 5,000 to 50,000 waits
+	$(BIN)/python -m bench.sizing
 
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
