@@ -96,7 +96,7 @@ def get_provider_info() -> dict[str, Any]:
     """Describe the provider as Airflow's provider schema requires."""
     return {
         "package-name": "airflow-provider-service",
-        "name": "Service",
+        "name": "Service (n8n)",
         "description": "Drive n8n, the workflow-automation service, from Airflow and wait for its executions.",
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "connection-types": [
