@@ -84,7 +84,7 @@ def test_the_next_attempt_finishes_what_was_killed(simulator, client, deploy, fi
     for one in source("two"):
         (folder / f"{one['name']}.json").write_text(json.dumps(one))
     simulator.clear_requests()
-    simulator.inject("latency", seconds=0.05, times=None)
+    simulator.inject("latency", seconds=0.02, times=None)
     before = random.Random(seed).randrange(WRITES)
     command = [sys.executable, "-c", SCRIPT, simulator.base_url, simulator.api_key, str(folder)]
     process = subprocess.Popen(command)

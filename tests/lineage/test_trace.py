@@ -34,7 +34,7 @@ def traceparent(client: ServiceClient, workflow_id: str) -> str | None:
 
 
 def run(workflow_id: str, **options: object) -> None:
-    task = ServiceRunWorkflowOperator(task_id="run", workflow_id=workflow_id, **options)
+    task = ServiceRunWorkflowOperator(task_id="run", workflow_id=workflow_id, poll_interval=0.05, **options)
     with task.hook:
         task.execute({"ti": FakeTaskInstance(), "task": task})
 
@@ -56,5 +56,5 @@ def test_a_header_of_the_user_wins(simulator: ServiceSimulator, client: ServiceC
 def test_without_a_span_there_is_no_header(simulator: ServiceSimulator, client: ServiceClient) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     with ServiceHook() as hook:
-        hook.run_workflow(workflow_id=workflow_id)
+        hook.run_workflow(workflow_id=workflow_id, poll_interval=0.05)
     assert traceparent(client, workflow_id) is None

@@ -47,7 +47,7 @@ def change_credential(execute: Execute) -> None:
 
 def run_by_hook(execute: Execute) -> None:
     with ServiceHook() as hook:
-        hook.run_workflow(workflow_name="Fails", webhook_headers=HEADERS, webhook_conn_id="other")
+        hook.run_workflow(workflow_name="Fails", webhook_headers=HEADERS, webhook_conn_id="other", poll_interval=0.05)
 
 
 def run_by_hook_that_cannot_be_sent(execute: Execute) -> None:
@@ -61,7 +61,8 @@ def run_without_login(execute: Execute) -> None:
 
 
 def run_by_operator(execute: Execute) -> None:
-    execute(ServiceRunWorkflowOperator, workflow_name="Fails", webhook_headers=HEADERS, webhook_conn_id="other")
+    arguments = {"workflow_name": "Fails", "webhook_headers": HEADERS, "webhook_conn_id": "other"}
+    execute(ServiceRunWorkflowOperator, **arguments, poll_interval=0.05)
 
 
 def notify(execute: Execute) -> None:

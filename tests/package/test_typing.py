@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     files = {"right": text, **{name: text.replace(right, wrong) for name, (right, wrong, _) in MISTAKES.items()}}
     for name, content in files.items():
         (folder / f"{name}.py").write_text(content)
-    options = ("--strict", "--config-file=", "--cache-dir=cache", "--no-error-summary", "--no-pretty")
+    options = ("--strict", "--config-file=", f"--cache-dir={os.devnull}", "--no-error-summary", "--no-pretty")
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *options, *(f"{name}.py" for name in files)],
         cwd=folder,

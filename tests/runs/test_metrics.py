@@ -72,5 +72,5 @@ def test_a_run_in_doubt(
 def test_the_hook_reports_too(simulator: ServiceSimulator, metrics: ReportedMetrics) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     with ServiceHook() as hook:
-        hook.run_workflow(workflow_id=workflow_id)
+        hook.run_workflow(workflow_id=workflow_id, poll_interval=0.05)
     assert runs(metrics) == {"service.runs.started": 1}
