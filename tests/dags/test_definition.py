@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator.samples import webhook_workflow
 from scripts.dag_runner import run_dag
@@ -47,8 +45,7 @@ with DAG("definitions", schedule=None) as dag:
 """
 
 
-def test_expressions_and_results(client: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))  # read from the environment only once
+def test_expressions_and_results(client: ServiceClient, tmp_path: Path) -> None:
     path = tmp_path / "definitions.py"
     path.write_text(DAG_FILE)
     for name, file in (("file", "flow.json"), ("one", "one.json"), ("two", "two.json"), ("told", "told.json")):

@@ -16,8 +16,7 @@ MODES = ("poke", "reschedule", "deferrable")
 
 
 @pytest.fixture
-def workflow_id(simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(WAITS.parent))  # read from the environment only once
+def workflow_id(simulator: ServiceSimulator) -> str:
     return str(simulator.create_webhook_workflow(path="w")["id"])
 
 

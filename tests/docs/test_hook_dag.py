@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, Mark
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import run_dag
@@ -14,10 +12,7 @@ from tests.runs.workflows import DONE, calls, held, put, started_with, statuses,
 DAG_FILE = Path(__file__).parent / "functions" / "hook_dag.py"
 
 
-def test_a_retry_resumes_what_the_attempt_before_has_started(
-    database: None, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(DAG_FILE.parent))  # read from the environment only once
+def test_a_retry_resumes_what_the_attempt_before_has_started(database: None, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE, name="Sync region")
     # The key is refused while the second run is looked at: the attempt fails with both executions started.
     simulator.inject("status", status=401, path="/executions/2$", times=1)

@@ -17,13 +17,7 @@ from .rotation_example import rotate
 FUNCTIONS = Path(__file__).parent / "functions"
 
 
-@pytest.fixture
-def dags_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow reads the variable of the environment only once."""
-    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(FUNCTIONS))
-
-
-@pytest.mark.usefixtures("database", "dags_folder")
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize(("missing", "chosen"), [(3, "order"), (0, "done")])
 def test_the_output_decides_what_runs(simulator: ServiceSimulator, missing: int, chosen: str) -> None:
     put(simulator, webhook("check"), puts_out(json.dumps({"missing": missing})), name="Check stock")
@@ -37,7 +31,7 @@ def test_the_output_decides_what_runs(simulator: ServiceSimulator, missing: int,
     assert [started_with(one)["body"] for one in held(simulator, orders)] == [{"missing": 3}] * (chosen == "order")
 
 
-@pytest.mark.usefixtures("database", "dags_folder")
+@pytest.mark.usefixtures("database")
 def test_a_mapped_operator_with_limits_runs_for_each_item(simulator: ServiceSimulator) -> None:
     workflow = put(simulator, webhook("sync"), name="Sync region")
 
