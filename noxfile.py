@@ -31,6 +31,8 @@ FOLDERS = (
     "notifications",
     "operators",
     "package",
+    "pages",
+    "plugins",
     "reports",
     "rows",
     "runs",
