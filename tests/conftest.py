@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import gc
 import logging
 import os
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -65,6 +66,29 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(
             Outcomes(config.getoption("--target"), config.getoption("--deployment")), "conformance-outcomes"
         )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "loadfile":
+        return None
+    from .distribution import ByFileOrNeed
+
+    return ByFileOrNeed(config, log)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each process of several begin to import with files of its own."""
+    if (worker := getattr(session.config, "workerinput", None)) is not None:
+        from .distribution import import_own_share
+
+        import_own_share(session.config.args, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from the million objects of Airflow and of the tests, which stay to the end anyway."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,0 +1,46 @@
+"""How several processes share a run: which tests run together, and which files each imports first."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+#: Airflow makes its API once a process, for several seconds.
+NEED_THE_API = (
+    "tests/dags/test_connection_form.py",
+    "tests/dags/test_definition.py",
+    "tests/dags/test_event_examples.py",
+    "tests/dags/test_examples.py",
+    "tests/dags/test_instance_examples.py",
+    "tests/dags/test_mcp_examples.py",
+    "tests/dags/test_run_examples.py",
+    "tests/dags/test_waits.py",
+    "tests/docs/test_hook_dag.py",
+    "tests/docs/test_task_pages.py",
+    "tests/docs/test_whole_dag.py",
+    "tests/plugins/",
+)
+
+
+class ByFileOrNeed(LoadFileScheduling):
+    """A process runs the tests of a file, or those of all files that need Airflow's API."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "Airflow's API" if file.startswith(NEED_THE_API) else file
+
+
+def import_own_share(folders: list[str], number: int, processes: int) -> None:
+    """Import every so many-th file of tests, so that not all processes compile the same one at the same time.
+
+    All need all files. What one process has compiled, the others only load; compiling takes longer than all else.
+    """
+    root = Path(__file__).resolve().parent.parent
+    files = sorted(file for folder in folders for file in Path(folder.split("::")[0]).resolve().rglob("test_*.py"))
+    for file in files[number::processes]:
+        with suppress(Exception, pytest.skip.Exception):  # pytest reports it when it imports the file itself
+            importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
