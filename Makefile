@@ -12,7 +12,8 @@ RELEASE := $(VENV)/.ready-release
 SERVER ?= 2.41
 DEPLOYMENT ?= single
 UV     := 0.13.8
-# A file's tests share a process; files begin in the order of the folders, so that those that need a server follow each other.
+# A file's tests share a process, and so do some files (tests/distribution.py); files begin in the order of the folders,
+# so that those that need a server follow each other.
 PARALLEL := --dist loadfile --no-loadscope-reorder
 # What draws the diagrams of the documentation site.
 MERMAID := 12.3.0
@@ -33,8 +34,9 @@ help: ## list the targets
 demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_URL, SERVICE_API_KEY)
 	$(BIN)/python -m scripts.demo
 
-test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate, twice the time)
-	$(BIN)/python -m pytest -n 4 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report=term)
+# Much of their time the tests wait, so two cores are busy only with three times as many processes.
+test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate, half as long again)
+	$(BIN)/python -m pytest -n 6 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report=term)
 	$(BIN)/python -m tests.conformance.table --check simulator
 
 test-matrix: $(READY) ## test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
