@@ -123,6 +123,18 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> None:
     shutil.copy(of_the_run, own)
 
 
+@pytest.fixture
+def database_without_runs(database: None) -> None:
+    """The database without the triggers and XComs that the DAGs of other tests in this process have left."""
+    from airflow.utils.session import create_session
+
+    from airflow_provider_service.airflow_database import Trigger, XComModel
+
+    with create_session() as session:
+        for model in (Trigger, XComModel):
+            session.execute(model.__table__.delete())
+
+
 @pytest.fixture(scope="session")
 def running_simulator() -> Iterator[ServiceSimulator]:
     """The only server of this process; tests use ``simulator``."""

@@ -135,7 +135,9 @@ def test_a_wrong_key_ends_the_examination(simulator):
     assert "a-wrong-key-of-somebody" not in as_html(to_report("x", findings))
 
 
-def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(database, simulator, capsys, monkeypatch):
+def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(
+    database_without_runs, simulator, capsys, monkeypatch
+):
     assert doctor.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "ok    service: Connected to" in out

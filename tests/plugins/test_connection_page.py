@@ -12,7 +12,7 @@ from airflow_provider_service import doctor
 from tests import airflow_features
 from tests.pages.conftest import start as start
 
-pytestmark = airflow_features.pages
+pytestmark = [airflow_features.pages, pytest.mark.usefixtures("database_without_runs")]
 PAGE = "/service-pages/connections/service_default"
 
 
