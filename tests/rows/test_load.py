@@ -212,7 +212,7 @@ def test_memory_does_not_grow_with_the_number_of_rows() -> None:
         return found
 
     peak(10)
-    assert peak(6_000) < 1.1 * peak(2_000)
+    assert peak(12_000) < 1.1 * peak(4_000)
 
 
 def test_progress_names_rate_and_percentage(caplog: pytest.LogCaptureFixture) -> None:
