@@ -140,8 +140,9 @@ class Deployment:
         for name in ("dags", "logs", "output"):
             (self.folder / name).mkdir(parents=True)
         for source in self._dags:
-            for file in source.glob("*.py"):
-                shutil.copy(file, self.folder / "dags" / file.name)
+            shutil.copytree(
+                source, self.folder / "dags", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+            )
         self.settings.write_password()
 
     def _migrate(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -38,24 +38,24 @@ ENDS = {
     "example_service_audit_report": "success",
     "example_service_housekeeping": "success",
     "example_service_wanted_state": "success",
+    "example_service_query_to_table": "success",
+    "example_service_deploy_folder": "success",
     "example_service_asset_event": "success",
     "example_service_alert": "failed",
 }
 PARTS = 5
-#: They need a table, a database, a folder of definitions or of backups, or a second service.
-NOT_RUN = (
-    "example_service_export_table",
-    "example_service_table_to_parquet",
-    "example_service_query_to_table",
-    "example_service_deploy_folder",
-    "example_service_promote",
-    "example_service_weekly_backup",
-)
+#: They need what others have made.
+AFTERWARDS = {
+    "example_service_export_table": "success",
+    "example_service_table_to_parquet": "success",
+    "example_service_promote": "success",
+    "example_service_weekly_backup": "success",
+}
 
 
 def test_there_is_an_end_for_every_example() -> None:
     files = {file.stem for file in (ROOT / "example_dags").glob("example_*.py")}
-    assert files == {*ENDS, *NOT_RUN}
+    assert files == {*ENDS, *AFTERWARDS}
 
 
 def test_processes_use_the_wheel(deployment: Deployment) -> None:
@@ -66,10 +66,11 @@ def test_processes_use_the_wheel(deployment: Deployment) -> None:
 
 @pytest.mark.usefixtures("nightly_sync")
 def test_every_example_ends_as_it_says(
-    api: AirflowApi, service: SimulatedService, client: ServiceClient, tmp_path: Path
+    deployment: Deployment, service: SimulatedService, client: ServiceClient, tmp_path: Path
 ) -> None:
+    api = deployment.api
     service.has_no_audit_findings()
-    confs = needs.meet(client, api, tmp_path)
+    confs = needs.meet(client, api, deployment.database, tmp_path)
     before = executions_by_workflow(client)
 
     ends, runs = run_all(api, confs)
@@ -91,37 +92,43 @@ def test_every_example_ends_as_it_says(
     }
     assert count_rows(client, "airflow_example_orders") == 15
     assert count_rows(client, "airflow_example_stock") == 100
+    assert count_rows(client, "airflow_example_sales") == 30
     FIGURES.add("example DAGs that ended as they say", len(ends))
 
 
-def test_the_table_that_an_example_filled_is_exported_by_another(deployment: Deployment, api: AirflowApi) -> None:
-    api.unpause("example_service_export_table")
-    run_id = api.trigger("example_service_export_table", {"folder": str(deployment.folder)})
+def test_what_examples_made_is_taken_further_by_others(
+    api: AirflowApi, service: SimulatedService, tmp_path: Path
+) -> None:
+    confs = {name: {"folder": str(tmp_path)} for name in AFTERWARDS if name != "example_service_promote"}
+    with SimulatedService() as production, production.client() as there:
+        api.set_connection({**service.connection(), "connection_id": "service_staging"})
+        api.set_connection({**production.connection(), "connection_id": "service_production"})
 
-    assert api.wait_for_run("example_service_export_table", run_id, seconds=SECONDS) == "success"
+        ends, runs = run_all(api, confs, AFTERWARDS)
 
-    lines = (deployment.folder / "airflow_example_orders.csv").read_text().splitlines()
-    assert len(lines) == 16
-    assert api.xcom("example_service_export_table", run_id, "count_lines") == 16
-    FIGURES.add("example DAGs that ended as they say")
-
-    api.unpause("example_service_table_to_parquet")
-    run_id = api.trigger("example_service_table_to_parquet", {"folder": str(deployment.folder)})
-    assert api.wait_for_run("example_service_table_to_parquet", run_id, seconds=SECONDS) == "success"
-    assert api.xcom("example_service_table_to_parquet", run_id, "count_rows") == 15
-    FIGURES.add("example DAGs that ended as they say")
+        assert ends == AFTERWARDS
+        assert {one.name: one.active for one in there.workflows.list()} == {
+            "Airflow example: price of a product": True,
+            "Airflow example: quote": True,
+        }
+    assert len((tmp_path / "airflow_example_orders.csv").read_text().splitlines()) == 16
+    assert api.xcom("example_service_export_table", runs["example_service_export_table"], "count_lines") == 16
+    assert api.xcom("example_service_table_to_parquet", runs["example_service_table_to_parquet"], "count_rows") == 15
+    assert len(list(tmp_path.glob("service-*.zip"))) == 1
+    FIGURES.add("example DAGs that ended as they say", len(ends))
 
 
 def run_all(
-    api: AirflowApi, confs: Mapping[str, dict[str, Any]] = MappingProxyType({})
+    api: AirflowApi, confs: Mapping[str, dict[str, Any]] = MappingProxyType({}), dag_ids: Iterable[str] = ENDS
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Run the examples side by side; how the run of each has ended, and its id.
 
     :param confs: configuration of the runs of some DAGs.
+    :param dag_ids: the examples.
     """
     confs = {"example_service_fan_out": {"parts": PARTS}, **confs}
     runs = {}
-    for dag_id in ENDS:
+    for dag_id in dag_ids:
         api.unpause(dag_id)
         runs[dag_id] = api.trigger(dag_id, confs.get(dag_id))
     ends = {dag_id: api.wait_for_run(dag_id, run_id, seconds=SECONDS) for dag_id, run_id in runs.items()}

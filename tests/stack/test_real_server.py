@@ -48,12 +48,13 @@ def real_client(
         api.set_connection(service.connection())
 
 
-def test_every_example_but_for_the_pull(api: AirflowApi, real_client: ServiceClient, tmp_path: Path) -> None:
+def test_every_example_but_for_the_pull(deployment: Deployment, real_client: ServiceClient, tmp_path: Path) -> None:
+    api = deployment.api
     body = chain("Nightly sync", [{**webhook(workflows.path()), "webhookId": workflows.path()}])
     nightly_sync = real_client.workflows.create(body["name"], body["nodes"], body["connections"], {})
     real_client.workflows.activate(nightly_sync.id)
 
-    confs = needs.meet(real_client, api, tmp_path)
+    confs = needs.meet(real_client, api, deployment.database, tmp_path)
 
     ends, runs = run_all(api, {"example_service_main_job": {"pull": False}, **confs})
 
