@@ -26,7 +26,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer stack-wheel docs site release test-floors lint format constraints clean
+.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages stack-wheel docs site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -82,6 +82,9 @@ bench-sizing: $(READY) ## simulate one to ten triggerers with 5,000 to 50,000 wa
 
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
+
+bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 15 minutes
+	$(STACK)/bin/python -m bench.pages
 
 docs: site ## build the documentation site into .site/html; warnings, dead links and code that no test runs are errors
 	$(BIN)/python -m pytest tests/docs

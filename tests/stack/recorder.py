@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,8 +40,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.received: list[Received] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self.received))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self.received))
         self.address = f"127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Recorder:
@@ -56,6 +56,15 @@ class Recorder:
     def holding(self, text: str) -> list[str]:
         """The addresses of the responses in which a text occurs."""
         return [one.url for one in list(self.received) if text in one.told()]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a browser that has left a page before it was there."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 def _handler(received: list[Received]) -> type[BaseHTTPRequestHandler]:
