@@ -211,7 +211,7 @@ def test_memory_does_not_grow_with_the_number_of_rows() -> None:
         tracemalloc.stop()
         return found
 
-    peak(10)
+    peak(2_000)
     assert peak(12_000) < 1.1 * peak(4_000)
 
 
