@@ -59,7 +59,7 @@ def test_scope_comes_before_license(build: Any, connect: Any) -> None:
 # ---------------------------------------------------------------- routes and pages
 
 
-@pytest.mark.parametrize("path", ["/api/v2/workflows", "/api", "/", "/rest/login"])
+@pytest.mark.parametrize("path", ["/api/v2/workflows", "/api", "/nowhere", "/rest/login"])
 def test_paths_outside_the_api_answer_a_page(api: Api, path: str) -> None:
     answer = api.raw("GET", path)
     assert (answer.status_code, answer.headers["content-type"]) == (404, HTML)
