@@ -18,7 +18,7 @@ CONSTRAINTS = {
     "3.3": "constraints.txt",
 }
 # What an Airflow needs although it does not say so.
-KNOWN_GOOD = {"3.0": ("universal-pathlib<0.3",)}
+KNOWN_GOOD = {"3.0": ("universal-pathlib<0.3",), "3.2": ("fastapi<0.137",)}
 # All but the simulator's own and those of the whole. Tests of what an older Airflow lacks are marked so.
 FOLDERS = (
     "client",
