@@ -103,6 +103,7 @@ def browser_of(recording: tuple[Browser, Recorder], deployment: Deployment) -> C
 
     def browser(user: str | None) -> Browser:
         settings = deployment.settings
+        recording[0].errors()  # those of the pages that other tests have seen
         recording[0].have_session(user and AirflowApi(settings.base_url, user, settings.password).log_in())
         return recording[0]
 
