@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotStartedError
@@ -39,7 +39,7 @@ class CallStarter(ABC):
     """
 
     #: Whether the call is answered when the run begins, and not only when it ends.
-    answers_at_once: ClassVar[bool] = False
+    answers_at_once: bool = False
 
     def __init__(
         self,

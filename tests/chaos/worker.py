@@ -10,7 +10,12 @@ from tests.runs import victims
 from tests.runs.task_run import TaskRun
 
 #: Times of the search for a started execution; the proxy never delays a call for longer than these allow.
-CONSTANTS = {"PATIENCE_SECONDS": 0.2, "SETTLING_SECONDS": 1.0, "VISIBLE_WITHIN_SECONDS": 2.0}
+CONSTANTS = {
+    "PATIENCE_SECONDS": 0.2,
+    "PATIENCE_AT_ONCE_SECONDS": 0.2,
+    "SETTLING_SECONDS": 1.0,
+    "VISIBLE_WITHIN_SECONDS": 2.0,
+}
 #: An attempt that has not ended by then is stuck.
 MAX_ATTEMPT_SECONDS = 300.0
 

@@ -32,6 +32,7 @@ def test_the_webhook_of_a_workflow_is_found_without_a_request(client: Client, se
 
     assert client.webhooks.find(workflow(one)) == WebhookTrigger("In", "POST", "orders/new", "headerAuth")
     assert client.webhooks.find(workflow(one, webhook("Ask", path="ask")), "Ask") == WebhookTrigger("Ask", "GET", "ask")
+    assert client.webhooks.find(workflow(webhook("In", path="a", responseMode="lastNode"))).response_mode == "lastNode"
     assert server.request_history == []
 
 

@@ -147,7 +147,7 @@ def test_a_call_without_an_answer_in_time_where_the_data_is_hidden_is_not_repeat
 def test_an_id_in_the_answer_counts_although_it_cannot_be_checked(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, lists: bool
 ) -> None:
-    monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 30)  # the search waits for the answer, however late
+    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 30)  # the answer comes first, however late
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(30), DONE)
     simulator.inject("status", status=403, path="/executions/1$", times=None)
     if not lists:

@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
+from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
@@ -68,6 +69,17 @@ def test_a_run_that_fails(make_run: MakeRun, simulator: ServiceSimulator, mode: 
     with pytest.raises(ServiceExecutionFailedError, match=r"ended with status 'error' at node 'Fail': It failed"):
         make_run(workflow_id=workflow_id).whole_attempt(1)
     assert (statuses(simulator, workflow_id), calls(simulator)) == (["error"], 1)
+
+
+def test_the_answer_of_a_webhook_that_answers_at_once_is_awaited(
+    task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 60.0)
+    workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
+    simulator.inject("latency", seconds=0.4, path="^/webhook/", after_processing=True)
+    task_run(workflow_id=workflow_id).attempt(1)
+    paths = [one.path for one in simulator.requests]
+    assert [one for one in paths if one.endswith("/executions")] == []
 
 
 def test_a_webhook_without_its_respond_node(task_run: MakeRun, simulator: ServiceSimulator) -> None:

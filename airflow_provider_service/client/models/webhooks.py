@@ -23,12 +23,15 @@ class WebhookTrigger(NamedTuple):
     :param path: path below ``/webhook/``. A segment that begins with a colon is a parameter, and then the path begins
         with the node's webhook id.
     :param authentication: how it authenticates its callers: ``none``, ``basicAuth``, ``headerAuth`` or ``jwtAuth``.
+    :param response_mode: when it answers: ``onReceived`` when the run begins, ``lastNode`` when it ends,
+        ``responseNode`` when the run reaches a node that answers.
     """
 
     node: str
     method: str
     path: str
     authentication: str = "none"
+    response_mode: str = "onReceived"
 
     @property
     def path_parameters(self) -> tuple[str, ...]:

@@ -122,6 +122,7 @@ def _trigger(node: Mapping[str, Any], about: str, method: str | None) -> Webhook
         method=chosen,
         path=_path(parameters, str(node.get("webhookId") or ""), which),
         authentication=str(parameters.get("authentication", "none")),
+        response_mode=str(parameters.get("responseMode", "onReceived")),
     )
 
 

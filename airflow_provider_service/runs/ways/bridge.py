@@ -125,7 +125,7 @@ class BridgeStarter(CallStarter):
     :param children: what the bridge starts.
     """
 
-    answers_at_once: ClassVar[bool] = True
+    answers_at_once = True
 
     def __init__(
         self, request: RunRequest, once: RunOnce, bridge: Workflow, items: Sequence[Any], children: Children

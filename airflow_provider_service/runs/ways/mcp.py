@@ -184,7 +184,7 @@ class McpStarter(CallStarter):
     :param search: finds the execution when the answer is lost.
     """
 
-    answers_at_once: ClassVar[bool] = True
+    answers_at_once = True
 
     def __init__(self, request: RunRequest, call: McpCall, once: RunOnce, search: Search) -> None:
         called, is_kept = f"{request.about} through MCP", request.keeps_executions

@@ -138,6 +138,7 @@ class WebhookStarter(CallStarter):
         called = f"webhook {call.trigger.path!r}"
         super().__init__(client, called, call.key, search, is_kept=call.is_kept, stopped=stopped)
         self._call = call
+        self.answers_at_once = call.trigger.response_mode == "onReceived"
 
     def send(self) -> WebhookAnswer:
         """Call the webhook."""
