@@ -20,8 +20,8 @@ from statistics import mean
 
 from airflow_provider_service.waits.clock import Clock, going_by
 from bench.many_executions import ManyExecutions
+from bench.waiting import shared_wait
 
-DAY = 86_400.0
 WARM_ROUNDS, ROUNDS = 2, 3
 ROUND_SECONDS = 600.0
 HEADER = "| triggerers | waits | of each | requests a minute, all | of each | pages of the longest list | % of a core |"
@@ -72,23 +72,7 @@ class Triggerer:
 
     def add(self, execution_id: str) -> None:
         """Wait for an execution."""
-        self._waits[execution_id] = asyncio.create_task(self._wait(execution_id))
-
-    async def _wait(self, execution_id: str) -> None:
-        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
-
-        trigger = ServiceExecutionTrigger(
-            service_conn_id="service_default",
-            execution_id=execution_id,
-            poll_interval=self._interval,
-            deadline=time.time() + DAY,
-            timeout=DAY,
-            on_vanished="fail",
-            fault_tolerance=300.0,
-        )
-        async for event in trigger.run():
-            if event.payload["verdict"] != "succeeded":
-                raise RuntimeError(event.payload["message"])
+        self._waits[execution_id] = asyncio.create_task(shared_wait(execution_id, self._interval))
 
     async def reported(self, ended: Sequence[str]) -> None:
         """Wait until the ends of executions have been reported, and forget them."""

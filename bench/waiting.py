@@ -57,6 +57,27 @@ class Sample:
             values.extend(getattr(other, name))
 
 
+async def shared_wait(execution_id: str, interval: float) -> None:
+    """Return when an execution has ended, as the provider's own trigger sees it.
+
+    :param interval: seconds between two looks.
+    """
+    from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+    trigger = ServiceExecutionTrigger(
+        service_conn_id="service_default",
+        execution_id=execution_id,
+        poll_interval=interval,
+        deadline=time.time() + DAY,
+        timeout=DAY,
+        on_vanished="fail",
+        fault_tolerance=300.0,
+    )
+    async for event in trigger.run():
+        if event.payload["verdict"] != "succeeded":
+            raise RuntimeError(event.payload["message"])
+
+
 class SharedWaits:
     """The provider's own trigger, one per wait."""
 
@@ -64,20 +85,7 @@ class SharedWaits:
 
     async def wait(self, execution_id: str) -> None:
         """Return when the execution has ended."""
-        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
-
-        trigger = ServiceExecutionTrigger(
-            service_conn_id="service_default",
-            execution_id=execution_id,
-            poll_interval=INTERVAL,
-            deadline=time.time() + DAY,
-            timeout=DAY,
-            on_vanished="fail",
-            fault_tolerance=300.0,
-        )
-        async for event in trigger.run():
-            if event.payload["verdict"] != "succeeded":
-                raise RuntimeError(event.payload["message"])
+        await shared_wait(execution_id, INTERVAL)
 
     def close(self) -> None:
         """There is nothing to release."""

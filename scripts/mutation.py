@@ -32,7 +32,8 @@ TESTS = {
     "rows/upsert_plan.py": "operators/test_upsert operators/test_stored_duplicates operators/test_column_names",
     "rows/options.py": "operators/test_change_strategies",
     "rows/values.py": f"{UPSERTS} operators/test_column_names operators/test_rows",
-    "rows/checked.py": "operators/test_upsert rows/test_load",
+    # mutmut's fork server does not find some tests of operators/test_rounded_values by their ids.
+    "rows/checked.py": "operators/test_upsert operators/test_stored_duplicates rows/test_load",
     "rows/load.py": "rows/test_load",
     "rows/spool.py": "rows/test_load",
     "rows/csv_cells.py": "rows/test_formats operators/test_row_files",
