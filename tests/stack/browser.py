@@ -38,6 +38,8 @@ _FLAGS = (
 class Browser:
     """Debian's Chromium, without a window; use it as a context manager.
 
+    - ``base_url``: where Airflow is.
+
     :param screenshots: folder that keeps the screenshots.
     :param proxy: takes all requests, those to this machine as well.
     """
@@ -96,6 +98,15 @@ class Browser:
     def open(self, path: str) -> None:
         """Go to a page of Airflow."""
         self._driver.get(self.base_url + path)
+
+    @contextmanager
+    def at(self, base_url: str) -> Iterator[None]:
+        """At another API server for a while."""
+        usual, self.base_url = self.base_url, base_url
+        try:
+            yield
+        finally:
+            self.base_url = usual
 
     @contextmanager
     def inside(self, xpath: str) -> Iterator[None]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -118,6 +119,25 @@ class Deployment:
     def memory(self) -> int:
         """Bytes of memory that all processes use."""
         return sum(one.usage()[1] for one in self.components.values())
+
+    @contextmanager
+    def api_server_below(self, path: str) -> Iterator[str]:
+        """A second API server, which knows itself to be below a path, as behind a proxy; yields its address."""
+        [port] = free_ports(1)
+        base_url = f"http://127.0.0.1:{port}{path}"
+        server = Component(
+            "api-server-below-a-path",
+            [*_AIRFLOW, "api-server", "--host", "127.0.0.1", "--port", str(port)],
+            folder=self.folder,
+            environment={**self.settings.environment(), "AIRFLOW__API__BASE_URL": base_url},
+        )
+        server.start()
+        try:
+            api = AirflowApi(base_url, self.settings.user, self.settings.password)
+            wait_until(api.is_up, seconds=READY_SECONDS, what="the API server below a path", interval=0.5)
+            yield base_url
+        finally:
+            server.end()
 
     def airflow(self, *arguments: str, timeout: float = MIGRATION_SECONDS) -> str:
         """Run a command of Airflow and return its output.

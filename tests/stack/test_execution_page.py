@@ -10,7 +10,9 @@ from airflow_provider_service.client import ServiceClient
 from tests.live.servers import wait_until
 
 from . import pages
+from .airflow_api import AirflowApi
 from .browser import Browser
+from .conftest import IS_SHORT
 from .deployment import Deployment
 from .figures import FIGURES
 from .pages import ENDINGS, Started
@@ -91,3 +93,27 @@ def test_its_buttons_lead_to_the_service(
     workflow = f"{service.base_url}/workflow/{started.workflows['fails']}"
     assert address == f"{workflow}/executions/{started.executions['fails']}"
     assert text.splitlines() == [f"Execution {started.executions['fails']}", "error"]
+
+
+@pytest.mark.skipif(IS_SHORT, reason="only in the long form, since it needs another API server")
+def test_it_works_below_a_path(
+    recording: tuple[Browser, Recorder], recorder: Recorder, deployment: Deployment, started: Started
+) -> None:
+    browser, settings = recording[0], deployment.settings
+    with deployment.api_server_below("/team/airflow") as base_url, browser.at(base_url):
+        browser.have_session(AirflowApi(base_url, "viewer", settings.password).log_in())
+        pages.check_tab(browser, started, "waits")
+        browser.photograph("execution-below-a-path")
+        wait_until(
+            lambda: any(one.url.endswith("?part=view") for one in recorder.received),
+            seconds=60,
+            what="a look at what has changed",
+            interval=0.5,
+        )
+        browser.have_session(AirflowApi(base_url, "admin", settings.password).log_in())
+        pages.check_connection(browser, "service_default")
+
+        asked = [one for one in recorder.received if "/service-pages/" in one.url]
+        assert {one.status for one in asked} <= {200, 304}
+        assert all(one.url.startswith(f"{base_url}/service-pages/") for one in asked)
+        assert {one.url.rpartition("/")[2] for one in asked} >= {"pages.css", "follow.js"}
