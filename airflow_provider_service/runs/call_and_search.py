@@ -15,6 +15,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+IsAnswered = Callable[[], bool]
+LookMeanwhile = Callable[[IsAnswered], str | None]
+
 # Seconds to wait for an answer before the search begins; some calls are answered only when the run has ended.
 PATIENCE_SECONDS = 1.0
 # The same for calls that are answered when the run begins: many at once would only search through each other's runs.
@@ -29,12 +32,12 @@ UNKEPT_SECONDS = 1.0
 
 
 def answer_or_found(
-    send: Callable[[], T], search: Callable[[], str | None], stopped: threading.Event, *, at_once: bool = False
+    send: Callable[[], T], search: LookMeanwhile, stopped: threading.Event, *, at_once: bool = False
 ) -> tuple[T | None, str | None]:
     """Send a call and wait for its answer, or for the search to find what it started, whichever comes first.
 
     :param send: makes the call; what it raises is raised here.
-    :param search: returns the id of the started execution, or None.
+    :param search: returns the id of the started execution, or None; ends early once the call is answered.
     :param stopped: set from outside to give up.
     :param at_once: whether the call is answered when the run begins, and not only when it ends.
     :returns: the answer and None, or None and the id that was found.
@@ -48,11 +51,16 @@ def answer_or_found(
     while not stopped.is_set():
         if wait([call], timeout=pause).done:
             return call.result(), None
-        found = _tolerant(search)
+        found = _tolerant(search, call.done)
         if found is not None:
             return None, found
         pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
     raise ServiceTaskKilledError("the task was killed before it was known which execution it had started")
+
+
+def never() -> bool:
+    """Stands for a call whose answer is not awaited."""
+    return False
 
 
 def search_for(search: Callable[[], T | None], seconds: float, stopped: threading.Event) -> T | None:
@@ -74,10 +82,10 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
         pause = min(pause * 2, 1.0)
 
 
-def _tolerant(search: Callable[[], str | None]) -> str | None:
+def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
     """Search while the call is still open. A search that fails is not a reason to give up or to call again."""
     try:
-        return search()
+        return search(is_answered)
     except ServiceRunNotFoundError:
         raise
     except ServiceError as error:

@@ -11,9 +11,10 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from heapq import merge
-from itertools import chain
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_provider_service.client import errors
@@ -21,6 +22,7 @@ from airflow_provider_service.client.execution_data import starting_items, with_
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.links import execution_url
 from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs.call_and_search import IsAnswered, never
 from airflow_provider_service.runs.queued import QueuedExecutions
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ RUN_KEY_HEADER = "X-Airflow-Run-Key"
 # A name that a form's own fields are unlikely to have.
 RUN_KEY_FIELD = "airflow_run_key"
 MAX_SHOWN_IDS = 5
+# An execution whose data cannot be read leaves the whole task run in doubt.
+MAX_READS = 3
 # What is left between the clocks of Airflow's machines and the service's once its offset is taken into account.
 CLOCK_SKEW = timedelta(minutes=10)
 _HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
@@ -216,8 +220,11 @@ def origin_of(execution: Execution, carrier: Carrier = IN_HEADERS) -> Origin:
 class Search(Protocol):
     """A search for the executions of a task run."""
 
-    def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
-        """Find the execution that a call with exactly this mark has made."""
+    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that a call with exactly this mark has made.
+
+        :param is_answered: whether the call was answered meanwhile, which ends the search.
+        """
 
     def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
         """Find the executions of this attempt and of earlier ones.
@@ -241,10 +248,13 @@ class RunSearch:
         self._origins: dict[str, Origin] = {}
         self._queued = QueuedExecutions(workflow_id)
 
-    def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
-        """Find the execution that a call with exactly this mark has made."""
+    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that a call with exactly this mark has made.
+
+        :param is_answered: whether the call was answered meanwhile, which ends the search.
+        """
         listed = list_back(client, self._workflow_id, began_before(client, self._since))
-        executions = chain(listed, self._queued.read(client))
+        executions = takewhile(lambda _: not is_answered(), chain(listed, self._queued.read(client)))
         return next((one.id for one in executions if self._origin(client, one).mark == mark), None)
 
     def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
@@ -277,7 +287,7 @@ class RunSearch:
         if execution.id in self._origins:
             return self._origins[execution.id]
         try:
-            origin = origin_of(with_data(client, execution.id), self._carrier)
+            origin = origin_of(read_again(client, execution.id), self._carrier)
         except errors.ServiceNotFoundError:  # deleted meanwhile
             origin = _NOT_CALLED
         except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError) as error:
@@ -286,6 +296,14 @@ class RunSearch:
         if origin.is_shown or execution.status in ENDED_STATUSES:
             self._origins[execution.id] = origin
         return origin
+
+
+def read_again(client: ServiceClient, execution_id: str) -> Execution:
+    """Read an execution with its data, several times if the answers were spoiled on their way."""
+    for _ in range(MAX_READS - 1):
+        with suppress(errors.ServiceUnexpectedResponseError):
+            return with_data(client, execution_id)
+    return with_data(client, execution_id)
 
 
 def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stopped: threading.Event) -> EarlierRuns:

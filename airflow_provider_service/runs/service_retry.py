@@ -110,7 +110,7 @@ class RetryStarter:
         :raises ServiceTaskKilledError: given up early.
         """
         try:
-            answer, found = call_and_search.answer_or_found(self._send, self._search, self._stopped)
+            answer, found = call_and_search.answer_or_found(self._send, lambda _: self._search(), self._stopped)
         except errors.ServiceApiError as error:
             if error.not_processed:
                 self.started_nothing = True

@@ -17,6 +17,7 @@ from airflow_provider_service.runs import call_and_search
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.runs.call_and_search import IsAnswered
     from airflow_provider_service.runs.search import EarlierRuns, RunKey, Search
 
 log = logging.getLogger(__name__)
@@ -104,9 +105,9 @@ class CallStarter(ABC):
     def is_refusal(self, error: errors.ServiceApiError) -> bool:
         """Whether a failed call certainly ran nothing, and will not if it is made again."""
 
-    def look_meanwhile(self) -> str | None:
+    def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
         """Look for the execution while the call is still open."""
-        return self._look()
+        return self._search.made_by(self._client, self._key.mark, is_answered)
 
     def _look(self) -> str | None:
         return self.find(self._client)

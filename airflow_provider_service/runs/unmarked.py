@@ -6,10 +6,11 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.execution_data import pinned_nodes, with_data
+from airflow_provider_service.client.execution_data import pinned_nodes
 from airflow_provider_service.client.models.statuses import FAILED_STATUSES
+from airflow_provider_service.runs.call_and_search import IsAnswered, never
 from airflow_provider_service.runs.queued import QueuedExecutions
-from airflow_provider_service.runs.search import EarlierRuns, IsOlder, list_back
+from airflow_provider_service.runs.search import EarlierRuns, IsOlder, list_back, read_again
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -36,7 +37,7 @@ class UnmarkedSearch:
         self._workflow_id, self._trigger, self._mode, self._is_older = workflow_id, trigger, mode, is_older
         self._no_matter = frozenset() if and_failed else FAILED_STATUSES
 
-    def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
+    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
         """Always None, because an execution does not show which call started it."""
         return None
 
@@ -54,7 +55,7 @@ class UnmarkedSearch:
 
     def _may_be_called(self, client: ServiceClient, execution: Execution) -> bool:
         try:
-            read = with_data(client, execution.id)
+            read = read_again(client, execution.id)
         except errors.ServiceNotFoundError:  # deleted meanwhile
             return False
         except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError):

@@ -240,6 +240,12 @@ def test_data_that_cannot_be_read_does_not_stop_a_search(server: requests_mock.M
     assert [one.id for one in runs.unreadable] == ["4"]
 
 
+def test_a_search_ends_when_the_call_is_answered(client: ServiceClient, server: requests_mock.Mocker) -> None:
+    answer(server, *map(execution, (9, 8, 7)), execution(6, KEY.header))
+    found = RunSearch("w", NOW).made_by(client, KEY.mark, lambda: len(read_with_data(server)) == 2)
+    assert (found, read_with_data(server)) == (None, ["9", "8"])
+
+
 def test_a_search_that_was_cut_short_proves_nothing() -> None:
     stopped = threading.Event()
     stopped.set()
@@ -247,15 +253,17 @@ def test_a_search_that_was_cut_short_proves_nothing() -> None:
         call_and_search.search_for(lambda: None, 10, stopped)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"id": "4", "da', "<html>Welcome to the network</html>", '{"id": 4}', "[" * 3000], ids=len
+)
 def test_an_answer_that_was_spoilt_on_its_way_is_read_again(
-    client: ServiceClient, server: requests_mock.Mocker
+    client: ServiceClient, server: requests_mock.Mocker, text: str
 ) -> None:
-    own = execution(4, "k...2")
+    own = execution(4, KEY.header)
     answer(server, own)
-    spoilt = {"text": '{"id": "4", "da', "headers": {"Content-Type": "application/json"}}
-    server.get(f"{LIST}/4?includeData=true", [spoilt, {"json": own}])
-    runs = search(client)
-    assert ([run.execution.id for run in runs.found], runs.unreadable) == (["4"], [])
+    spoilt = {"text": text, "headers": {"Content-Type": "application/json"}}
+    server.get(f"{LIST}/4?includeData=true", [spoilt, spoilt, {"json": own}])
+    assert RunSearch("w", NOW).made_by(client, KEY.mark) == "4"
 
 
 @pytest.mark.parametrize("item", [5, {"headers": 5}, {"headers": None}, {"headers": ["x-airflow-run-key"]}])

@@ -82,6 +82,20 @@ def test_the_answer_of_a_webhook_that_answers_at_once_is_awaited(
     assert [one for one in paths if one.endswith("/executions")] == []
 
 
+def test_what_others_have_started_is_not_searched_any_further_after_the_answer(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), puts_out(WITH_ID))
+    others = 40
+    for _ in range(others):
+        simulator.start_execution(workflow_id, mode="webhook")
+    simulator.inject("latency", seconds=1, path="^/webhook/")
+    simulator.inject("latency", seconds=0.1, path="/executions/[0-9]+$", times=None)
+    done = task_run(workflow_id=workflow_id).whole_attempt(1)
+    assert done["execution_id"] == str(others + 1)
+    assert 0 < sum(one.path.rpartition("/")[0].endswith("/executions") for one in simulator.requests) < others
+
+
 def test_a_webhook_without_its_respond_node(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(mode="responseNode"), DONE)
     with pytest.raises(ServiceExecutionFailedError, match="No Respond to Webhook node found"):

@@ -21,6 +21,7 @@ from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.runs.bridge.definition import START_NODE
+from airflow_provider_service.runs.call_and_search import IsAnswered, never
 from airflow_provider_service.runs.search import EarlierRuns, FoundRun, RunSearch, list_back, origin_of
 
 if TYPE_CHECKING:
@@ -117,9 +118,9 @@ class BridgeSearch:
         self._searches = [RunSearch(bridge, since) for bridge in bridges]
         self._children = children
 
-    def made_by(self, client: ServiceClient, mark: Mark) -> str | None:
+    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
         """Find the execution that a call with exactly this mark has started."""
-        called = (search.made_by(client, mark) for search in self._searches)
+        called = (search.made_by(client, mark, is_answered) for search in self._searches)
         execution_id = next(filter(None, called), None)
         started = None if execution_id is None else self._children.started_by(client, execution_id)
         return started.execution_id if started else None

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, errors
     from airflow_provider_service.client.models.mcp import Mode, StartedExecution
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.runs.call_and_search import IsAnswered
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import Kind, RunRequest, Trigger
     from airflow_provider_service.runs.search import IsOlder, RunKey, Search
@@ -208,13 +209,13 @@ class McpStarter(CallStarter):
             stopped=self._stopped,
         )
 
-    def look_meanwhile(self) -> str | None:
+    def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
         """Look for the execution, and give a call up whose answer must have been lost.
 
         :raises ServiceRunNotFoundError: the call is given up, and may have started an execution.
         """
-        found = super().look_meanwhile()
-        if found is not None or time.monotonic() < self._overdue_at:
+        found = super().look_meanwhile(is_answered)
+        if found is not None or is_answered() or time.monotonic() < self._overdue_at:
             return found
         runs = self._search.earlier(self._client, self._key)
         found = runs.own(self._key)
