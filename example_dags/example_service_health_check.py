@@ -36,6 +36,8 @@ with DAG(
     schedule="@hourly",
     start_date=datetime(2026, 1, 1),
     catchup=False,
+    # Two runs at once would both create the workflow: the service allows a name to be used twice.
+    max_active_runs=1,
     tags=["service", "example"],
 ) as dag:
     put_in_place = ServiceCreateOrUpdateWorkflowOperator(task_id="put_in_place", definition=WORKFLOW)

@@ -38,6 +38,9 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     An active workflow runs the new version at once, for which the key also needs ``workflow:activate``. If the service
     refuses that, it may keep the definition as the draft while the old version runs; every attempt of the task fails.
 
+    The service allows several workflows of one name, so two tasks that create one at the same time make two. Let only
+    one run of the DAG be active (``max_active_runs=1``).
+
     :param definition: the workflow as the service exports it (``name``, ``nodes``, ``connections``, ``settings``, ...),
         its JSON text, or the path of a ``.json`` file, absolute or relative to the DAG file. A file that another task
         names must be in the DAG's folder or its ``template_searchpath``. Its expressions ``{{ ... }}`` belong to the
