@@ -103,7 +103,7 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "connection-type": "service",
                 "hook-class-name": f"{_PACKAGE}.hooks.service.ServiceHook",
-                "hook-name": "Service",
+                "hook-name": "Service (n8n)",
                 "ui-field-behaviour": UI_FIELD_BEHAVIOUR,
                 "conn-fields": CONNECTION_FIELDS,
             }

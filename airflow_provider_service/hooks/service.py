@@ -52,7 +52,7 @@ class ServiceHook(Resources, BaseHook):
     conn_name_attr = "service_conn_id"
     default_conn_name = "service_default"
     conn_type = "service"
-    hook_name = "Service"
+    hook_name = "Service (n8n)"
 
     def __init__(self, service_conn_id: str = default_conn_name, **kwargs: Any) -> None:
         super().__init__(**kwargs)

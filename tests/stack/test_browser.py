@@ -91,7 +91,7 @@ def fill_connection_form(browser: Browser, service: SimulatedService) -> None:
     browser.open("/connections")
     browser.click("//button[contains(., 'Add Connection')]")
     browser.fill("connection_id", "service_default")
-    browser.choose("//*[@role='dialog']//input[@role='combobox']", "Service")
+    browser.choose("//*[@role='dialog']//input[@role='combobox']", "Service (n8n)")
     browser.fill("host", host)
     browser.fill("port", port)
     browser.fill("password", service.api_key)
