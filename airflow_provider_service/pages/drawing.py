@@ -72,7 +72,8 @@ def draw(workflow: Mapping[str, Any] | None) -> Drawing | None:
     nodes = [one for one in _list((workflow or {}).get("nodes")) if _is_drawn(one)]
     if not nodes:
         return None
-    boxes = _boxes(nodes[:MAX_NODES])
+    # In this order they are reached by the keyboard.
+    boxes = sorted(_boxes(nodes[:MAX_NODES]), key=lambda box: (box.x, box.y))
     width = max(box.x for box in boxes) + BOX_WIDTH + _MARGIN
     height = max(box.y for box in boxes) + BOX_HEIGHT + _MARGIN
     return Drawing(

@@ -1,4 +1,4 @@
-"""Pages of HTML. They need one style sheet and one script of the same origin, and nothing of other hosts."""
+"""Pages of HTML. They need files of the same origin, and nothing of other hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.pages.task_view import TaskView
 
 #: The files that pages load, with their types.
-ASSETS = {"pages.css": "text/css", "follow.js": "text/javascript"}
+ASSETS = {"pages.css": "text/css", "follow.js": "text/javascript", "outside.js": "text/javascript"}
 #: Only these files, and no address but the page's own.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -82,8 +82,7 @@ def page(part: Part, title: str, root: str) -> str:
         .render(
             part=Markup(part.html),  # noqa: S704 - what it shows was escaped when it was rendered
             title=title,
-            root=root,
-            assets=assets_version(),
+            addresses={name: address(name, root) for name in ASSETS},
         )
     )
 
@@ -92,6 +91,14 @@ def page(part: Part, title: str, root: str) -> str:
 def asset(name: str) -> bytes:
     """A file that pages load."""
     return files(_PLACE).joinpath("assets", name).read_bytes()
+
+
+def address(name: str, root: str) -> str:
+    """Where a page finds a file.
+
+    :param root: path below which the files are.
+    """
+    return f"{root}/assets/{assets_version()}/{name}"
 
 
 @cache

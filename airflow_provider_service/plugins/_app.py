@@ -47,7 +47,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; form-action 'none'"
 _KEPT = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 _WORDS = {
     401: "You are not logged in to Airflow, or no longer. Log in, and reload the page.",
@@ -200,7 +200,8 @@ async def _connection_page(request: Request, connection_id: str, user: GetUserDe
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
         done = Checkup([checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.told(error)}")])
     tables = await run_in_threadpool(_tables, request, user, done.base_url)
-    return _report(checkup.to_report(f"Connection {connection_id}", done.findings, *tables))
+    report = checkup.to_report(f"Connection {connection_id}", done.findings, *tables)
+    return _report(report, script=rendering.address("outside.js", request.scope["root_path"]))
 
 
 def _tables(request: Request, user: BaseUser, base_url: str | None) -> list[Table]:
@@ -228,8 +229,9 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _report(report: Report) -> Response:
-    return HTMLResponse(as_html(report), headers={**_HEADERS, "Content-Security-Policy": _REPORT_POLICY})
+def _report(report: Report, script: str | None = None) -> Response:
+    headers = {**_HEADERS, "Content-Security-Policy": _REPORT_POLICY}
+    return HTMLResponse(as_html(report, script=script), headers=headers)
 
 
 async def _refused(request: Request, error: Any) -> Response:

@@ -19,8 +19,9 @@ def to(*names: str) -> list[dict[str, Any]]:
 
 
 def test_nodes_keep_their_order_and_do_not_overlap():
-    drawing = draw({"nodes": [node("B", 320, 100), node("A", 200, 100), node("C", 320, 260)], "connections": {}})
+    drawing = draw({"nodes": [node("C", 320, 260), node("B", 320, 100), node("A", 200, 100)], "connections": {}})
 
+    assert [box.node for box in drawing.boxes] == ["A", "B", "C"]
     boxes = {box.node: box for box in drawing.boxes}
     assert boxes["A"].x < boxes["B"].x == boxes["C"].x
     assert boxes["A"].y == boxes["B"].y < boxes["C"].y

@@ -125,7 +125,7 @@ def test_a_service_that_is_down_is_said_in_words(reader, waiting_task, start, si
     assert simulator.api_key not in answer.text
 
 
-@pytest.mark.parametrize("name", ["pages.css", "follow.js"])
+@pytest.mark.parametrize("name", ["pages.css", "follow.js", "outside.js"])
 def test_the_files_of_a_page_may_be_kept(browser_of, name):
     answer = browser_of(None, logged_in=False).get(f"/service-pages/assets/any/{name}")
 

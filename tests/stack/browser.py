@@ -12,6 +12,7 @@ from typing import Any
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -223,9 +224,13 @@ class Browser:
 
     def click_to_new_tab(self, xpath: str) -> tuple[str, str]:
         """Click an element that opens a page in a new tab; return the address and the text of that page."""
+        return self.new_tab(lambda: self.click(xpath))
+
+    def new_tab(self, act: Callable[[], None]) -> tuple[str, str]:
+        """Do what opens a page in a new tab; return the address and the text of that page."""
         own = self._driver.current_window_handle
         before = set(self._driver.window_handles)
-        self.click(xpath)
+        act()
         wait = WebDriverWait(self._driver, SECONDS, 0.3)
         wait.until(lambda driver: set(driver.window_handles) - before, "no tab was opened")
         [tab] = set(self._driver.window_handles) - before
@@ -236,6 +241,24 @@ class Browser:
         self._driver.close()
         self._driver.switch_to.window(own)
         return address, text
+
+    def press(self, *keys: str, shift: bool = False) -> None:
+        """Press keys one after the other, wherever the focus is."""
+        actions = ActionChains(self._driver)
+        if shift:
+            actions.key_down(Keys.SHIFT)
+        actions.send_keys(*keys)
+        if shift:
+            actions.key_up(Keys.SHIFT)
+        actions.perform()
+
+    def is_focus_seen(self) -> bool:
+        """Whether what is visible of the page looks different while an element has the focus."""
+        focused = self._driver.get_screenshot_as_png()
+        self.run("window.focused = document.activeElement; window.focused.blur()")
+        without = self._driver.get_screenshot_as_png()
+        self.run("window.focused.focus({focusVisible: true, preventScroll: true})")
+        return focused != without
 
     def photograph(self, name: str) -> None:
         """Keep a screenshot; they are numbered."""

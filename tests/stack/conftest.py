@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator.samples import WITH_ID, webhook
 
-from . import workflows
+from . import pages, workflows
 from .airflow_api import AirflowApi
 from .browser import Browser
 from .deployment import Deployment
@@ -76,6 +76,13 @@ def client(service: SimulatedService) -> Iterator[ServiceClient]:
 def nightly_sync(service: SimulatedService) -> str:
     """The workflow that the README's first DAG runs."""
     return service.create_workflow("Nightly sync", [webhook(workflows.path(), options={"responseData": WITH_ID})])
+
+
+@pytest.fixture(scope="module")
+def started(deployment: Deployment, service: SimulatedService) -> Iterator[pages.Started]:
+    """Executions in every state."""
+    with service.client() as client, pages.executions_in_every_state(deployment.api, client) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

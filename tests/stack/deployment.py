@@ -121,15 +121,18 @@ class Deployment:
         return sum(one.usage()[1] for one in self.components.values())
 
     @contextmanager
-    def api_server_below(self, path: str) -> Iterator[str]:
-        """A second API server, which knows itself to be below a path, as behind a proxy; yields its address."""
+    def api_server_below(self, path: str, extra: Mapping[str, str]) -> Iterator[str]:
+        """A second API server, which knows itself to be below a path, as behind a proxy; yields its address.
+
+        :param extra: further variables of it.
+        """
         [port] = free_ports(1)
         base_url = f"http://127.0.0.1:{port}{path}"
         server = Component(
             "api-server-below-a-path",
             [*_AIRFLOW, "api-server", "--host", "127.0.0.1", "--port", str(port)],
             folder=self.folder,
-            environment={**self.settings.environment(), "AIRFLOW__API__BASE_URL": base_url},
+            environment={**self.settings.environment(), "AIRFLOW__API__BASE_URL": base_url, **extra},
         )
         server.start()
         try:

@@ -81,6 +81,7 @@ def _create_workflow(client: ServiceClient, ending: str) -> str:
     path = uuid.uuid4().hex
     nodes[0] = {**nodes[0], "webhookId": path, "parameters": {**nodes[0]["parameters"], "path": path}}
     body = chain(f"Orders: {ending}", nodes)
+    body["nodes"].reverse()  # nothing but their places says in which order they are read
     workflow_id = client.workflows.create(body["name"], body["nodes"], body["connections"], {}).id
     client.workflows.activate(workflow_id)
     return workflow_id

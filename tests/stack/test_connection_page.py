@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from tests.live.servers.ports import free_ports
 
-from . import pages
+from . import keyboard, pages
 from .airflow_api import AirflowApi
 from .browser import Browser
 from .figures import FIGURES
+from .pages import Started
 from .recorder import Recorder
 from .simulated import SimulatedService
 
@@ -38,6 +40,40 @@ def test_who_may_read_it_sees_whether_it_works(
     browser.photograph("connection")
     pages.assert_told_nothing(recorder, service.api_key, service.mcp_api_key)
     FIGURES.add("pages of connections looked at")
+
+
+def test_it_is_used_by_keyboard(
+    browser_of: Callable[..., Browser], service: SimulatedService, started: Started
+) -> None:
+    browser = browser_of("admin")
+    browser.open("/plugin/service_connections")
+    with browser.inside(pages.FRAME):
+        keyboard.tab_to(browser, "service_default")
+        browser.press(Keys.ENTER)
+        browser.find("//h1[normalize-space()='Connection service_default']")
+        keyboard.tab_to(browser, started.executions["fails"])
+        address, _ = browser.new_tab(lambda: browser.press(Keys.ENTER))
+    assert (
+        address == f"{service.base_url}/workflow/{started.workflows['fails']}/executions/{started.executions['fails']}"
+    )
+
+    for path in ("/service-pages/connections", pages.of_connection("service_default")):
+        browser.open(path)
+        keyboard.check_every_control_is_reached(browser)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1400, True), (400, False), (400, True)])
+def test_it_is_read_in_the_dark_and_on_a_narrow_screen(
+    browser_of: Callable[..., Browser], started: Started, width: int, dark: bool
+) -> None:
+    browser = browser_of("admin")
+    with browser.looking_like(width=width, dark=dark):
+        browser.open(pages.of_connection("service_default"))
+        assert started.run_id in browser.text()
+        pages.assert_usable(browser)
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+        browser.run("document.querySelector('section:last-of-type').scrollIntoView()")
+        browser.photograph(f"connection-{width}{'-dark' if dark else ''}")
 
 
 def test_a_service_that_does_not_answer_is_told(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from airflow_provider_service.client import ServiceClient
 from tests.live.servers import wait_until
 
-from . import pages
+from . import keyboard, pages
 from .airflow_api import AirflowApi
 from .browser import Browser
 from .conftest import IS_SHORT
@@ -19,12 +20,14 @@ from .pages import ENDINGS, Started
 from .recorder import Recorder
 from .simulated import SimulatedService
 
+in_long_form = pytest.mark.skipif(IS_SHORT, reason="only in the long form, since it needs another API server")
+
 
 @pytest.fixture(scope="module")
-def started(deployment: Deployment, service: SimulatedService) -> Iterator[Started]:
-    """Executions in every state."""
-    with service.client() as client, pages.executions_in_every_state(deployment.api, client) as started:
-        yield started
+def below(deployment: Deployment) -> Iterator[str]:
+    """The address of an API server below a path, which may show data."""
+    with deployment.api_server_below("/team/airflow", {"AIRFLOW__SERVICE__SHOW_DATA": "True"}) as base_url:
+        yield base_url
 
 
 @pytest.mark.parametrize("task_id", ENDINGS)
@@ -73,12 +76,14 @@ def test_it_follows_until_the_execution_has_ended(
     browser = browser_of("viewer")
     with pages.tab(browser, started, "runs"):
         browser.run("window.isSamePage = true")
+        keyboard.tab_to(browser, "Open the execution")
         service.finish(started.executions["runs"])
         browser.find("//p[@class='facts'][contains(., 'success')]")
         wait_until(
             lambda: not browser.run("return document.querySelector('[data-follow]')"), seconds=60, what="its end"
         )
         assert browser.run("return window.isSamePage")
+        assert browser.run("return document.activeElement.textContent") == "Open the execution"
         pages.assert_usable(browser)
     assert client.executions.get(started.executions["runs"]).status == "success"
 
@@ -95,12 +100,55 @@ def test_its_buttons_lead_to_the_service(
     assert text.splitlines() == [f"Execution {started.executions['fails']}", "error"]
 
 
-@pytest.mark.skipif(IS_SHORT, reason="only in the long form, since it needs another API server")
-def test_it_works_below_a_path(
-    recording: tuple[Browser, Recorder], recorder: Recorder, deployment: Deployment, started: Started
+@pytest.mark.parametrize("width", [1400, 400])
+def test_it_is_used_by_keyboard(browser_of: Callable[..., Browser], started: Started, width: int) -> None:
+    browser = browser_of("viewer")
+    with browser.looking_like(width=width):
+        browser.open(started.own_page("fails"))
+        reached = keyboard.check_every_control_is_reached(browser)
+        assert [name.split()[0] for name in reached[3:6]] == ["Webhook", "Read", "<img"]
+
+        keyboard.tab_to(browser, "Read orders")
+        browser.press(Keys.ENTER)
+        browser.wait_for("return document.activeElement.matches('tr')")
+        assert browser.run("return document.activeElement.textContent").strip().startswith("Read orders")
+        assert browser.is_focus_seen()
+        browser.press(Keys.TAB)
+        assert keyboard.focused(browser, reached).startswith("Attempts")
+
+        for region in ("drawing", "nodes") if width == 400 else ():
+            keyboard.tab_to(browser, {"drawing": "Workflow", "nodes": "Nodes"}[region])
+            browser.press(Keys.ARROW_RIGHT)
+            browser.wait_for(f"return document.getElementById('{region}').scrollLeft")
+
+
+def test_the_keyboard_passes_through_the_tab(
+    browser_of: Callable[..., Browser], service: SimulatedService, started: Started
 ) -> None:
-    browser, settings = recording[0], deployment.settings
-    with deployment.api_server_below("/team/airflow") as base_url, browser.at(base_url):
+    browser = browser_of("viewer")
+    with pages.tab(browser, started, "fails"):
+        names = keyboard.controls(browser)
+    browser.run("arguments[0].focus()", browser.find("//a[normalize-space()='Service execution']"))
+
+    browser.press(Keys.TAB)
+    with browser.inside(pages.FRAME):
+        assert keyboard.focused(browser, names) == names[0]
+    browser.press(*[Keys.TAB] * len(names))
+    assert not browser.run("return document.activeElement.matches('iframe')")
+    browser.press(Keys.TAB, shift=True)
+    with browser.inside(pages.FRAME):
+        assert keyboard.focused(browser, names) == names[-1]
+        keyboard.tab_to(browser, "Open the workflow")
+        address, _ = browser.new_tab(lambda: browser.press(Keys.ENTER))
+    assert address == f"{service.base_url}/workflow/{started.workflows['fails']}"
+
+
+@in_long_form
+def test_it_works_below_a_path(
+    recording: tuple[Browser, Recorder], recorder: Recorder, deployment: Deployment, below: str, started: Started
+) -> None:
+    browser, settings, base_url = recording[0], deployment.settings, below
+    with browser.at(base_url):
         browser.have_session(AirflowApi(base_url, "viewer", settings.password).log_in())
         pages.check_tab(browser, started, "waits")
         browser.photograph("execution-below-a-path")
@@ -116,4 +164,19 @@ def test_it_works_below_a_path(
         asked = [one for one in recorder.received if "/service-pages/" in one.url]
         assert {one.status for one in asked} <= {200, 304}
         assert all(one.url.startswith(f"{base_url}/service-pages/") for one in asked)
-        assert {one.url.rpartition("/")[2] for one in asked} >= {"pages.css", "follow.js"}
+        assert {one.url.rpartition("/")[2] for one in asked} >= {"pages.css", "follow.js", "outside.js"}
+
+
+@in_long_form
+def test_data_is_opened_by_keyboard(
+    recording: tuple[Browser, Recorder], deployment: Deployment, below: str, started: Started
+) -> None:
+    browser = recording[0]
+    with browser.at(below):
+        browser.have_session(AirflowApi(below, "viewer", deployment.settings.password).log_in())
+        browser.open(started.own_page("succeeds"))
+        assert "output" in keyboard.check_every_control_is_reached(browser)
+        keyboard.tab_to(browser, "output")
+        for key, number in ((Keys.SPACE, 1), (Keys.ENTER, 0)):
+            browser.press(key)
+            assert len(browser.run("return document.querySelectorAll('details[open]')")) == number

@@ -25,22 +25,6 @@
     } catch { /* as above */ }
   }
 
-  // Airflow shows this page in a frame that may not open tabs itself; a link of the page around it may.
-  function openOutside(event) {
-    const link = event.target.closest ? event.target.closest("a[target=_blank]") : null;
-    if (!link || window.parent === window) return;
-    let around;
-    try { around = window.parent.document; } catch { return; }
-    event.preventDefault();
-    const stand = around.createElement("a");
-    stand.href = link.href;
-    stand.target = "_blank";
-    stand.rel = "noopener noreferrer";
-    around.body.append(stand);
-    stand.click();
-    stand.remove();
-  }
-
   function showTime() {
     for (const one of document.querySelectorAll("[data-since]")) {
       const seconds = Math.max(0, Math.round((Date.now() - Date.parse(one.dataset.since)) / 1000));
@@ -49,13 +33,20 @@
     }
   }
 
+  // What finds an element again in what replaces it.
+  function place(one) {
+    if (!one) return null;
+    if (one.id) return `#${CSS.escape(one.id)}`;
+    if (one.matches("summary")) return `#${CSS.escape(one.closest("tr").id)} summary`;
+    return one.matches("a[href]") ? `a[href="${CSS.escape(one.getAttribute("href"))}"]` : null;
+  }
+
   function replace(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("view");
     if (!fresh) return;
     const places = new Map([...document.querySelectorAll(".scroll[id]")].map((one) => [one.id, one.scrollLeft]));
     const opened = [...document.querySelectorAll("tr[id] details[open]")].map((one) => one.closest("tr").id);
-    const active = document.activeElement;
-    const focused = active && (active.id ? `#${CSS.escape(active.id)}` : active.classList.contains("node") ? `a.node[href="${CSS.escape(active.getAttribute("href") || "")}"]` : null);
+    const focused = place(document.activeElement);
     const before = view().dataset.title;
     view().replaceWith(document.adoptNode(fresh));
     for (const [id, left] of places) { const one = document.getElementById(id); if (one) one.scrollLeft = left; }
@@ -99,7 +90,6 @@
   }
 
   document.addEventListener("visibilitychange", () => { if (!document.hidden && Number(view().dataset.follow) && timer === null) look(); });
-  document.addEventListener("click", openOutside);
   watchTheme();
   showTime();
   setInterval(showTime, 1000);
