@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from airflow_provider_service.connection import webhook_headers_as
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
+from scripts.site.api import api_pages, public_names
 from tests import airflow_features
 
 from .hook_examples import any_endpoint, count_failures, export_names
@@ -172,6 +173,16 @@ def test_the_hook_examples_run(simulator: ServiceSimulator) -> None:
     assert count_failures(workflow["id"]) == 1
     assert export_names(table.id) == ["a", "b"]
     assert any_endpoint(workflow["id"]) == ["prod"]
+
+
+def test_the_readme_names_the_modules_of_operators_and_sensors() -> None:
+    rows = re.findall(r"^\| (`S\w+`.*?) \| (`.*?`) \|", (ROOT / "README.md").read_text(), re.M)
+    listed = {name: re.findall(r"[\w.]+", modules) for names, modules in rows for name in re.findall(r"\w+", names)}
+    pages = [page for group in ("Operators", "Transfers", "Sensors") for page in api_pages()[group]]
+    there = [(name, page.name) for page in pages for module in page.modules for name in public_names(module)]
+
+    assert there
+    assert [name for name, module in there if module not in listed.get(name, [])] == []
 
 
 def test_the_readme_lists_what_versions_of_airflow_lack() -> None:
