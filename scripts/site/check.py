@@ -1,7 +1,10 @@
-"""Read the built pages: every address leads to a page and an anchor, and nothing is loaded from another host."""
+"""Read the built pages: every address leads to a page and an anchor, the search finds all pages, and nothing is loaded
+from another host."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -10,6 +13,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 _LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "src"), ("iframe", "src"), ("video", "src")}
 #: Relations of a ``link`` that only name an address.
 _NAMED_ONLY = {"canonical", "next", "prev", "search", "index", "genindex"}
+#: Pages that only list others.
+_LISTS = {"search.html", "genindex.html", "py-modindex.html"}
 _SITE = "http://site/"
 
 
@@ -52,7 +57,16 @@ def mistakes(folder: Path) -> list[str]:
     for path in sorted(folder.rglob("*.css")):
         if "@import" in path.read_text() or "url(http" in path.read_text() or "url(//" in path.read_text():
             found.append(f"{path.relative_to(folder)} loads from another place")
+    if "search.html" in pages:
+        found += _mistakes_of_the_search(folder / "searchindex.js", set(pages) - _LISTS)
     return found
+
+
+def _mistakes_of_the_search(index: Path, pages: set[str]) -> Iterator[str]:
+    content = json.loads(index.read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    known = {f"{name}.html" for name in content["docnames"]}
+    yield from (f"the search does not know {name}" for name in sorted(pages - known))
+    yield from (f"the search leads to {name}, which does not exist" for name in sorted(known - pages))
 
 
 def _target(page: str, address: str) -> tuple[str, str]:

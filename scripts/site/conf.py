@@ -35,10 +35,20 @@ highlight_language = "none"
 html_theme = "furo"
 html_static_path = ["static", str(Path(__file__).parent.parent.parent / ".site" / "static")]
 html_css_files = ["site.css"]
+html_js_files = ["search.js"]
 html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False
 copybutton_exclude = ".linenos, .gp, .go"
+
+
+#: The pages of what a DAG file uses by its arguments.
+_OF_TASKS = {
+    f"api/{page.name}"
+    for group, pages in api_pages().items()
+    if group not in ("Hook", "Testing kit", "Client")
+    for page in pages
+}
 
 
 class Mermaid(Directive):
@@ -73,11 +83,17 @@ def find_by_name(app: Sphinx, env: Any, node: Any, contnode: nodes.Element) -> n
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
 
 
+def leave_out_machinery(app: Sphinx, what: str, _name: str, _obj: Any, _skip: bool, _options: Any) -> bool | None:
+    """Show operators and the like by their arguments, without what only Airflow calls."""
+    return True if what == "class" and app.env.docname in _OF_TASKS else None
+
+
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     for modules in (page.modules for pages in api_pages().values() for page in pages):
         for module in modules:  # autodoc itself would import them with TYPE_CHECKING set, which pydantic does not stand
             importlib.import_module(module)
     app.add_directive("mermaid", Mermaid)
+    app.connect("autodoc-skip-member", leave_out_machinery)
     app.connect("html-page-context", draw_diagrams)
     app.connect("missing-reference", find_by_name)

@@ -99,6 +99,17 @@ def test_dead_links_and_assets_of_others_are_found(tmp_path: Path, body: str, mi
     assert mistakes(tmp_path) == ([mistake] if mistake else [])
 
 
+def test_pages_that_the_search_does_not_know_are_found(tmp_path: Path) -> None:
+    for name in ("search", "known", "new"):
+        (tmp_path / f"{name}.html").write_text("")
+    (tmp_path / "searchindex.js").write_text('Search.setIndex({"docnames":["known","gone"],"terms":{}})')
+
+    assert mistakes(tmp_path) == [
+        "the search does not know new.html",
+        "the search leads to gone.html, which does not exist",
+    ]
+
+
 def test_a_style_sheet_of_another_place_is_found(tmp_path: Path) -> None:
     (tmp_path / "style.css").write_text("@import url(https://example.com/font.css);")
 
