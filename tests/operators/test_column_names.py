@@ -110,3 +110,10 @@ def test_orders_that_the_service_takes(execute, table, sort_by):
 def test_the_hook_says_why_the_service_fails(client, table):
     with pytest.raises(errors.ServiceServerError, match=r"500.*lacks the column of sort_by, here 'nope:asc'"):
         list(client.data_table_rows.list(table.id, sort_by="nope:asc"))
+
+
+def test_a_filter_that_the_service_refuses_is_explained(execute, table):
+    wrong = {"filters": [{"columnName": "sku", "condition": ">", "value": "a"}]}
+
+    with pytest.raises(AirflowFailException, match=r"400.*Invalid filter fields.*condition: eq, neq, like, ilike, gt"):
+        execute(ServiceReadRowsOperator, data_table_id=table.id, filter=wrong)

@@ -5,17 +5,25 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 from typing_extensions import Unpack
 
-from airflow_provider_service.client.errors import ServiceServerError
+from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceServerError
 from airflow_provider_service.client.models.column_names import require_row, require_writable
-from airflow_provider_service.client.models.data_table_rows import ClearedRows, InsertedRows, Row, RowFilter
+from airflow_provider_service.client.models.data_table_rows import (
+    ClearedRows,
+    Comparison,
+    InsertedRows,
+    Row,
+    RowFilter,
+)
 from airflow_provider_service.client.resources._base import CallOptions, Resource, given, json_text, require
 
 _INSERTED: Any = InsertedRows | list[Row]
 _CHANGED: Any = bool | list[Row]
+# What the service says of any mistake in a filter.
+_FILTER_REFUSED = "Invalid filter fields"
 
 
 class DataTableRows(Resource):
@@ -50,7 +58,7 @@ class DataTableRows(Resource):
         rows = self._pages(
             Row, "/data-tables/{}/rows", data_table_id, scope="dataTableRow:read", query=query, limit=limit
         )
-        return rows if sort_by is None else _explaining_sort(rows, sort_by)
+        return rows if sort_by is None and filter is None else _explaining(rows, sort_by)
 
     @overload
     def insert(
@@ -208,17 +216,28 @@ def _values(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return data
 
 
-def _explaining_sort(rows: Iterator[Row], sort_by: str) -> Iterator[Row]:
+def _explaining(rows: Iterator[Row], sort_by: str | None) -> Iterator[Row]:
     try:
         yield from rows
     except ServiceServerError as error:
-        if error.status != HTTPStatus.INTERNAL_SERVER_ERROR:
+        if sort_by is None or error.status != HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
-        raise ServiceServerError(
-            error.reason,
-            method=error.method,
-            path=error.path,
-            status=error.status,
-            server_message=error.server_message,
-            hint=f"The service answers this when the table lacks the column of sort_by, here {sort_by!r}",
-        ) from error
+        hint = f"The service answers this when the table lacks the column of sort_by, here {sort_by!r}"
+        raise _with_hint(error, hint) from error
+    except ServiceInvalidRequestError as error:
+        if error.server_message != _FILTER_REFUSED:
+            raise
+        known = ", ".join(get_args(Comparison))
+        hint = f"Each of the filters has a columnName, a value and, unless it is eq, a condition: {known}"
+        raise _with_hint(error, hint) from error
+
+
+def _with_hint(error: ServiceApiError, hint: str) -> ServiceApiError:
+    return type(error)(
+        error.reason,
+        method=error.method,
+        path=error.path,
+        status=error.status,
+        server_message=error.server_message,
+        hint=hint,
+    )
