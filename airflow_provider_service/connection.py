@@ -57,6 +57,8 @@ def config_of(connection: Connection) -> ServiceConfig:
             f"{source}: {names} cannot be in extra; the address belongs in host, the key in password"
         )
     own = {"base_url": _base_url(source, fields), "api_key": fields.password}
+    if not (fields.password or "").strip():
+        raise ServiceConfigError(f"{source}: password is empty; it holds the API key")
     return ServiceConfig.parse(source, {**own, "application": f"apache-airflow/{airflow_version}", **extra})
 
 

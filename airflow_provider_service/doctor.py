@@ -46,17 +46,15 @@ def doctor(service_conn_id: str) -> int:
 
     :returns: the exit status: 0 if nobody has to act.
     """
-    from airflow.providers.common.compat.sdk import AirflowException
-
-    from airflow_provider_service.client.errors import ServiceError
     from airflow_provider_service.pages.checkup import SUBJECTS, Finding, examine, is_healthy
+    from airflow_provider_service.pages.reading import told
     from airflow_provider_service.progress_bar import progress_bar
 
     try:
         config = _config(service_conn_id)
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-        told = str(error) if isinstance(error, (ServiceError, AirflowException)) else type(error).__name__
-        _print(Finding("connection", "FAIL", f"'{service_conn_id}' cannot be used: {told}"))
+        reason = told(error).removeprefix(f"connection '{service_conn_id}': ")
+        _print(Finding("connection", "FAIL", f"'{service_conn_id}' cannot be used: {reason}"))
         return 1
     findings = []
     with progress_bar(SUBJECTS) as done:

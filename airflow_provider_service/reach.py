@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # The API does not report the version of the server, but the start page does, for the reports that browsers send.
 _REPORTING = re.compile(r'<meta name="n8n:config:sentry" content="([A-Za-z0-9+/=]{1,4000})"')
 _RELEASE = re.compile(r'"release":"n8n@(\d{1,5}\.\d{1,5}\.\d{1,5}[\w.+-]{0,30})"', re.ASCII)
+_HOST = "The connection's host ends with the path prefix of the service, if it has one, not with the path of a page"
 
 
 class Reach(NamedTuple):
@@ -34,8 +35,8 @@ def reach(client: ServiceClient) -> Reach:
     base_url = client.base_url
     try:
         scopes = _scopes(client)
-    except ServiceStartingError as error:
-        return Reach(False, _starting_or_elsewhere(client, error))
+    except ServiceStartingError:
+        return Reach(False, _starting_or_elsewhere(client))
     except ServiceError as error:
         return Reach(False, str(error))
     if scopes is None:
@@ -66,7 +67,7 @@ def _scopes(client: ServiceClient) -> frozenset[str] | None:
         return None
 
 
-def _starting_or_elsewhere(client: ServiceClient, error: ServiceStartingError) -> str:
+def _starting_or_elsewhere(client: ServiceClient) -> str:
     if client.transport.probe("/healthz/readiness") == 503:
         return f"The service at {client.base_url} is still starting; try again in a minute"
-    return f"{client.transport.config.api_root} is not the service's API: it answered with an HTML page. {error.hint}"
+    return f"{client.transport.config.api_root} is not the service's API: it answered with an HTML page. {_HOST}"

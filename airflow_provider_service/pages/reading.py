@@ -95,6 +95,10 @@ def see(
 
 def told(error: Exception) -> str:
     """What to say of a connection that could not be got; the text of a stranger's error may hold a secret."""
+    from airflow.providers.common.compat.sdk import AirflowNotFoundException
+
+    if isinstance(error, AirflowNotFoundException):
+        return "Airflow has no such connection; add it under Admin, Connections, or as a variable of the environment"
     return str(error) if isinstance(error, ServiceError) else f"Airflow could not get it ({type(error).__name__})"
 
 

@@ -83,7 +83,7 @@ def test_uris(connect: Connect, uri: str, api_root: str) -> None:
     ("fields", "message"),
     [
         ({}, "host is empty"),
-        ({"host": "https://s.example.com", "password": None}, "'api_key' is missing"),
+        ({"host": "https://s.example.com", "password": None}, "password is empty; it holds the API key"),
         ({"host": "ftp://s.example.com"}, "'base_url': must be an address"),
         ({"host": "https://exa mple.com"}, "'base_url': must be an address"),
         ({"host": f"https://{'x' * 64}.example.com"}, "'base_url': must be an address"),
@@ -223,6 +223,7 @@ def test_connection_to_nothing(connect: Connect) -> None:
 
     assert not works
     assert f"{address} is not reachable" in message
+    assert "Check host and port of the connection" in message
 
 
 def test_connection_to_a_server_that_is_starting(connect: Connect) -> None:
@@ -241,6 +242,7 @@ def test_connection_to_another_site(connect: Connect) -> None:
 
     assert not works
     assert f"{simulator.base_url}/elsewhere/api/v1 is not the service's API" in message
+    assert message.endswith("not with the path of a page")
 
 
 def test_connection_to_a_page(connect: Connect, requests_mock: requests_mock.Mocker) -> None:

@@ -153,4 +153,12 @@ def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(
 
     monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
     assert doctor.main(["doctor", "no_such_connection"]) == 1
-    assert "FAIL  connection: 'no_such_connection' cannot be used" in capsys.readouterr().out
+    assert capsys.readouterr().out == (
+        "FAIL  connection: 'no_such_connection' cannot be used: Airflow has no such connection; "
+        "add it under Admin, Connections, or as a variable of the environment\n"
+    )
+
+    monkeypatch.setenv("AIRFLOW_CONN_WITHOUT_KEY", '{"conn_type": "service", "host": "http://x.test"}')
+    assert doctor.main(["doctor", "without_key"]) == 1
+    expected = "FAIL  connection: 'without_key' cannot be used: password is empty; it holds the API key\n"
+    assert capsys.readouterr().out == expected

@@ -64,7 +64,7 @@ def test_a_connection_that_is_not_there_is_told(browser_of, simulator):
     answer = browser_of("ADMIN").get("/service-pages/connections/no_such_connection")
 
     assert answer.status_code == 200
-    assert "cannot be used" in answer.text
+    assert "it cannot be used: Airflow has no such connection" in answer.text
 
 
 @pytest.fixture

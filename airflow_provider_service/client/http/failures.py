@@ -20,6 +20,8 @@ _NO_CONNECTION = (ClosedPoolError, NewConnectionError, ProxyError)
 # The base URL was checked when it was configured, so an invalid address can only be that of the proxy.
 _BAD_PROXY = (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, LocationValueError)
 
+_CHECK_ADDRESS = "Check host and port of the connection, and that the service runs and can be reached from here"
+
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
 
 
@@ -38,7 +40,10 @@ def failure_to_answer(
     if isinstance(error, requests.ConnectTimeout):
         seconds = min(config.connect_timeout, timeout)
         return errors.ServiceUnreachableError(
-            f"no connection to {config.base_url}{through} within {seconds:g} s", method=method, path=path
+            f"no connection to {config.base_url}{through} within {seconds:g} s",
+            method=method,
+            path=path,
+            hint=_CHECK_ADDRESS,
         )
     if isinstance(error, requests.Timeout) or isinstance(inner, (TimeoutError, ReadTimeoutError)):
         return errors.ServiceTimeoutError(
@@ -53,7 +58,7 @@ def failure_to_answer(
         )
     if isinstance(error, requests.ConnectionError) and not _was_sent(error):
         return errors.ServiceUnreachableError(
-            f"{config.base_url} is not reachable: {_root_cause(error)}", method=method, path=path
+            f"{config.base_url} is not reachable: {_root_cause(error)}", method=method, path=path, hint=_CHECK_ADDRESS
         )
     if isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
         return errors.ServiceConnectionLostError(

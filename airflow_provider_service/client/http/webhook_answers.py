@@ -120,12 +120,13 @@ def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.Serv
             return errors.ServiceWebhookRefusedError, f"the webhook does not take {method}", None
         return errors.ServiceWebhookNotLiveError, "the webhook is not live yet", None
     if status == HTTPStatus.NOT_FOUND and _NOT_REGISTERED.fullmatch(message):
-        return errors.ServiceWebhookNotLiveError, "the webhook is not live", "Is the workflow active?"
+        hint = "Its workflow is inactive, or has been activated only just now"
+        return errors.ServiceWebhookNotLiveError, "the webhook is not live", hint
     if status == HTTPStatus.NOT_FOUND and is_page and f"Cannot {method} /" in text:
         return (
             errors.ServiceWebhookNotLiveError,
             "there is no webhook at this address",
-            "Is the service still starting?",
+            "The service may still be starting",
         )
     if message == _NO_CREDENTIAL or _is_denial(response, text):
         hint = "Its credentials come from webhook_conn_id or webhook_headers, not from the API key"
