@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -138,6 +139,20 @@ def test_who_may_read_the_dag_sees_its_latest_runs(browser_of, started, simulato
     told = capsys.readouterr().out
     assert task_id in told
     assert "987654" not in told
+
+
+def test_the_link_of_a_run_leaves_the_frame_of_the_page(browser_of, started, simulator):
+    browser = browser_of("OP")
+    answer = browser.get(PAGE)
+
+    [link] = re.findall(rf'<a href="[^"]*/executions/{started[0]}"[^>]*>', answer.text)
+    assert 'target="_blank"' in link
+    [script] = re.findall(r'<script src="([^"]+)"', answer.text)
+    assert browser.get(script).status_code == 200
+    allowed = [answer.headers["content-security-policy"], *re.findall('Policy" content="([^"]+)"', answer.text)]
+    assert len(allowed) == 2
+    assert all("script-src 'self'" in policy for policy in allowed)
+    assert "<script" not in browser.get(PAGE.rpartition("/")[0]).text
 
 
 def test_who_may_not_read_the_dag_sees_none_of_its_runs(browser_of, started, simulator, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib import metadata
 
 import pytest
@@ -25,6 +26,17 @@ def test_the_tab_is_below_the_path_of_this_airflow(monkeypatch):
     assert address("/x") == f"{URL_PREFIX}/x"
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/team/a/")
     assert address("/x") == f"/team/a{URL_PREFIX}/x"
+
+
+def test_airflow_lists_it_with_what_this_version_shows(capsys):
+    from airflow.cli.cli_parser import get_parser
+
+    arguments = get_parser().parse_args(["plugins", "--output", "json"])
+    arguments.func(arguments)
+
+    listed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    [plugin] = [one for one in listed if one["name"] == "service"]
+    assert len(plugin.get("fastapi_apps", [])) == (1 if AIRFLOW_V_3_1_PLUS else 0)
 
 
 @airflow_features.commands_of_providers
