@@ -147,7 +147,7 @@ def test_a_task_that_is_stopped_goes_back_too(client, simulator, deploy, before)
 
     simulator.inject("latency", seconds=5, method="POST", path="/activate$", after_processing=True)
     handler = signal.signal(signal.SIGALRM, stop)
-    watcher = threading.Thread(target=_alarm_at_activation, args=(simulator,))
+    watcher = threading.Thread(target=_alarm_at_activation, args=(simulator, _published(simulator)))
     watcher.start()
     try:
         with pytest.raises(KilledError):
@@ -158,9 +158,14 @@ def test_a_task_that_is_stopped_goes_back_too(client, simulator, deploy, before)
     assert state_of(client) == before
 
 
-def _alarm_at_activation(simulator):
-    """Interrupt the main thread once the drafts are written, while it waits for the first activation."""
-    while sum(request.method == "PUT" for request in simulator.requests) < 6:
+def _published(simulator):
+    """Which version of each workflow runs."""
+    active = [one for one in simulator.in_loop(simulator.state.workflows.all) if one.active_version]
+    return {one.id: one.active_version.version_id for one in active}
+
+
+def _alarm_at_activation(simulator, published):
+    """Interrupt the main thread while it waits for the answer to the first activation."""
+    while _published(simulator) == published:
         time.sleep(0.05)
-    time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGALRM)

@@ -313,7 +313,7 @@ def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
 
 def test_killed_with_the_call_on_its_way(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     put_bridge(simulator)
-    workflow_id = put(simulator, CALLED, wait(0.5), DONE)
+    workflow_id = put(simulator, CALLED, wait(60), DONE)
     run = task_run(workflow_id=workflow_id)
     simulator.inject("latency", seconds=0.3, path="^/webhook/", after_processing=True)
     worker = threading.Thread(target=partial(_quietly, run.attempt, 1))

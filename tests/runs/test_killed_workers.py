@@ -220,7 +220,7 @@ def victim(slot: Slot, subject: Subject, modes: list[Nodes], dice: random.Random
             **subject.arguments,
             "service_conn_id": slot.connection,
             "poll_interval": 0.03,
-            "timeout": 20.0,
+            "timeout": 120.0,
             "deferrable": dice.random() < 0.3,
         },
         store=store if dice.random() < 0.5 else None,

@@ -185,7 +185,7 @@ def test_output_that_is_too_large_is_written_to_object_storage(
 def test_a_file_that_cannot_be_written_fails_the_attempt_and_a_retry_writes_it(
     task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.2), puts_out('={{ {"text": $json.body.text} }}'))
+    workflow_id = put(simulator, webhook(), wait(60), puts_out('={{ {"text": $json.body.text} }}'))
     place = tmp_path / "outputs"
     place.mkdir()
     run = task_run(
@@ -197,6 +197,7 @@ def test_a_file_that_cannot_be_written_fails_the_attempt_and_a_retry_writes_it(
     )
     with pytest.raises(TaskDeferred) as deferred:
         run.attempt(1)
+    simulator.clock.advance(61)
     event = asyncio.run(first_event(revived(deferred.value.trigger)))
     place.rmdir()
     with pytest.raises(FileNotFoundError):
