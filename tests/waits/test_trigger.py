@@ -247,7 +247,7 @@ async def test_a_wait_without_a_connection_ends_readably(
 
     assert event["verdict"] == "unobservable"
     assert event["message"] == (
-        "the wait for execution 7 failed: connection 'service_default': field 'api_key' is missing"
+        "the wait for execution 7 failed: connection 'service_default': password is empty; it holds the API key"
     )
 
 
