@@ -82,6 +82,10 @@ class FaultBoard:
         self.faults = [fault for fault in self.faults if fault.times != 0]
         return latencies, final
 
+    def clear(self) -> None:
+        """Remove all faults."""
+        self.faults = []
+
 
 class FaultLayer:
     """ASGI layer that applies faults to requests."""

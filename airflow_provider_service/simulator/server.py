@@ -150,7 +150,7 @@ class ServiceSimulator(Access):
             self.state.base_url = before.base_url
             self.state.add_key(secret=self.api_key)
             self.state.mcp_key = before.mcp_key
-            self._faults.faults.clear()
+            self._faults.clear()
             self._recording.requests.clear()
             self._recording.app = self._application()
 
@@ -252,7 +252,7 @@ class ServiceSimulator(Access):
 
     def clear_faults(self) -> None:
         """Remove all injected faults."""
-        self.in_loop(self._faults.faults.clear)
+        self.in_loop(self._faults.clear)
 
     @property
     def requests(self) -> deque[RecordedRequest]:

@@ -54,6 +54,28 @@ def test_the_first_requests_are_left_alone(api: Api) -> None:
     assert api.get("/tags").status_code == 200
 
 
+def test_faults_are_cleared_among_requests_that_they_break(api: Api) -> None:
+    over = threading.Event()
+
+    def keep_asking() -> None:
+        with requests.Session() as session:
+            while not over.is_set():
+                session.get(f"{api.simulator.base_url}/api/v1/tags", timeout=60)
+
+    askers = [threading.Thread(target=keep_asking) for _ in range(2)]
+    for asker in askers:
+        asker.start()
+    try:
+        for _ in range(50):
+            api.simulator.inject("status", times=None)
+            api.simulator.clear_faults()
+            assert api.get("/tags").status_code == 200
+    finally:
+        over.set()
+        for asker in askers:
+            asker.join(60)
+
+
 def test_html(api: Api) -> None:
     api.simulator.inject("html", status=502, path="/webhook/")
     answer = api.hook("x", {})
