@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import itertools
 import json
 import re
 import socket
@@ -178,6 +180,22 @@ def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(
         session.mount("http://", connections.TimedAdapter())
 
         assert session.get(tiny.address, timeout=30).content == TAG
+
+
+@pytest.mark.parametrize("looks", range(1, 10))
+def test_no_socket_stays_open_whenever_the_time_runs_out(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder, looks: int
+) -> None:
+    times = itertools.chain([0.0] * looks, itertools.repeat(3600.0))
+    with TinyServer(answer(TAG)) as tiny:
+        client = client_of(tiny, retry_deadline=0)
+        monkeypatch.setattr(connections, "_now", lambda: next(times))
+        with pytest.raises((errors.ServiceUnreachableError, errors.ServiceTimeoutError)):
+            client.tags.get("t")
+        client.transport.close()
+    gc.collect()
+
+    assert [str(one.message) for one in recwarn if one.category is ResourceWarning] == []
 
 
 def test_each_connection_has_its_own_idle_time(clock: list[float]) -> None:

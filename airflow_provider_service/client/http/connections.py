@@ -128,8 +128,7 @@ class _TimedConnection(HTTPConnection):
                 except (NewConnectionError, ConnectTimeoutError) as failure:
                     error = failure
                 else:
-                    connected.settimeout(_current_deadline().left())
-                    return connected
+                    return _limited(connected)
         finally:
             self._dns_host = name
         raise error
@@ -150,6 +149,16 @@ class _TimedConnection(HTTPConnection):
         for start in range(0, len(view), _SENT_AT_ONCE):
             self.sock.settimeout(_current_deadline().left())
             super().send(view[start : start + _SENT_AT_ONCE])
+
+
+def _limited(connected: socket.socket) -> socket.socket:
+    """Limit each step of a socket to the time that is left; close it if none is."""
+    try:
+        connected.settimeout(_current_deadline().left())
+    except TimeoutError:
+        connected.close()
+        raise
+    return connected
 
 
 class _TimedTlsConnection(_TimedConnection, HTTPSConnection):
