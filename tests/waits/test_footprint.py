@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.waits.clock import Clock, going_by
 
 from .driving import Triggerer, execution_trigger, in_event_loop, until
 from .polls import end, requests_made, started
@@ -29,23 +32,49 @@ class SleepingTrigger(BaseTrigger):
         yield TriggerEvent("awake")
 
 
-async def objects_each(start: Callable[[int], None], settled: Callable[[], bool]) -> float:
+class Rounds(Clock):
+    """Lets a poller make its rounds, or keeps it from the next one."""
+
+    def __init__(self) -> None:
+        self._wanted = asyncio.Event()
+        self._wanted.set()
+
+    async def sleep(self, seconds: float, deadline: float) -> None:
+        await super().sleep(seconds, deadline)
+        await self._wanted.wait()
+
+    @contextmanager
+    def kept_off(self) -> Iterator[None]:
+        self._wanted.clear()
+        yield
+        self._wanted.set()
+
+
+@pytest.fixture
+def rounds() -> Iterator[Rounds]:
+    rounds = Rounds()
+    with going_by(rounds):
+        yield rounds
+
+
+async def objects_each(rounds: Rounds, start: Callable[[int], None], settled: Callable[[], bool]) -> float:
     """How many objects that the garbage collector tracks are kept for each of some things that are started."""
-    before = await objects_kept()
+    before = await objects_kept(rounds)
     for number in range(WAITS):
         start(number)
         await asyncio.sleep(0)
     await until(settled)
-    return (await objects_kept() - before) / WAITS
+    return (await objects_kept(rounds) - before) / WAITS
 
 
-async def objects_kept() -> int:
+async def objects_kept(rounds: Rounds) -> int:
     """How many objects the garbage collector tracks while no answer is being read: the least of several counts."""
     counts = []
-    for _ in range(5):
-        await asyncio.sleep(0.1)
-        gc.collect()
-        counts.append(len(gc.get_objects()))
+    with rounds.kept_off():
+        for _ in range(5):
+            await asyncio.sleep(0.3)
+            gc.collect()
+            counts.append(len(gc.get_objects()))
     return min(counts)
 
 
@@ -60,7 +89,7 @@ async def consume(trigger: BaseTrigger) -> None:
 
 
 @in_event_loop
-async def test_a_wait_keeps_few_objects(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_a_wait_keeps_few_objects(simulator: ServiceSimulator, workflow_id: str, rounds: Rounds) -> None:
     others, ids = (started(simulator, workflow_id, count) for count in (10, WAITS))
     tasks = [asyncio.create_task(consume(execution_trigger(one, poll_interval=0.5))) for one in others]
     await until(lambda: requests_made(simulator)["list running"] >= 2)
@@ -70,7 +99,7 @@ async def test_a_wait_keeps_few_objects(simulator: ServiceSimulator, workflow_id
         tasks.append(asyncio.create_task(consume(execution_trigger(ids[number], poll_interval=0.5))))
 
     # All that is kept, down to the task, its context and the two coroutines.
-    found = await objects_each(wait, rounds_are_made(simulator))
+    found = await objects_each(rounds, wait, rounds_are_made(simulator))
 
     assert round(found) <= MOST_OBJECTS
     await end(tasks)
@@ -78,7 +107,7 @@ async def test_a_wait_keeps_few_objects(simulator: ServiceSimulator, workflow_id
 
 @in_event_loop
 async def test_in_the_triggerer_a_wait_keeps_less_than_a_trigger_that_sleeps(
-    simulator: ServiceSimulator, workflow_id: str
+    simulator: ServiceSimulator, workflow_id: str, rounds: Rounds
 ) -> None:
     others, ids = (started(simulator, workflow_id, count) for count in (10, WAITS))
     triggerer = Triggerer()
@@ -87,9 +116,10 @@ async def test_in_the_triggerer_a_wait_keeps_less_than_a_trigger_that_sleeps(
     triggerer.start(SleepingTrigger())
     await until(lambda: requests_made(simulator)["list running"] >= 2)
 
-    sleeping = await objects_each(lambda _: void(triggerer.start(SleepingTrigger())), lambda: True)
+    sleeping = await objects_each(rounds, lambda _: void(triggerer.start(SleepingTrigger())), lambda: True)
     simulator.clear_requests()
     waiting = await objects_each(
+        rounds,
         lambda number: void(triggerer.start(execution_trigger(ids[number], poll_interval=0.5))),
         rounds_are_made(simulator),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections import Counter
 
@@ -11,6 +12,7 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.waits import poller as poller_module
 
 from .driving import in_event_loop, looks_at, until, waits_for
 from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_made, round_of, small_pages, started
@@ -102,6 +104,7 @@ async def test_without_lists_each_is_read_by_id(
         monkeypatch.setenv(CONNECTION, json.dumps({**json.loads(simulator.connection_json()), "password": key}))
     if fault is not None:
         simulator.inject("status", times=None, path=LIST, status=fault)
+    monkeypatch.setattr(poller_module, "ROUNDS_BEFORE_LISTING_AGAIN", math.inf)
     ids = started(simulator, workflow_id, 12)
     waits = waits_for(ids)
 

@@ -135,15 +135,18 @@ async def test_a_deadline_does_not_wait_for_slow_reads(
 
 
 @in_event_loop
-async def test_a_last_look_comes_before_reads_that_wait(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_a_last_look_comes_before_reads_that_wait(
+    simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poller_module, "LAST_LOOK_SECONDS", SLOW)
     simulator.inject("status", times=None, path=LIST, status=400)
-    ids = started(simulator, workflow_id, 40)
+    ids = started(simulator, workflow_id, 400)
     read_slowly(simulator, ids, 0.4)
-    [last] = started(simulator, workflow_id, 1)
     waits = waits_for(ids, poll_interval=60.0)
-    [wait] = waits_for([last], poll_interval=60.0, deadline=time.time() + 0.7, timeout=0.7)
     await until(lambda: len(open_requests(simulator)) >= MAX_READS_AT_ONCE)
+    [last] = started(simulator, workflow_id, 1)
     simulator.finish_execution(last)
+    [wait] = waits_for([last], poll_interval=60.0, deadline=time.time() + 0.3, timeout=0.3)
 
     assert (await wait)["verdict"] == "succeeded"
     assert sum(looks_at(simulator, one) for one in ids) < len(ids), "others still wait for their first read"
