@@ -76,6 +76,11 @@ def with_data(client: Resources, execution_id: str) -> Execution:
     return client.executions.get(execution_id, include_data=True, ignore_data_size_limit=True)
 
 
+def is_behind(execution: Execution) -> bool:
+    """Whether the execution has succeeded, but its data does not show that yet: there are nodes still to run."""
+    return execution.status == "success" and bool(_stack(execution))
+
+
 def last_output(execution: Execution) -> list[Any] | None:
     """The JSON items that the last node put out in its last run; None where the data does not show that."""
     return output_of(execution, _last_node(execution) or "")
@@ -132,8 +137,7 @@ def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
     They sit at the first node's run once it ran, and on the stack of nodes to run before that. A webhook that takes
     several methods has an output for each.
     """
-    stack = _list(_at(execution.data, "executionData", "nodeExecutionStack"))
-    places = [_at(entry, "data", "main") for entry in stack]
+    places = [_at(entry, "data", "main") for entry in _stack(execution)]
     places += [_at(runs, 0, "data", "main") for runs in _runs(execution).values()]
     for output in chain.from_iterable(map(_list, places)):
         for item in _list(output):
@@ -173,6 +177,11 @@ def _node_with_error(execution: Execution) -> str | None:
         if _at(runs, -1, "executionStatus") == "error":
             return str(name)
     return None
+
+
+def _stack(execution: Execution) -> list[Any]:
+    """The nodes that are to run next."""
+    return _list(_at(execution.data, "executionData", "nodeExecutionStack"))
 
 
 def _runs(execution: Execution) -> dict[str, Any]:

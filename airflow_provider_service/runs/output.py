@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_fixed
+
 from airflow_provider_service.arguments import OUTPUT_CHOICES, read_count, require, require_output
 from airflow_provider_service.client.errors import (
     ServiceAnswerTooLargeError,
@@ -15,7 +17,7 @@ from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceUnexpectedResponseError,
 )
-from airflow_provider_service.client.execution_data import last_output, nodes_of, output_of, with_data
+from airflow_provider_service.client.execution_data import is_behind, last_output, nodes_of, output_of, with_data
 from airflow_provider_service.client.http.redaction import SIGNED, redacted
 from airflow_provider_service.object_storage import require_place, write_whole
 from airflow_provider_service.runs.nodes import log_nodes, nodes_in_short, read_small
@@ -32,6 +34,8 @@ log = logging.getLogger(__name__)
 MAX_OUTPUT_BYTES = 48_000
 #: Larger executions are read only for their output, not to show their nodes.
 MAX_SHOWN_MIB = 8
+#: How often the data of an execution that has succeeded is read until it shows that, and the pause in between.
+MAX_READS, SETTLING_SECONDS = 5, 0.25
 _SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
 
 
@@ -111,8 +115,15 @@ def _small(client: ServiceClient, execution_id: str) -> Execution | None:
 
 
 def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
+    # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
+    settling = Retrying(
+        retry=retry_if_result(is_behind),
+        stop=stop_after_attempt(MAX_READS),
+        wait=wait_fixed(SETTLING_SECONDS),
+        retry_error_callback=lambda last: last.outcome.result(),  # type: ignore[union-attr]
+    )
     try:
-        return with_data(client, execution_id)
+        return settling(with_data, client, execution_id)
     except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
         log.warning("The output of execution %s cannot be read: %s", execution_id, error)
         return None

@@ -138,7 +138,8 @@ def test_what_the_nodes_did(bench: Workbench) -> None:
 def test_the_nodes_of_a_run_that_sleeps(bench: Workbench, service: Target) -> None:
     execution_id = start(bench, done(), wait(LONG_WAIT * 10))
     bench.reaches(execution_id, "waiting")
-    nodes = nodes_of(service.client.executions.get(execution_id, include_data=True))
+    # The older generation shows the status a moment before the data.
+    nodes = until(lambda: nodes_of(service.client.executions.get(execution_id, include_data=True)), what="the nodes")
     assert [(one.node, one.status) for one in nodes][:2] == [("Webhook", "success"), ("Done", "success")]
 
 

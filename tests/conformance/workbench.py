@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import requests
 
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceServerError
-from airflow_provider_service.client.execution_data import starting_items
+from airflow_provider_service.client.execution_data import is_behind, starting_items
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.simulator import samples
@@ -152,6 +152,7 @@ class Workbench:
         """The execution with its data, when it has ended."""
         get = self.service.client.executions.get
         until(lambda: get(execution_id).status in ENDED, seconds=seconds, what=f"the end of execution {execution_id}")
+        until(lambda: not is_behind(get(execution_id, include_data=True)), what=f"the data of execution {execution_id}")
         return get(execution_id, include_data=True)
 
     def reaches(self, execution_id: str, status: str, *, seconds: float = 30) -> Execution:

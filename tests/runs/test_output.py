@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,8 +119,35 @@ def test_the_number_of_items_may_be_limited(task_run: MakeRun, simulator: Servic
     assert "The output has 5 items; only the first 2 are returned" in caplog.text
 
 
+def test_data_that_is_shown_after_the_end_is_waited_for(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), puts_out('={{ {"sum": 3} }}'))
+    run = task_run(workflow_id=workflow_id, return_output="last_node")
+    behind = iter(range(3))
+
+    def hide_last_node(data: dict[str, Any]) -> None:
+        if next(behind, None) is not None:
+            data["executionData"] = {"nodeExecutionStack": [{}]}
+            data["resultData"]["runData"].pop(data["resultData"].pop("lastNodeExecuted"))
+
+    change_data(simulator, hide_last_node)
+    done = run.attempt(1)
+    assert done["output"] == [{"sum": 3}]
+    assert next(behind, None) is None
+
+
 def hold_items(simulator: ServiceSimulator, items: list[dict[str, Any]]) -> None:
     """Let every answer show these items as what its last node put out."""
+
+    def hold(data: dict[str, Any]) -> None:
+        result = data.get("resultData", {})
+        if result.get("lastNodeExecuted") in result.get("runData", {}):
+            result["runData"][result["lastNodeExecuted"]][-1]["data"]["main"][0] = items
+
+    change_data(simulator, hold)
+
+
+def change_data(simulator: ServiceSimulator, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the data in every answer that shows some."""
 
     def proxy(inner: Any) -> Any:
         async def changed(scope: Any, receive: Any, send: Any) -> None:
@@ -133,9 +161,8 @@ def hold_items(simulator: ServiceSimulator, items: list[dict[str, Any]]) -> None
 
             await inner(scope, receive, keep)
             body = json.loads(b"".join(message.get("body", b"") for message in messages))
-            result = (body.get("data") or {}).get("resultData", {})
-            if result.get("lastNodeExecuted") in result.get("runData", {}):
-                result["runData"][result["lastNodeExecuted"]][-1]["data"]["main"][0] = items
+            if body.get("data"):
+                change(body["data"])
             start, text = messages[0], json.dumps(body).encode()
             start["headers"] = [one for one in start["headers"] if one[0].lower() != b"content-length"]
             await send(start)
