@@ -289,6 +289,7 @@ def test_a_context_without_a_dag_run(task_run: MakeRun, simulator: ServiceSimula
 UNKEPT: dict[str, Any] = {"saveDataSuccessExecution": "none"}
 
 
+@pytest.mark.usefixtures("answers_come_first")
 def test_without_executions_to_search_an_attempt_refuses_to_double(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:

@@ -68,6 +68,7 @@ def test_an_attempt_resumes_what_the_one_before_did_not_wait_for(
     assert calls(simulator) == 1
 
 
+@pytest.mark.usefixtures("answers_come_first")
 def test_an_attempt_resumes_what_could_not_be_observed(
     hook_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_refused_call_leaves_no_doubt_in_its_attempt(
             run.attempt(1)
 
 
+@pytest.mark.usefixtures("answers_come_first")
 def test_without_executions_to_search_an_attempt_refuses_to_double(
     hook_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
@@ -180,6 +182,7 @@ def test_a_failed_execution_of_a_key_is_followed_by_another(
     assert run_workflow(workflow_id=workflow_id, run_key="a")["execution_id"] == "3"
 
 
+@pytest.mark.usefixtures("answers_come_first")
 def test_a_key_counts_for_its_lifetime(
     monkeypatch: pytest.MonkeyPatch, run_workflow: RunWorkflow, simulator: ServiceSimulator
 ) -> None:

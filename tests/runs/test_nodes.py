@@ -75,6 +75,7 @@ def test_a_retry_shows_its_nodes(make_run: MakeRun, simulator: ServiceSimulator)
 
 
 @pytest.mark.parametrize("fault", ["too large", "refused", "broken"])
+@pytest.mark.usefixtures("answers_come_first")
 def test_nodes_that_cannot_be_read_do_not_fail_a_run(
     task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch, caplog: Any, fault: str
 ) -> None:

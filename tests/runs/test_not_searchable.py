@@ -139,15 +139,15 @@ def test_a_call_without_an_answer_in_time_where_the_data_is_hidden_is_not_repeat
 ) -> None:
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
     with pytest.raises(AirflowFailException, match="do not show what started them"):
-        task_run(workflow_id=workflow_id, timeout=0.4).attempt(1)
+        task_run(workflow_id=workflow_id, timeout=2.0).attempt(1)
     assert calls(simulator) == 1
 
 
+@pytest.mark.usefixtures("answers_come_first")
 @pytest.mark.parametrize("lists", [True, False], ids=["lists", "no lists"])
 def test_an_id_in_the_answer_counts_although_it_cannot_be_checked(
-    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, lists: bool
+    task_run: MakeRun, simulator: ServiceSimulator, lists: bool
 ) -> None:
-    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 30)  # the answer comes first, however late
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), wait(30), DONE)
     simulator.inject("status", status=403, path="/executions/1$", times=None)
     if not lists:

@@ -74,7 +74,7 @@ def test_a_run_that_fails(make_run: MakeRun, simulator: ServiceSimulator, mode: 
 def test_the_answer_of_a_webhook_that_answers_at_once_is_awaited(
     task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 60.0)  # the other stays short
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
     simulator.inject("latency", seconds=0.4, path="^/webhook/", after_processing=True)
     task_run(workflow_id=workflow_id).attempt(1)
@@ -240,7 +240,8 @@ def test_searches_that_fail_while_the_call_is_open(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, status: int
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 0})
-    workflow_id = put(simulator, webhook(mode="lastNode"), wait(0.6), DONE)
+    monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 0.1)
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(2), DONE)
     simulator.inject("status", status=status, path="/executions$", times=2)
     assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
     assert calls(simulator) == 1

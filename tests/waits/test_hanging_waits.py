@@ -33,7 +33,7 @@ async def test_more_hanging_reads_than_places_hold_up_no_other(
 ) -> None:
     simulator.inject("status", times=None, path=LIST, status=400)
     hanging = started(simulator, workflow_id, reads.MAX_READS_AT_ONCE + reads.MAX_SLOW_READS_AT_ONCE - 1)
-    read_slowly(simulator, hanging, HANGING)
+    read_slowly(simulator, hanging, 60.0)
     hanging_waits = waits_for(hanging)
     await until(lambda: open_requests(simulator).total() >= reads.MAX_READS_AT_ONCE)
     ids = started(simulator, workflow_id, 5)
@@ -48,6 +48,7 @@ async def test_more_hanging_reads_than_places_hold_up_no_other(
     assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
     assert open_requests(simulator).total() <= reads.MAX_READS_AT_ONCE + reads.MAX_SLOW_READS_AT_ONCE
     await end(hanging_waits)
+    simulator.reset()  # answers what hangs
 
 
 @in_event_loop

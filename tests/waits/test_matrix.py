@@ -238,7 +238,7 @@ def test_only_who_started_an_execution_stops_it_when_killed(
     workflow_id: str,
 ) -> None:
     target = workflow_id if mode.starts else simulator.start_execution(workflow_id)
-    task = mode.task(target, interval=0.2, **options)
+    task = mode.task(target, interval=1.0, **options)
     ending = killed(simulator, task)
 
     [execution] = simulator.state.executions
