@@ -76,7 +76,7 @@ def test_a_call_that_was_still_on_its_way_is_waited_for(
 
 def test_the_store_saves_the_search(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
     store = StateStore(tmp_path / "state.json")
-    workflow_id = put(simulator, webhook(), wait(0.5), DONE)
+    workflow_id = put(simulator, webhook(), wait(3), DONE)
     run = task_run(workflow_id=workflow_id, store=store, deferrable=True)
     with pytest.raises(TaskDeferred):
         run.attempt(1)
@@ -117,7 +117,7 @@ def test_a_run_that_was_not_observed_is_resumed(
 def test_the_run_of_a_deferred_wait_that_was_not_observed_is_resumed(
     task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(0.8), DONE)
+    workflow_id = put(simulator, webhook(), wait(3), DONE)
     run = task_run(workflow_id=workflow_id, deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
         run.attempt(1)

@@ -131,7 +131,7 @@ def test_an_attempt_resumes_the_retry_of_a_dead_one(
 def test_an_attempt_resumes_a_kept_retry(
     task_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
-    _, original = failed(simulator, wait(0.5))
+    _, original = failed(simulator, wait(3))
     run = task_run(ServiceRetryExecutionOperator, execution_id=original, store=store, deferrable=True)
     with pytest.raises(TaskDeferred):
         run.attempt(1)
@@ -141,7 +141,7 @@ def test_an_attempt_resumes_a_kept_retry(
 def test_a_kept_retry_does_not_need_the_original(
     task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path
 ) -> None:
-    _, original = failed(simulator, wait(0.5))
+    _, original = failed(simulator, wait(3))
     store = StateStore(tmp_path / "state.json")
     run = task_run(ServiceRetryExecutionOperator, execution_id=original, store=store, deferrable=True)
     with pytest.raises(TaskDeferred):
