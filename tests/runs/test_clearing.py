@@ -176,7 +176,7 @@ def test_a_service_whose_clock_is_hours_off(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, hours: int
 ) -> None:
     simulator.clock.shift(hours * 3600)
-    workflow_id = put(simulator, webhook(mode="lastNode"), wait(0.5), DONE)
+    workflow_id = put(simulator, webhook(mode="lastNode"), wait(1.5), DONE)
     run = make_run(workflow_id=workflow_id, store=store)
     cut_off(run)
     assert run.whole_attempt(2)["execution_id"] == "1"

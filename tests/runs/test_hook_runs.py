@@ -45,7 +45,7 @@ def run_workflow(simulator: ServiceSimulator) -> Iterator[RunWorkflow]:
 
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])
-@pytest.mark.parametrize("seconds", [0, 0.4])
+@pytest.mark.parametrize("seconds", [0, 1.5])
 def test_an_attempt_resumes_what_a_dead_one_started(
     hook_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path, mode: str, seconds: float
 ) -> None:

@@ -121,7 +121,7 @@ def test_without_a_scope_to_read_the_workflow_a_lost_answer_is_final(
 def test_an_attempt_resumes_the_retry_of_a_dead_one(
     retry_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None
 ) -> None:
-    workflow_id, original = failed(simulator, wait(0.5))
+    workflow_id, original = failed(simulator, wait(1.5))
     run = retry_run(execution_id=original, store=store)
     cut_off(run)
     assert run.whole_attempt(2)["execution_id"] == "2"

@@ -74,9 +74,9 @@ def test_a_run_that_fails(make_run: MakeRun, simulator: ServiceSimulator, mode: 
 def test_the_answer_of_a_webhook_that_answers_at_once_is_awaited(
     task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 60.0)  # the other stays short
+    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 60.0)
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
-    simulator.inject("latency", seconds=0.4, path="^/webhook/", after_processing=True)
+    simulator.inject("latency", seconds=1.5, path="^/webhook/", after_processing=True)
     task_run(workflow_id=workflow_id).attempt(1)
     paths = [one.path for one in simulator.requests]
     assert [one for one in paths if one.endswith("/executions")] == []
