@@ -15,6 +15,8 @@ UV     := 0.13.8
 # A file's tests share a process, and so do some files (tests/distribution.py); files begin in the order of the folders,
 # so that those that need a server follow each other.
 PARALLEL := --dist loadfile --no-loadscope-reorder
+# What fails is run once more, alone. Arguments after --first are those of the first run only.
+TESTS  := -m scripts.retest
 # What draws the diagrams of the documentation site.
 MERMAID := 12.3.0
 # What judges the accessibility of pages.
@@ -26,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages stack-wheel docs site release test-floors lint format constraints clean
+.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages stack-wheel docs site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,7 +38,8 @@ demo: $(READY) ## run a DAG of the main job against the simulator (or SERVICE_UR
 
 # Much of their time the tests wait, so two cores are busy only with three times as many processes.
 test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch coverage and its gate, half as long again)
-	$(BIN)/python -m pytest -n 6 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report=term)
+	$(BIN)/python $(TESTS) --first -n 6 $(PARALLEL) $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
+	$(if $(COVERAGE),$(BIN)/coverage report)
 	$(BIN)/python -m tests.conformance.table --check simulator
 
 test-matrix: $(READY) ## test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
@@ -44,20 +47,29 @@ test-matrix: $(READY) ## test all but the simulator on each Airflow (AIRFLOW="2.
 
 test-live: $(LIVE) ## live tests and conformance on a real server (SERVER=2.40 or 1.123; DEPLOYMENT=queue: live tests only)
 ifeq ($(DEPLOYMENT),single)
-	$(BIN)/python -m pytest -n 3 $(PARALLEL) tests/live tests/conformance --target $(SERVER) --durations=5
+	$(BIN)/python $(TESTS) tests/live tests/conformance --target $(SERVER) --first -n 3 $(PARALLEL) --durations=5
 	$(BIN)/python -m tests.conformance.table --check $(SERVER) $(if $(filter 2.41,$(SERVER)),contract)
 else
-	$(BIN)/python -m pytest tests/live --target $(SERVER) --deployment $(DEPLOYMENT) --durations=5
+	$(BIN)/python $(TESTS) tests/live --target $(SERVER) --deployment $(DEPLOYMENT) --first --durations=5
 endif
 
 test-chaos: $(READY) ## tasks between a bad network, workers that die and wrong clocks (SHORT=1: in minutes; CHAOS_SEED=...)
-	SHORT=$(SHORT) $(BIN)/python -m pytest tests/chaos
+	SHORT=$(SHORT) $(BIN)/python $(TESTS) tests/chaos
 
 test-mutation: $(MUTATION) ## mutate runs, waits and rows and show what no test notices (MODULE=rows/upsert_plan.py; SAMPLE=50: mutants of each); hours
 	$(BIN)/python -m scripts.mutation $(MODULE) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 test-stack: stack-wheel ## run a real deployment of Airflow with the wheel, kill it, click it (SHORT=1: in minutes)
-	SHORT=$(SHORT) $(STACK)/bin/python -m pytest tests/databases tests/stack --durations=10
+	SHORT=$(SHORT) $(STACK)/bin/python $(TESTS) tests/databases tests/stack --first --durations=10
+
+smoke-live: $(LIVE) ## run the main jobs on a real server; a minute once it is installed
+	$(BIN)/python $(TESTS) tests/live -m smoke --target $(SERVER)
+
+smoke-stack: stack-wheel ## run the main jobs in a real deployment of Airflow with the wheel; three minutes
+	SHORT=1 $(STACK)/bin/python $(TESTS) tests/stack -m smoke
+
+acceptance: $(READY) ## run all suites, the long ones too, and write .acceptance/table.md; hours, and can be continued
+	$(BIN)/python -m scripts.acceptance
 
 conformance: $(READY) ## renew docs/conformance.md from the latest test and test-live
 	$(BIN)/python -m tests.conformance.table
@@ -114,7 +126,7 @@ constraints: $(READY) ## pin the newest versions of all that development and the
 	$(BIN)/nox --sessions pins
 
 clean: ## remove the environment and all that was made
-	rm -rf $(VENV) $(STACK) .stack .nox .airflow .conformance .mutation .site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(STACK) .stack .nox .airflow .conformance .mutation .site .mypy_cache .pytest_cache .ruff_cache .hypothesis .acceptance .unstable-tests .coverage*
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): Airflow and the development tools; a minute or two the first time"

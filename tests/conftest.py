@@ -63,9 +63,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Here for the same reason: with several processes, the one that collects their reports reads no other conftest.
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(
-            Outcomes(config.getoption("--target"), config.getoption("--deployment")), "conformance-outcomes"
+        outcomes = Outcomes(
+            config.getoption("--target"), config.getoption("--deployment"), repeats=config.getoption("--last-failed")
         )
+        config.pluginmanager.register(outcomes, "conformance-outcomes")
 
 
 @pytest.hookimpl(optionalhook=True)

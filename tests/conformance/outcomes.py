@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,20 @@ def note(item: pytest.Item, column: str, operation: str, reasons: list[str]) -> 
     item.user_properties.append((PROPERTY, record))
 
 
-class Outcomes:
-    """Gathers what the tests of a run showed, also from other processes, and writes it down at the end."""
+#: By operation, and by test of it, what the test showed: an outcome, and the reasons.
+Shown = dict[str, dict[str, tuple[str, list[str]]]]
 
-    def __init__(self, target: str, deployment: str = "single") -> None:
+
+class Outcomes:
+    """Gathers what the tests of a run showed, also from other processes, and writes it down at the end.
+
+    :param repeats: whether the run repeats a few tests of the one before, whose other results then stay.
+    """
+
+    def __init__(self, target: str, deployment: str = "single", *, repeats: bool = False) -> None:
         self._column = target if deployment == "single" else f"{target}-{deployment}"
-        self._columns: dict[str, dict[str, dict[str, Any]]] = {}
+        self._repeats = repeats
+        self._columns: dict[str, Shown] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note the outcome of a test; a skipped one was settled before it was called."""
@@ -44,15 +53,20 @@ class Outcomes:
             outcome, reasons = "failed", [report.nodeid]
         elif shown["instead"]:
             outcome, reasons = shown["instead"][0], [shown["instead"][1]]
-        rows = self._columns.setdefault(shown.get("column", self._column), {})
-        row = rows.setdefault(operation, {"outcome": outcome, "tests": 0, "reasons": []})
-        row["outcome"] = min(row["outcome"], outcome, key=_RANKS.index)
-        row["tests"] += 1
-        row["reasons"] = sorted({*row["reasons"], *reasons})
+        column = self._columns.setdefault(shown.get("column", self._column), {})
+        column.setdefault(operation, {})[report.nodeid] = outcome, reasons
 
     def pytest_sessionfinish(self) -> None:
-        """Write ``.conformance/<column>.json``: by operation its outcome, number of tests and reasons."""
-        for column, rows in self._columns.items():
+        """Write ``.conformance/<column>.json``: by operation and test its outcome and reasons."""
+        for column, operations in self._columns.items():
+            file = RESULTS / f"{column}.json"
+            before: Shown = json.loads(file.read_text(encoding="utf-8")) if self._repeats and file.exists() else {}
+            merged = {name: before.get(name, {}) | operations.get(name, {}) for name in {*before, *operations}}
             RESULTS.mkdir(exist_ok=True)
-            text = json.dumps(dict(sorted(rows.items())), indent=1)
-            (RESULTS / f"{column}.json").write_text(f"{text}\n", encoding="utf-8")
+            file.write_text(f"{json.dumps(merged, indent=1, sort_keys=True)}\n", encoding="utf-8")
+
+
+def summary(tests: dict[str, tuple[str, list[str]]]) -> dict[str, Any]:
+    """The result of an operation, from those of its tests."""
+    outcomes, reasons = zip(*tests.values(), strict=True)
+    return {"outcome": min(outcomes, key=_RANKS.index), "reasons": sorted({*itertools.chain(*reasons)})}

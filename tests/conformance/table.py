@@ -20,7 +20,7 @@ from tests.live.servers import GENERATIONS, NEWEST
 
 from .differences import DIFFERENCES
 from .further import FURTHER
-from .outcomes import RESULTS
+from .outcomes import RESULTS, summary
 
 DOCUMENT = RESULTS.parent / "docs" / "conformance.md"
 COLUMNS = {
@@ -81,7 +81,7 @@ def recorded(column: str) -> dict[str, Any]:
     path = record(column)
     if not path.exists():
         raise SystemExit(f"Nothing is recorded of the column '{column}': run `{RECORDED_BY[column]}` first.")
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    return {name: summary(tests) for name, tests in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def cell(row: dict[str, Any] | None) -> str:

@@ -101,7 +101,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., N
     table.DOCUMENT.write_text(table.render({"old": dict.fromkeys(table.COLUMNS, "pass")}))
 
     def record(column: str, **outcomes: str) -> None:
-        rows = {name: {"outcome": outcome, "tests": 1, "reasons": []} for name, outcome in outcomes.items()}
+        rows = {name: {"a test": (outcome, [])} for name, outcome in outcomes.items()}
         (tmp_path / f"{column}.json").write_text(json.dumps(rows))
 
     return record

@@ -21,6 +21,8 @@ from .conftest import MakeServer
 from .running import connect, delete_credentials, delete_workflows
 from .servers import LiveServer
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:

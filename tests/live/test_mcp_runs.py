@@ -31,6 +31,7 @@ def client(
         delete_workflows(client)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("deferrable", [False, True], ids=["in the worker", "deferred"])
 @pytest.mark.parametrize(
     ("trigger", "arguments", "mode", "got"),
@@ -70,6 +71,7 @@ def test_a_webhook_with_a_parameter_in_its_path(client: ServiceClient, task_run:
     assert (result["execution_id"], result["status"]) == (execution.id, "success")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("trigger", [FORM, webhook(path())], ids=["form", "webhook"])
 def test_a_later_attempt_finds_the_run_of_the_first_by_its_key(
     client: ServiceClient, task_run: MakeRun, trigger: dict[str, Any]

@@ -15,6 +15,8 @@ from .conftest import MakeRun, MakeServer
 from .running import connect, delete_workflows, path, put
 from .servers import Generation, LiveServer
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceClient]:

@@ -7,6 +7,8 @@ import requests
 
 from .servers import LiveServer
 
+pytestmark = pytest.mark.smoke
+
 METHODS = frozenset({"get", "put", "post", "patch", "delete"})
 OPERATION_COUNT = {"1.123": 42, "2.40": 146, "2.41": 154}
 

@@ -81,6 +81,7 @@ def start(client: ServiceClient, task_run: MakeRun, *nodes: dict[str, object], t
     ]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("mode", SENSOR_MODES, ids=[mode.name for mode in SENSOR_MODES])
 def test_the_sensor_in_every_mode(
     client: ServiceClient, task_run: MakeRun, mode: Mode, live_server: LiveServer

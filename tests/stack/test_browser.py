@@ -37,6 +37,7 @@ def no_connection(api: AirflowApi, service: SimulatedService) -> Iterator[None]:
     api.set_connection(service.connection())
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("no_connection", "nightly_sync")
 def test_a_connection_that_is_only_filled_in_is_green_and_runs_the_first_dag(
     browser: Browser, api: AirflowApi, service: SimulatedService

@@ -58,6 +58,7 @@ def test_there_is_an_end_for_every_example() -> None:
     assert files == {*ENDS, *AFTERWARDS}
 
 
+@pytest.mark.smoke
 def test_processes_use_the_wheel(deployment: Deployment) -> None:
     [provider] = [line for line in deployment.airflow("providers", "list").splitlines() if "-provider-service " in line]
     assert "airflow-provider-service" in provider

@@ -30,6 +30,7 @@ def below(deployment: Deployment) -> Iterator[str]:
         yield base_url
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("task_id", ENDINGS)
 def test_a_reader_sees_the_execution(
     browser_of: Callable[..., Browser], recorder: Recorder, service: SimulatedService, started: Started, task_id: str

@@ -58,6 +58,7 @@ def begin(api: AirflowApi, service: SimulatedService, client: ServiceClient) -> 
     return start
 
 
+@pytest.mark.smoke
 def test_marked_tasks_stop_their_executions(begin: Begin, api: AirflowApi, client: ServiceClient) -> None:
     runs = dict(zip(("failed", "success"), begin("stack_marks", "stack_marks"), strict=True))
     for state, run in runs.items():
@@ -105,6 +106,7 @@ def test_cleared_tasks_have_one_execution_and_leave_none_behind(
     FIGURES.add(FIGURE, len(TASKS))
 
 
+@pytest.mark.smoke
 def test_without_cancel_on_kill_an_execution_keeps_running_and_is_resumed_after_a_clear(
     begin: Begin, api: AirflowApi, service: SimulatedService, client: ServiceClient
 ) -> None:

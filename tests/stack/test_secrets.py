@@ -39,6 +39,7 @@ def secrets(deployment: Deployment, service: SimulatedService) -> dict[str, str]
     return {**made, "API key": service.api_key}
 
 
+@pytest.mark.smoke
 def test_tasks_that_handle_secrets_end_as_they_should(
     api: AirflowApi, service: SimulatedService, client: ServiceClient, secrets: dict[str, str]
 ) -> None:
@@ -67,6 +68,7 @@ def test_tasks_that_handle_secrets_end_as_they_should(
     assert "/mcp-server/http" in api.log("stack_secrets", run_id, "fails_mcp")
 
 
+@pytest.mark.smoke
 def test_no_secret_is_in_a_log(deployment: Deployment, secrets: dict[str, str]) -> None:
     found = [
         *search.in_files(deployment.folder / "logs", secrets),
@@ -76,6 +78,7 @@ def test_no_secret_is_in_a_log(deployment: Deployment, secrets: dict[str, str]) 
     assert found == []
 
 
+@pytest.mark.smoke
 def test_no_secret_is_in_the_database_but_encrypted_in_connections(
     deployment: Deployment, secrets: dict[str, str]
 ) -> None:

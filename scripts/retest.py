@@ -1,0 +1,53 @@
+"""Run pytest, and what fails once more, alone: ``python -m scripts.retest ARGUMENTS... [--first ARGUMENTS...]``.
+
+What follows ``--first`` goes to the first run only: several processes, and coverage. A test that passes the second time
+does not fail the run. It is listed as unstable, on the screen and in ``.unstable-tests``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+UNSTABLE = Path(".unstable-tests")
+#: More failures than these are no accident.
+MOST_FAILURES = 10
+
+
+def run(arguments: list[str], first: list[str]) -> int:
+    """Run the tests, and those that fail again; returns the exit status of pytest.
+
+    :param arguments: of both runs.
+    :param first: further arguments of the first run.
+    """
+    with tempfile.TemporaryDirectory(prefix="pytest-cache-") as cache:
+        pytest_here = [sys.executable, "-m", "pytest", *arguments, "-o", f"cache_dir={cache}"]
+        status = subprocess.call([*pytest_here, *first])
+        failed = _failed(Path(cache))
+        if status != pytest.ExitCode.TESTS_FAILED or not 0 < len(failed) <= MOST_FAILURES:
+            return status
+        print(f"\nRunning {len(failed)} failed tests once more, alone:", *failed, sep="\n  ", flush=True)
+        status = subprocess.call([*pytest_here, "--last-failed", "--last-failed-no-failures=none"])
+        unstable = [test for test in failed if test not in _failed(Path(cache))]
+    if unstable:
+        print("\nUNSTABLE, failed at first and passed alone:", *unstable, sep="\n  ", flush=True)
+        with UNSTABLE.open("a", encoding="utf-8") as file:
+            file.writelines(f"{test}\n" for test in unstable)
+    return status
+
+
+def _failed(cache: Path) -> list[str]:
+    """The tests that failed last, as pytest's cache knows them."""
+    known = cache / "v" / "cache" / "lastfailed"
+    return sorted(json.loads(known.read_text(encoding="utf-8"))) if known.exists() else []
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    at = given.index("--first") if "--first" in given else len(given)
+    sys.exit(run(given[:at], given[at + 1 :]))

@@ -1,0 +1,80 @@
+"""What fails is run once more, alone, and is listed if it passes then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSES = "def test_passes(): pass\n"
+FAILS = "def test_fails(): assert False\n"
+FAILS_AT_FIRST = """
+from pathlib import Path
+
+def test_fails_at_first():
+    been_here = Path("been-here")
+    been_here_before = been_here.exists()
+    been_here.touch()
+    assert been_here_before
+"""
+FAIL_IN_NUMBERS = """
+import pytest
+
+@pytest.mark.parametrize("number", range(11))
+def test_fails(number): assert False
+"""
+
+
+def retest(folder: Path, tests: str) -> tuple[int, str]:
+    """The exit status and the output of a run of some tests."""
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_some.py").write_text(tests)
+    command = [sys.executable, "-m", "scripts.retest", "--quiet", "--first", "-n", "2"]
+    ended = subprocess.run(
+        command, cwd=folder, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True, timeout=120
+    )
+    return ended.returncode, ended.stdout
+
+
+def unstable(folder: Path) -> str:
+    """What is listed."""
+    listed = folder / ".unstable-tests"
+    return listed.read_text() if listed.exists() else ""
+
+
+def test_nothing_is_repeated_where_all_pass(tmp_path: Path) -> None:
+    status, output = retest(tmp_path, PASSES)
+
+    assert (status, unstable(tmp_path)) == (0, "")
+    assert "once more" not in output
+
+
+def test_what_passes_alone_is_listed_and_fails_nothing(tmp_path: Path) -> None:
+    status, output = retest(tmp_path, PASSES + FAILS_AT_FIRST)
+
+    assert (status, unstable(tmp_path)) == (0, "test_some.py::test_fails_at_first\n")
+    assert "UNSTABLE, failed at first and passed alone:\n  test_some.py::test_fails_at_first\n" in output
+    assert "1 passed" in output.rpartition("once more, alone")[2]
+
+
+def test_what_fails_again_fails_the_run(tmp_path: Path) -> None:
+    status, output = retest(tmp_path, FAILS + FAILS_AT_FIRST)
+
+    assert (status, unstable(tmp_path)) == (pytest.ExitCode.TESTS_FAILED, "test_some.py::test_fails_at_first\n")
+    assert "1 failed, 1 passed" in output.rpartition("once more, alone")[2]
+
+
+def test_many_failures_are_no_accident(tmp_path: Path) -> None:
+    status, output = retest(tmp_path, FAIL_IN_NUMBERS)
+
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert "once more" not in output
+
+
+def test_tests_that_cannot_be_read_fail_the_run(tmp_path: Path) -> None:
+    status, _ = retest(tmp_path, "import nothing_of_this_name\n")
+
+    assert status != pytest.ExitCode.OK
