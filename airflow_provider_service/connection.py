@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.connection import get_async_connection
+from airflow.providers.common.compat.sdk import mask_secret
 
-from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.client.config import NO_EXTRAS, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.client.http.redaction import hidden

@@ -8,9 +8,8 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.compat.sdk import BaseHook, mask_secret
 
-from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.arguments import require_choice, require_flag
 from airflow_provider_service.client._client import Resources, ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 
-from airflow_provider_service._compat import mask_secret
 from airflow_provider_service.arguments import has_template
 from airflow_provider_service.client.http.redaction import hidden
 
