@@ -161,7 +161,8 @@ def _require_writable(name: str, place: _Place) -> None:
     shown = f"{name} {str(place.given)!r}"
     try:
         has_directory, is_directory = place.local.parent.is_dir(), place.local.is_dir()
-        is_other = place.local.exists() and not place.local.is_file()
+        # Its links have been followed, so one that is left leads to itself.
+        is_other = place.local.is_symlink() or (place.local.exists() and not place.local.is_file())
     except (OSError, ValueError) as error:
         raise ServiceInputError(f"{shown} cannot be used: {error}") from error
     require(has_directory, f"the directory of {shown} does not exist")
