@@ -121,8 +121,6 @@ def _read_stored(
 ) -> None:
     is_few = not with_others and len(spool.wanted) <= MAX_SEARCHED_KEYS
     keys: Collection[Any] | None = list(spool.wanted) if is_few else None
-    if keys is not None and not keys:
-        return
     progress = Progress("Read and compared")
     for row in progress.counting(stored_rows(client, table_id, keys, types, key_columns)):
         spool.store(row, key_of(row, key_columns), with_others=with_others)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import product
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.rows.options import CHANGE_STRATEGIES, ON_STORED_DUPLICATES
 
 
 def test_new_changed_and_unchanged_rows(upsert, held, writes, link, table):
@@ -28,6 +30,19 @@ def test_each_row_gets_its_own_change(upsert, held):
     upsert([{"sku": "a", "stock": 1}, {"sku": "b", "stock": 2}, {"sku": "c", "stock": 3}])
     assert upsert([{"sku": "a", "stock": 4}, {"sku": "b", "stock": 5}, {"sku": "c", "stock": 4}]) == (0, 3, 0)
     assert held("sku", "stock") == [("a", 4), ("b", 5), ("c", 4)]
+
+
+@pytest.mark.parametrize(
+    ("change_strategy", "on_stored_duplicates"),
+    sorted({*product(CHANGE_STRATEGIES, ON_STORED_DUPLICATES)} - {("replace", "update_all"), ("replace", "fail")}),
+)
+@pytest.mark.parametrize("keys", ["sku", ["stock", "sold_at"]])
+def test_no_rows_change_nothing(upsert, held, writes, change_strategy, on_stored_duplicates, keys):
+    upsert([{"sku": "a"}])
+    writes()
+    options = {"change_strategy": change_strategy, "on_stored_duplicates": on_stored_duplicates}
+    assert upsert([], keys, **options) == (0, 0, 0)
+    assert (writes(), held("sku")) == ([], [("a",)])
 
 
 def test_columns_that_are_not_given_stay(upsert, held):
