@@ -117,6 +117,7 @@ def reading(name: str, path: StoredPath, *, conn_id: str | None = None) -> Itera
             yield raw
             return
         try:
+            _require_gzip(raw)
             with gzip.GzipFile(mode="rb", fileobj=raw) as file:
                 yield file  # type: ignore[misc]
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -214,6 +215,13 @@ def _whole_in_storage(target: Any) -> Iterator[IO[bytes]]:
 
 def _partial_name(name: str) -> str:
     return f".{name}.{uuid4().hex}.part"
+
+
+def _require_gzip(file: IO[bytes]) -> None:
+    # Python reads a file without a single byte as if it were a gzip file without content.
+    if not file.read(1):
+        raise EOFError("it has no content, not even a header")
+    file.seek(0)
 
 
 def _opened(place: _Place) -> IO[bytes]:

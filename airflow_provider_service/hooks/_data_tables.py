@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ class HookDataTables(DataTables):
         mode: LoadMode | None = None,
         key_columns: str | Sequence[str] = (),
         delete_missing: bool = False,
+        allow_empty: bool = False,
         column_mapping: Mapping[str, str | None] | None = None,
         create_table: bool = False,
         add_columns: bool = False,
@@ -80,6 +82,8 @@ class HookDataTables(DataTables):
             is NOT safe to repeat.
         :param key_columns: columns of the table that identify a row, for an upsert.
         :param delete_missing: whether an upsert also deletes the rows with other keys; False by default.
+        :param allow_empty: let rows that are none delete all rows of the table, with ``mode="replace"`` or
+            ``delete_missing``; False, the default, refuses that.
         :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that
             it does not name keep their names.
         :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by
@@ -107,6 +111,7 @@ class HookDataTables(DataTables):
         given_options = {
             "mode": mode,
             "delete_missing": delete_missing,
+            "allow_empty": allow_empty,
             "create_table": create_table,
             "add_columns": add_columns,
             "on_duplicate": on_duplicate,
@@ -123,6 +128,7 @@ class HookDataTables(DataTables):
             mode=mode,
             key_columns=text_or_texts("key_columns", key_columns),
             delete_missing=delete_missing,
+            allow_empty=allow_empty,
             column_mapping=column_mapping,
             column_types=column_types,
             may_add_columns=add_columns,
@@ -133,8 +139,8 @@ class HookDataTables(DataTables):
         chosen_strategy(change_strategy, on_stored_duplicates)
         rejects = opening_rejects(on_error, reject_path, object_storage_conn_id)
         given = _named(data_table_id, data_table_name, project_id, project_name)
-        source = rows_in(rows)
-        loaded = Target.named_by(given, self._client, create_table=create_table).load(source, options, rejects)
+        target = Target.named_by(given, self._client, create_table=create_table)
+        loaded = target.load(partial(rows_in, rows), options, rejects)
         return {
             "data_table_id": loaded.table.id,
             "rows": loaded.rows,

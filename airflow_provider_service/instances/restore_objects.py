@@ -219,5 +219,6 @@ def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> 
 
 
 def _write_rows(client: Resources, table: DataTable, backup: StoredBackup, entry: TableEntry) -> None:
-    done = Target(client, table).load(backup.rows(entry), LoadOptions(mode="replace"))
+    options = LoadOptions(mode="replace", allow_empty=True)  # the archive says how many rows there are
+    done = Target(client, table).load(lambda _: backup.rows(entry), options)
     require(done.rows == entry.rows, f"data table {entry.name!r} has {done.rows} rows, and not {entry.rows}")

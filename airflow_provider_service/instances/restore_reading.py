@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,7 +57,7 @@ class StoredBackup:
     contents: Contents
     workflows: Mapping[str, StoredWorkflow]
 
-    def rows(self, table: TableEntry) -> Iterator[Row]:
+    def rows(self, table: TableEntry) -> Generator[Row, None, None]:
         """The rows of a table, oldest first, with one in memory at a time.
 
         :raises ServiceInputError: the archive has been changed since it was checked.

@@ -10,6 +10,7 @@ from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
 from airflow_provider_service.object_storage import reading, require_place, whole_file
 from airflow_provider_service.rows.formats import format_of
+from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns
 
 if TYPE_CHECKING:
     from airflow_provider_service.object_storage import StoredPath
@@ -66,10 +67,13 @@ def write_rows(
         return file_format.write(file, types, rows)
 
 
-def read_rows(path: StoredPath, *, conn_id: str | None = None) -> Generator[Row, None, None]:
+def read_rows(
+    path: StoredPath, note_columns: NoteColumns = ignore_columns, *, conn_id: str | None = None
+) -> Generator[Row, None, None]:
     """Read the rows of a file; those of a ``.csv`` file hold text and None only. Safe to repeat.
 
     :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.
+    :param note_columns: takes the names of the columns before the first row, if the format has them.
     :param conn_id: Airflow connection of the object storage, unless the address names one.
     :raises ServiceInputError: the ending is another, or the file does not have the format of its ending.
     :raises FileNotFoundError: there is no such file.
@@ -77,6 +81,6 @@ def read_rows(path: StoredPath, *, conn_id: str | None = None) -> Generator[Row,
     file_format = format_of("path", path)
     with reading("path", path, conn_id=conn_id) as file:
         try:
-            yield from file_format.read(file)
+            yield from file_format.read(file, note_columns)
         except ServiceInputError as error:
             raise ServiceInputError(f"{str(path)!r}: {error}") from error

@@ -13,6 +13,7 @@ from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.object_storage import require_path
 from airflow_provider_service.rows.arrow import BATCH_ROWS, arrow_schema, optional_library, python_rows, record_batches
 from airflow_provider_service.rows.csv_cells import csv_line, csv_records
+from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -42,16 +43,20 @@ class CsvFormat:
                 text.write(csv_line((row.get(name) for name in types), self._neutralize_formulas))
         return count
 
-    def read(self, file: IO[bytes]) -> Iterator[Row]:
+    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
         """Read rows of text and None, by the names in the header; empty lines are skipped if there are several columns.
 
-        :raises ServiceInputError: the file is not UTF-8, the header repeats a name, or a row has other cells.
+        :raises ServiceInputError: the file is not UTF-8, it has no header, the header repeats a name, or a row has
+            other cells.
         """
         with _as_text(file) as text:
             records = csv_records(text)
-            header = next(records, [])
+            header = next(records, None)
+            if header is None:
+                raise ServiceInputError("the file is empty: it lacks even the header; nothing was written")
             if len(set(header)) < len(header) or not all(header):
                 raise ServiceInputError(f"the header must name each column once, not {shown(header)}")
+            note_columns(map(str, header))
             present = (record for record in records if len(header) == 1 or record != [None])
             for number, record in enumerate(present, start=1):
                 if len(record) != len(header):
@@ -74,8 +79,8 @@ class JsonLinesFormat:
                 text.write(json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n")
         return count
 
-    def read(self, file: IO[bytes]) -> Iterator[Row]:
-        """Read rows; empty lines are skipped.
+    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
+        """Read rows; empty lines are skipped. Without a row, the names of the columns are not known.
 
         :raises ServiceInputError: the file is not UTF-8, or a line is not a JSON object.
         """
@@ -102,7 +107,7 @@ class ParquetFormat:
                 count += sum(map(len, group))
         return count
 
-    def read(self, file: IO[bytes]) -> Iterator[Row]:
+    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
         """Read rows as Python's values, a record batch at a time.
 
         :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet.
@@ -112,6 +117,7 @@ class ParquetFormat:
             opened = arrow.parquet.ParquetFile(file, pre_buffer=False)
         except arrow.ArrowInvalid as error:
             raise ServiceInputError(f"the file is not Parquet: {error}") from error
+        note_columns(opened.schema_arrow.names)
         # Each thread that decodes keeps memory of its own, which grows with the row groups, and saves no time here.
         for batch in opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
             yield from python_rows(arrow, batch)

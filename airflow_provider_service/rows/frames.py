@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from airflow_provider_service.rows.arrow import (
     python_rows,
     record_batches,
 )
+from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -23,26 +24,29 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-def rows_in(given: Any, name: str = "rows") -> Iterator[Any]:
+def rows_in(
+    given: Any, note_columns: NoteColumns = ignore_columns, *, name: str = "rows"
+) -> Generator[Any, None, None]:
     """The rows of a DataFrame or of an Arrow table, or of anything that gives rows, or such tables, one at a time.
 
     What comes one at a time is never held as a whole. The rows themselves are not checked here.
 
     :param given: a DataFrame of pandas, anything with ``__arrow_c_stream__``, ``__arrow_c_array__`` or
         ``__dataframe__``, such as a DataFrame of polars or a table of pyarrow, or an iterable of these or of mappings.
+    :param note_columns: takes the names of the columns of each DataFrame or table before its first row.
     :param name: the argument, for messages.
     :raises ServiceInputError: it is something else, a library is missing, or the names of the columns are not text or
         not distinct.
     """
     if is_frame(given):
-        return _frame_rows(given, name)
+        return _frame_rows(given, name, note_columns)
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         hint = ": collect() it first" if hasattr(given, "collect") else ""
         raise ServiceInputError(
             f"{name} must be a DataFrame, or mappings of columns to values in a list or a generator, not "
             f"{type(given).__name__}{hint}; nothing was written"
         )
-    return _rows_of_items(given, name)
+    return _rows_of_items(given, name, note_columns)
 
 
 def is_frame(given: Any) -> bool:
@@ -74,17 +78,18 @@ def pandas_frame(types: Mapping[str, str], rows: Iterable[Row]) -> Any:
     return arrow_table(types, rows).to_pandas(types_mapper=own_types.get, split_blocks=True, self_destruct=True)
 
 
-def _rows_of_items(items: Iterable[Any], name: str) -> Iterator[Any]:
+def _rows_of_items(items: Iterable[Any], name: str, note_columns: NoteColumns) -> Generator[Any, None, None]:
     for item in items:
         # Most are rows, of which there may be millions.
         if not isinstance(item, dict) and is_frame(item):
-            yield from _frame_rows(item, name)
+            yield from _frame_rows(item, name, note_columns)
         else:
             yield item
 
 
-def _frame_rows(frame: Any, name: str) -> Iterator[Row]:
-    return _pandas_rows(frame, name) if _is_pandas(frame) else _arrow_rows(frame, name)
+def _frame_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[Row, None, None]:
+    read = _pandas_rows if _is_pandas(frame) else _arrow_rows
+    return read(frame, name, note_columns)
 
 
 def _is_pandas(given: Any) -> bool:
@@ -92,7 +97,7 @@ def _is_pandas(given: Any) -> bool:
     return pandas is not None and isinstance(given, getattr(pandas, "DataFrame", ()))
 
 
-def _pandas_rows(frame: Any, name: str) -> Iterator[Row]:
+def _pandas_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[Row, None, None]:
     """Rows without Arrow, which refuses columns of mixed values: each value is judged by the type of its column.
 
     An index with a name is a column; one without is left out, as it only numbers the rows.
@@ -100,6 +105,7 @@ def _pandas_rows(frame: Any, name: str) -> Iterator[Row]:
     levels = [level for level in frame.index.names if level is not None]
     names = [*levels, *frame.columns]
     _require_names(names, name)
+    note_columns(names)
     for start in range(0, len(frame), BATCH_ROWS):
         chunk = frame.iloc[start : start + BATCH_ROWS]
         chunk = chunk.reset_index(level=levels) if levels else chunk
@@ -123,11 +129,12 @@ def _python_value(value: Any) -> Any:
     return value
 
 
-def _arrow_rows(frame: Any, name: str) -> Iterator[Row]:
+def _arrow_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[Row, None, None]:
     arrow = _pyarrow(f"a {type(frame).__name__} as {name}")
     with _explained(arrow, frame, name):
         reader = _reader(arrow, frame)
     _require_names(reader.schema.names, name)
+    note_columns(reader.schema.names)
     for field in reader.schema:
         if isinstance(field.type, arrow.BaseExtensionType):
             # Its stored values are not what it means, such as the number of a month.

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service import metrics
 from airflow_provider_service.rows.batches import insert_in_batches
 from airflow_provider_service.rows.options import chosen_strategy
 from airflow_provider_service.rows.progress import Progress
 from airflow_provider_service.rows.upsert import edge_id, stored_rows
 from airflow_provider_service.rows.upsert_plan import key_of, plan_upsert
-from airflow_provider_service.rows.upsert_writes import delete_rows, require_deletable, write_plan
+from airflow_provider_service.rows.upsert_writes import count_matching, delete_rows, require_deletable, write_plan
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client.models.data_table_rows import Condition, Row
+    from airflow_provider_service.client.models.data_table_rows import Condition, Row, RowFilter
     from airflow_provider_service.rows.options import ChangeStrategy, OnStoredDuplicates
     from airflow_provider_service.rows.spool import Spool
 
@@ -26,6 +28,8 @@ log = logging.getLogger(__name__)
 MAX_SEARCHED_KEYS = 10_000
 #: Ids that one call deletes when a table is replaced: a large delete must end within the timeout of a call.
 DELETED_IDS = 100_000
+#: Ids of which one call counts the rows, which its answer holds.
+COUNTED_IDS = 2_500
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,12 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     # deleted.
     oldest = edge_id(client, table_id, "asc")
     newest = ids.first if inserted else edge_id(client, table_id, "desc") + 1
-    for start in range(oldest, newest, DELETED_IDS) if oldest else ():
-        _delete_between(client, table_id, start, min(start + DELETED_IDS, newest))
-    for start, end in ids.gaps:  # rows of an earlier attempt that arrived late
-        _delete_between(client, table_id, start, end)
-    if not inserted:
-        log.warning("The source has no rows; all rows of the table were deleted")
-    return LoadResult(inserted=inserted)
+    old = [(oldest, newest)] if oldest else []
+    progress = Progress("Deleted")
+    for start, end in chain.from_iterable(_parts(*one, DELETED_IDS) for one in (*old, *ids.gaps)):
+        progress.reach(progress.count + _delete_between(client, table_id, start, end))
+    progress.report()
+    return LoadResult(inserted=inserted, deleted=progress.count)
 
 
 def upsert_spooled(
@@ -147,7 +150,7 @@ class _Ids:
             if not self.first:
                 self.first = row_id
             elif row_id > self._last + 1:
-                self.gaps.append((self._last + 1, row_id))
+                self.gaps.append((self._last + 1, row_id))  # of an earlier attempt whose rows arrived late
             self._last = row_id
 
 
@@ -162,7 +165,20 @@ def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = N
     return progress.count
 
 
-def _delete_between(client: Resources, table_id: str, start: int, end: int) -> None:
+def _delete_between(client: Resources, table_id: str, start: int, end: int) -> int:
+    """Delete the rows with ids from one up to another, and return how many there were."""
+    # Counted before, because a call that returns what it deletes could not be repeated when its answer is lost.
+    count = sum(count_matching(client, table_id, _between(*part)) for part in _parts(start, end, COUNTED_IDS))
+    client.data_table_rows.delete(table_id, _between(start, end))
+    metrics.count(metrics.ROWS_DELETED, count)
+    return count
+
+
+def _parts(start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((first, min(first + size, end)) for first in range(start, end, size))
+
+
+def _between(start: int, end: int) -> RowFilter:
     least: Condition = {"columnName": "id", "condition": "gte", "value": start}
     below: Condition = {"columnName": "id", "condition": "lt", "value": end}
-    client.data_table_rows.delete(table_id, {"type": "and", "filters": [least, below]})
+    return {"type": "and", "filters": [least, below]}

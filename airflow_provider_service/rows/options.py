@@ -37,6 +37,7 @@ _REJECT_ENDINGS = (".jsonl", ".jsonl.gz")
 LOAD_CHECKS: Mapping[str, Check] = {
     "mode": optional(one_of(*LOAD_MODES)),
     "delete_missing": require_flag,
+    "allow_empty": require_flag,
     "create_table": require_flag,
     "add_columns": require_flag,
     "on_duplicate": one_of(*ON_DUPLICATE),
@@ -84,6 +85,20 @@ def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool
     if delete_missing and chosen != "upsert":
         raise ServiceInputError(f"delete_missing means nothing with mode={chosen!r}; nothing was written")
     return chosen
+
+
+def require_rows(count: int, mode: LoadMode, delete_missing: bool) -> None:
+    """Refuse to replace all rows of a table by none.
+
+    :param count: number of rows to write.
+    :raises ServiceInputError: there are none, and all rows of the table would be deleted.
+    """
+    option = "delete_missing=True" if delete_missing else f"mode={mode!r}"
+    require(
+        count or not (delete_missing or mode == "replace"),
+        f"there are no rows to write, and {option} would delete all rows of the table; give allow_empty=True if that "
+        "is what you want; nothing was written",
+    )
 
 
 def require_rejects(on_error: OnError, path: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -10,8 +10,13 @@ from typing import Any
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_new_name
 from airflow_provider_service.rows.options import COLUMN_TYPES
+from airflow_provider_service.rows.values import check_columns
 
 Row = Mapping[str, Any]
+#: Takes the names of a source's columns, which it may know although it has no rows.
+NoteColumns = Callable[[Iterable[str]], object]
+#: Reads the rows of a source, each once.
+ReadRows = Callable[[NoteColumns], Generator[Any, None, None]]
 
 #: The type of a column that is new in a table, by the type of its first value that is not null; the first that fits.
 #: A bool is an int in Python, and a datetime is a date.
@@ -21,6 +26,10 @@ TYPES_OF_VALUES: tuple[tuple[tuple[type, ...], str], ...] = (
     ((date,), "date"),
     ((str,), "string"),
 )
+
+
+def ignore_columns(names: Iterable[str]) -> None:
+    """Take no notice of the names of a source's columns."""
 
 
 class MappedColumns:
@@ -108,6 +117,15 @@ class GrowingTypes(dict[str, str]):
             if name in self._undecided and value is not None:
                 self[name] = type_of_value(value, f"{place}, column {name!r}")
                 self._undecided.discard(name)
+
+    def require_known(self, row: Row, place: str) -> None:
+        """Refuse columns that the table lacks and is not to get.
+
+        :param place: how messages refer to the row.
+        :raises ServiceInputError: there are some.
+        """
+        if not self._may_grow:
+            check_columns(row, self, place)
 
     @property
     def added(self) -> dict[str, str]:

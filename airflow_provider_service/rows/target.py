@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
@@ -18,9 +18,9 @@ from airflow_provider_service.object_storage import require_place, whole_file
 from airflow_provider_service.references import PROJECT, data_table_in
 from airflow_provider_service.rows.checked import CheckedRows, check_key_columns
 from airflow_provider_service.rows.load import LoadResult, append_rows, replace_rows, upsert_spooled
-from airflow_provider_service.rows.options import chosen_mode, require_rejects
+from airflow_provider_service.rows.options import chosen_mode, require_rejects, require_rows
 from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.source_rows import GrowingTypes, MappedColumns
+from airflow_provider_service.rows.source_rows import GrowingTypes, MappedColumns, ReadRows
 from airflow_provider_service.rows.spool import Spool
 from airflow_provider_service.rows.values import column_types
 
@@ -62,6 +62,7 @@ class LoadOptions:
     mode: LoadMode | None = None
     key_columns: Sequence[str] = ()
     delete_missing: bool = False
+    allow_empty: bool = False
     column_mapping: Mapping[str, str | None] | None = None
     column_types: Mapping[str, str] | None = None
     may_add_columns: bool = False
@@ -116,12 +117,13 @@ class Target:
         project_id = PROJECT.id_in(given, client)
         return cls(client, find_data_table(client, name, project_id=project_id), name=name, project_id=project_id)
 
-    def load(self, rows: Iterable[Any], options: LoadOptions, open_rejects: OpenRejects | None = None) -> Loaded:
+    def load(self, read: ReadRows, options: LoadOptions, open_rejects: OpenRejects | None = None) -> Loaded:
         """Check all rows, and then write them.
 
-        :param rows: mappings of columns to values, each of which is read once.
+        :param read: reads the rows, mappings of columns to values.
         :param open_rejects: opens the file for rows that the table cannot store; None to refuse them.
-        :raises ServiceInputError: a row or an option does not fit; nothing was written to the table.
+        :raises ServiceInputError: a row or an option does not fit, or there is no row and all rows of the table would
+            be deleted without consent; nothing was written to the table.
         """
         mode = chosen_mode(options.mode, options.key_columns, options.delete_missing)
         stored = {} if self.table is None else column_types(self.table)
@@ -131,23 +133,27 @@ class Target:
             check_key_columns(options.key_columns, types)
         with Spool() as spool:
             checked = CheckedRows(types, options.key_columns, options.on_duplicate, spool.wanted, spool.rounded_keys)
-            count = self._spool(rows, MappedColumns(options.column_mapping), types, checked, open_rejects)
+            count = self._spool(read, MappedColumns(options.column_mapping), types, checked, open_rejects)
             if options.key_columns and count:
                 check_key_columns(options.key_columns, types)
+            if self.table is not None and not options.allow_empty:
+                require_rows(len(spool.wanted), mode, options.delete_missing)
             table, added = self._prepared(types)
             changes = self._write(table, spool, types, mode, options)
         return Loaded(table, count, self._rejected, added, changes)
 
     def _spool(
         self,
-        rows: Iterable[Any],
+        read: ReadRows,
         mapping: MappedColumns,
         types: GrowingTypes,
         checked: CheckedRows,
         open_rejects: OpenRejects | None,
     ) -> int:
         progress = Progress("Read and checked")
+        columns: list[str] = []
         with ExitStack() as stack:
+            rows = stack.enter_context(closing(read(columns.extend)))
             rejects: IO[bytes] | None = None if open_rejects is None else stack.enter_context(open_rejects())
             for number, given in enumerate(progress.counting(rows), start=1):
                 row = mapping.apply(given, f"row {number}")
@@ -158,7 +164,9 @@ class Target:
                     if rejects is None:
                         raise
                     self._reject(rejects, number, given, error)
-            if progress.count:
+            if columns and not progress.count:
+                types.require_known(mapping.apply(dict.fromkeys(columns), "the source"), "the source")
+            if columns or progress.count:
                 mapping.require_used()
         progress.report()
         checked.report()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         OnError,
         OnStoredDuplicates,
     )
+    from airflow_provider_service.rows.source_rows import NoteColumns
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -41,6 +41,8 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         NOT safe to repeat. Required without ``key_columns``.
     :param key_columns: columns of the table that identify a row, for an upsert.
     :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
+    :param allow_empty: let a source without rows delete all rows of the table, with ``mode="replace"`` or
+        ``delete_missing``; False, the default, refuses that.
     :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
         does not name keep their names. None (the default) for no changes.
     :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
@@ -88,6 +90,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         mode: LoadMode | None = None,
         key_columns: Templated[str | Sequence[str]] = (),
         delete_missing: bool = False,
+        allow_empty: bool = False,
         column_mapping: Templated[Mapping[str, str | None] | None] = None,
         create_table: bool = False,
         add_columns: bool = False,
@@ -112,6 +115,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         self.mode = mode
         self.key_columns = as_rendered(key_columns)
         self.delete_missing = delete_missing
+        self.allow_empty = allow_empty
         self.column_mapping = as_rendered(column_mapping)
         self.create_table = create_table
         self.add_columns = add_columns
@@ -134,6 +138,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
             mode=self.mode,
             key_columns=text_or_texts("key_columns", self.key_columns),
             delete_missing=self.delete_missing,
+            allow_empty=self.allow_empty,
             column_mapping=self.column_mapping,
             column_types=self.column_types,
             may_add_columns=self.add_columns,
@@ -145,9 +150,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         target = Target.named_by(self, self.hook, create_table=self.create_table)
         if target.table is not None:
             self.link_table(context, target.table)
-        rows = self.source_rows()
-        with closing(rows):
-            loaded = target.load(rows, options, rejects)
+        loaded = target.load(self.source_rows, options, rejects)
         url = self.link_table(context, loaded.table)
         changes = asdict(loaded.changes)
         counts = ", ".join(f"{number} {what}" for what, number in changes.items())
@@ -164,5 +167,8 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         }
 
     @abstractmethod
-    def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
-        """The rows of the source, each read once."""
+    def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
+        """The rows of the source, each read once.
+
+        :param note_columns: takes the names of the columns before the first row, if the source has them.
+        """

@@ -7,13 +7,18 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from importlib import import_module
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.moments import parse_moment
+from airflow_provider_service.rows.options import require_rows
 from airflow_provider_service.rows.progress import Progress
+
+if TYPE_CHECKING:
+    from airflow_provider_service.rows.options import LoadMode
+    from airflow_provider_service.rows.source_rows import NoteColumns
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +40,14 @@ def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
     return hook
 
 
-def query_rows(hook: Any, sql: str, parameters: Any, fetch_rows: int) -> Generator[Mapping[str, Any], None, None]:
+def query_rows(
+    hook: Any, sql: str, parameters: Any, fetch_rows: int, note_columns: NoteColumns
+) -> Generator[Mapping[str, Any], None, None]:
     """The rows of a query, with a cursor of the server where the database has one.
 
     :param parameters: values of the placeholders; None for none.
     :param fetch_rows: number of rows that are fetched at a time.
+    :param note_columns: takes the names of the columns before the first row.
     :raises ServiceInputError: the statement returns no rows, or two columns of the same name.
     """
     with _transaction(hook) as connection, closing(_streaming_cursor(connection)) as cursor:
@@ -54,6 +62,7 @@ def query_rows(hook: Any, sql: str, parameters: Any, fetch_rows: int) -> Generat
                 f"the query has several columns named {', '.join(map(repr, doubled))}: name them with AS; "
                 "nothing was written"
             )
+        note_columns(names)
         while fetched:
             for row in fetched:
                 # The connection can choose cursors that give mappings.
@@ -68,13 +77,18 @@ def insert_all(
     names: Sequence[str],
     rows: Iterable[Sequence[Any]],
     *,
+    mode: LoadMode,
     key_columns: Sequence[str] = (),
-    clear: bool = False,
-) -> int:
-    """Insert rows in one transaction, and return their number: all of them are seen at once, or none.
+    allow_empty: bool = False,
+) -> tuple[int, int | None]:
+    """Write rows in one transaction: all of them are seen at once, or none.
 
-    :param key_columns: columns by which rows that exist are updated, by the statement that the hook has for this.
-    :param clear: delete all rows of the table first, in the same transaction.
+    Returns how many rows were written, and how many were deleted before; None if the driver does not say.
+
+    :param mode: whether rows that exist are deleted first, or updated by the statement that the hook has for this.
+    :param key_columns: columns by which rows that exist are found.
+    :param allow_empty: whether no rows may replace those of the table.
+    :raises ServiceInputError: there are no rows to replace those of the table; nothing was written.
     """
     progress = Progress("Inserted")
     remaining = iter(rows)
@@ -87,17 +101,23 @@ def insert_all(
             if _is_postgres(connection):
                 # What the service holds is in UTC, also in columns without a time zone.
                 cursor.execute("SET LOCAL timezone TO 'UTC'")
-            if clear:
+            batch = list(islice(remaining, INSERT_ROWS))
+            if not allow_empty:
+                require_rows(len(batch), mode, delete_missing=False)
+            deleted: int | None = 0
+            if mode == "replace":
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - the author of the DAG names the table
-            while batch := list(islice(remaining, INSERT_ROWS)):
+                deleted = None if cursor.rowcount < 0 else cursor.rowcount
+            while batch:
                 cursor.executemany(statement, batch)
                 progress.reach(progress.count + len(batch))
+                batch = list(islice(remaining, INSERT_ROWS))
         except BaseException:
             connection.rollback()
             raise
         connection.commit()
     progress.report()
-    return progress.count
+    return progress.count, deleted
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import one_of, optional, require, require_mapping, text_or_texts
+from airflow_provider_service.arguments import one_of, optional, require, require_flag, require_mapping, text_or_texts
 from airflow_provider_service.operators._table import require_row_filter
 from airflow_provider_service.rows.options import LOAD_MODES, chosen_mode
 from airflow_provider_service.task_arguments import as_rendered
@@ -35,6 +35,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         ``key_columns``.
     :param key_columns: columns of the database's table that identify a row, for an upsert; most databases need a unique
         index on them.
+    :param allow_empty: let a data table without rows, or a filter that none meets, delete all rows of the database's
+        table, with ``mode="replace"``; False, the default, refuses that.
     :param column_mapping: name in the database by name in the data table; columns that it does not name keep their
         names. None (the default) for no changes.
     :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None (the default) for none.
@@ -48,7 +50,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "count", "url"}``.
+    :returns: ``{"data_table_id", "count", "deleted", "url"}``: rows that were written, and rows that ``mode="replace"``
+        deleted before, None if the database's driver does not count them.
     """
 
     template_fields: Sequence[str] = (
@@ -60,7 +63,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         "hook_params",
     )
     template_fields_renderers = {**ServiceUnloadTableOperator.template_fields_renderers, "column_mapping": "json"}
-    checks = {"mode": optional(one_of(*LOAD_MODES))}
+    checks = {"mode": optional(one_of(*LOAD_MODES)), "allow_empty": require_flag}
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         sql_conn_id: Templated[str],
         mode: LoadMode | None = None,
         key_columns: Templated[str | Sequence[str]] = (),
+        allow_empty: bool = False,
         column_mapping: Templated[Mapping[str, str] | None] = None,
         hook_params: Templated[Mapping[str, Any] | None] = None,
         data_table_id: Templated[str | None] = None,
@@ -96,6 +100,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         self.sql_conn_id = as_rendered(sql_conn_id)
         self.mode = mode
         self.key_columns = as_rendered(key_columns)
+        self.allow_empty = allow_empty
         self.column_mapping = as_rendered(column_mapping)
         self.hook_params = as_rendered(hook_params)
         self.check_arguments()
@@ -127,9 +132,11 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
             return [read_date(value) if kind == "date" and value is not None else value for value, kind in given]
 
         rows = map(values, self.stored_rows(table))
-        count = insert_all(hook, self.sql_table, names, rows, key_columns=keys, clear=mode == "replace")
-        self.log.info("Wrote %d rows of %s to %s: %s", count, table.name, self.sql_table, url)
-        return {"data_table_id": table.id, "count": count, "url": url}
+        count, deleted = insert_all(
+            hook, self.sql_table, names, rows, mode=mode, key_columns=keys, allow_empty=self.allow_empty
+        )
+        self.log.info("%d rows of %s for %s: %s deleted before: %s", count, table.name, self.sql_table, deleted, url)
+        return {"data_table_id": table.id, "count": count, "deleted": deleted, "url": url}
 
     def _names(self, types: Mapping[str, str]) -> list[str]:
         mapping = self.column_mapping or {}

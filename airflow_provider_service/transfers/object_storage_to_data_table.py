@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         OnError,
         OnStoredDuplicates,
     )
+    from airflow_provider_service.rows.source_rows import NoteColumns
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -42,6 +43,8 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         NOT safe to repeat. Required without ``key_columns``.
     :param key_columns: columns of the table that identify a row, for an upsert.
     :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
+    :param allow_empty: let a source without rows delete all rows of the table, with ``mode="replace"`` or
+        ``delete_missing``; False, the default, refuses that.
     :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
         does not name keep their names. None (the default) for no changes.
     :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
@@ -61,8 +64,7 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
     :param change_strategy: how rows are changed: ``"update"`` by default; see :class:`ServiceUpsertRowsOperator`.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted", "added_columns",
-        "url"}``: rows that were read and left out, and what became of the table's rows. With ``mode="replace"``, the
-        old rows are deleted without being counted.
+        "url"}``: rows that were read and left out, and what became of the table's rows.
     """
 
     template_fields: Sequence[str] = (*ServiceLoadTableOperator.template_fields, "path")
@@ -78,6 +80,7 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         mode: LoadMode | None = None,
         key_columns: Templated[str | Sequence[str]] = (),
         delete_missing: bool = False,
+        allow_empty: bool = False,
         column_mapping: Templated[Mapping[str, str | None] | None] = None,
         create_table: bool = False,
         add_columns: bool = False,
@@ -99,6 +102,7 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
             mode=mode,
             key_columns=key_columns,
             delete_missing=delete_missing,
+            allow_empty=allow_empty,
             column_mapping=column_mapping,
             create_table=create_table,
             add_columns=add_columns,
@@ -122,8 +126,8 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=False)
 
-    def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
+    def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
         """The rows of the file, each read once."""
         from airflow_provider_service.rows.files import read_rows
 
-        return read_rows(self.path, conn_id=self.object_storage_conn_id)
+        return read_rows(self.path, note_columns, conn_id=self.object_storage_conn_id)

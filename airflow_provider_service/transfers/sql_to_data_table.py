@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         OnError,
         OnStoredDuplicates,
     )
+    from airflow_provider_service.rows.source_rows import NoteColumns
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -48,6 +49,8 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
         NOT safe to repeat. Required without ``key_columns``.
     :param key_columns: columns of the table that identify a row, for an upsert.
     :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
+    :param allow_empty: let a source without rows delete all rows of the table, with ``mode="replace"`` or
+        ``delete_missing``; False, the default, refuses that.
     :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
         does not name keep their names. None (the default) for no changes.
     :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
@@ -67,8 +70,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
     :param change_strategy: how rows are changed: ``"update"`` by default; see :class:`ServiceUpsertRowsOperator`.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted", "added_columns",
-        "url"}``: rows that were read and left out, and what became of the table's rows. With ``mode="replace"``, the
-        old rows are deleted without being counted.
+        "url"}``: rows that were read and left out, and what became of the table's rows.
     """
 
     template_fields: Sequence[str] = (
@@ -97,6 +99,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
         mode: LoadMode | None = None,
         key_columns: Templated[str | Sequence[str]] = (),
         delete_missing: bool = False,
+        allow_empty: bool = False,
         column_mapping: Templated[Mapping[str, str | None] | None] = None,
         create_table: bool = False,
         add_columns: bool = False,
@@ -118,6 +121,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
             mode=mode,
             key_columns=key_columns,
             delete_missing=delete_missing,
+            allow_empty=allow_empty,
             column_mapping=column_mapping,
             create_table=create_table,
             add_columns=add_columns,
@@ -145,9 +149,10 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
 
         return of_query(sql_hook(self.sql_conn_id, self.hook_params), self.sql, self.sql_conn_id)
 
-    def source_rows(self) -> Generator[Mapping[str, Any], None, None]:
+    def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
         """The rows of the query, each read once."""
         from airflow_provider_service.transfers._sql import query_rows, sql_hook
 
         hook = sql_hook(self.sql_conn_id, self.hook_params)
-        return query_rows(hook, self.sql, self.parameters, read_count("fetch_rows", self.fetch_rows))
+        fetch_rows = read_count("fetch_rows", self.fetch_rows)
+        return query_rows(hook, self.sql, self.parameters, fetch_rows, note_columns)
