@@ -38,7 +38,7 @@ class _Deployment:
         self._plan, self._target = plan, target
         self._client = target.client
         self._writer = Writer(target.client)
-        self._way_back = WayBack(target.client, self._writer)
+        self._way_back = WayBack(target.client, self._writer, frozenset(target.workflow_ids.values()))
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
         #: Ids by the tokens that stand for them in definitions; an existing workflow stands for itself.

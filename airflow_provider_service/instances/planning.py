@@ -42,6 +42,8 @@ class Target:
     :param folder_id: folder in which workflows are created, unless their definition names one.
     :param project_ids: projects in which workflows are created, by their names, where it is not ``project_id``.
     :param planned: objects that do not exist yet, but will before the plan is carried out.
+    :param workflow_ids: ids of the workflows that are known by their ids, by the names of their sources; the others are
+        looked for by name among the rest.
     """
 
     client: Resources
@@ -49,6 +51,7 @@ class Target:
     folder_id: str | None = None
     project_ids: Mapping[str, str] = field(default_factory=dict)
     planned: Mapping[Kind, Sequence[Entry]] = field(default_factory=dict)
+    workflow_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 def make_plan(sources: Sequence[Source], target: Target, *, activate: bool | None = None) -> Plan:
@@ -81,12 +84,14 @@ class _Planner:
         return Plan([changes[name] for name in in_order(calls)], new_tags)
 
     def _held(self, name: str) -> Workflow | None:
-        named = self._directory.entries(Named("workflow", None, name))
-        if len(named) > 1:
-            ids = ", ".join(one.id for one in named)
-            self._resolver.problems.append(f"{name!r}: there is more than one workflow of this name: ids {ids}")
+        known = self._target.workflow_ids
+        named = (one.id for one in self._directory.entries(Named("workflow", None, name)))
+        ids = [known[name]] if name in known else [one for one in named if one not in known.values()]
+        if len(ids) > 1:
+            listed = ", ".join(ids)
+            self._resolver.problems.append(f"{name!r}: there is more than one workflow of this name: ids {listed}")
         # An item of a list lacks the description and the pinned data, so it cannot be compared.
-        return self._target.client.workflows.get(named[0].id) if named else None
+        return self._target.client.workflows.get(ids[0]) if ids else None
 
     def _change(self, source: Source, before: Workflow | None) -> WorkflowChange:
         wanted, tags = self._wanted(source, before), self._tags(source, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -144,7 +144,7 @@ class Restore:
                 change.perform(self.client)
         self._planned = {}
         workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()), is_first=False)
-        apply_plan(workflows, self._target())
+        apply_plan(workflows, self._target(self._known_ids(Directory(self.client).workflows)))
         self._write_drafts(plan.left.get(WORKFLOWS, ()))
         self._compare(plan)
         record.delete()
@@ -166,37 +166,45 @@ class Restore:
                 f"change it at the same time: {'; '.join(differing[:_MAX_NAMED])}"
             )
 
-    def _target(self) -> Target:
+    def _target(self, workflow_ids: Mapping[str, str]) -> Target:
         held = Inventory(self.client)
         ids = {
             one.name: found
             for one in self.backup.workflows.values()
             if one.project is not None and (found := held.project_id(one.project))
         }
-        return Target(self.client, project_ids=ids, planned=self._planned)
+        return Target(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
 
     def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[WorkflowPlan, list[str]]:
         """The plan for the workflows, and the names of those that differ and are left as they are."""
-        names = Counter(one.name for one in Directory(self.client).workflows.values())
-        left = [name for name in self.backup.workflows if name in keeps or (is_first and names[name] > 1)]
-        plan = self._make(left)
+        held, stored = Directory(self.client).workflows, self.backup.workflows
+        known = self._known_ids(held)
+        others = Counter(one.name for one in held.values() if one.id not in known.values())
+        ambiguous = [name for name in stored if name not in known and others[name] > 1]
+        left = [name for name in stored if name in keeps or (is_first and name in ambiguous)]
+        plan = self._make(left, known)
         if is_first:
             drafts = set(self._drafts(plan))
             more = [one.name for one in plan.changes if one.before and (one.actions or one.name in drafts)]
             if more:
                 left += more
-                plan = plan if self.on_conflict == "fail" else self._make(left)
+                plan = plan if self.on_conflict == "fail" else self._make(left, known)
         return plan, sorted(left)
 
-    def _make(self, left: Sequence[str]) -> WorkflowPlan:
-        sources = [one.source for name, one in self.backup.workflows.items() if name not in left]
-        return make_plan(sources, self._target(), activate=self.activate)
+    def _known_ids(self, held: Collection[str]) -> dict[str, str]:
+        """The ids of the backup's workflows that the instance holds, by name."""
+        return {name: one.id for name, one in self.backup.workflows.items() if one.id in held}
+
+    def _make(self, left: Sequence[str], known: Mapping[str, str]) -> WorkflowPlan:
+        stored = self.backup.workflows.items()
+        sources = [one.source(is_known=name in known) for name, one in stored if name not in left]
+        return make_plan(sources, self._target(known), activate=self.activate)
 
     def _with_drafts(self, plan: WorkflowPlan) -> list[StoredWorkflow]:
         """The workflows with a draft, of those that are active afterwards: only they have a draft beside what runs."""
         names = {one.name for one in plan.changes}
         every = (one for name, one in self.backup.workflows.items() if name in names and one.draft is not None)
-        return [one for one in every if self.activate is not False and one.source.definition.get("active")]
+        return [one for one in every if self.activate is not False and one.definition.get("active")]
 
     def _new_drafts(self, plan: WorkflowPlan) -> list[str]:
         created = {one.name for one in plan.changes if one.before is None}
@@ -207,13 +215,14 @@ class Restore:
         stored = self._with_drafts(plan)
         if not stored:
             return {}
-        by_id = {str(one.source.definition["id"]): name for name, one in self.backup.workflows.items()}
+        by_id = {one.id: name for name, one in self.backup.workflows.items()}
         names = [one.name for one in plan.changes]
         resolver = Resolver(self.client, Directory(self.client, planned=self._planned), names, by_id)
         resolver.ids.update(plan.known_ids)
         wanted = {}
         for one in stored:
-            mapped = with_references(one.draft or {}, partial(resolver.resolve, workflow=one.name, used=set()))
+            draft = one.draft_of(resolver.ids[one.name])
+            mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=set()))
             wanted[one.name] = read_definition(mapped)
         refuse_all(resolver.problems)
         held = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}

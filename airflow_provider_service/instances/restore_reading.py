@@ -29,19 +29,33 @@ Model = TypeVar("Model", bound=BaseModel)
 class StoredWorkflow:
     """A workflow of a backup.
 
-    :param source: what runs, under the name that it gets, with the id that it had.
+    :param id: the id that it had.
+    :param name: what tells it from the others: its name, followed by its id if others have the same name. An instance
+        that does not hold the id finds and creates it under this name.
+    :param definition: what runs.
     :param draft: its draft where that is another.
     :param project: name of its team project.
     """
 
-    source: Source
+    id: str
+    name: str
+    definition: Mapping[str, Any]
     draft: Mapping[str, Any] | None
     project: str | None
 
-    @property
-    def name(self) -> str:
-        """The name that it gets."""
-        return self.source.name
+    def source(self, *, is_known: bool) -> Source:
+        """What is deployed.
+
+        :param is_known: whether the instance holds its id.
+        """
+        return Source(self._named(self.definition, is_known), f"workflow {self.id} of the backup", self.name)
+
+    def draft_of(self, workflow_id: str) -> dict[str, Any]:
+        """Its draft, as the workflow with this id has it."""
+        return self._named(self.draft or {}, workflow_id == self.id)
+
+    def _named(self, definition: Mapping[str, Any], is_known: bool) -> dict[str, Any]:
+        return {**definition, "id": self.id, **({} if is_known else {"name": self.name})}
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ class StoredBackup:
 
     :param archive: the open archive, for the rows.
     :param contents: everything else than workflows and rows.
-    :param workflows: the workflows by the names that they get.
+    :param workflows: the workflows by what tells them from each other.
     """
 
     archive: ArchiveReader
@@ -82,7 +96,7 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
     expected = {CONTENTS, *archive.names(WORKFLOWS), *archive.names(TABLES)}
     _require_same("members", sorted(expected), sorted(archive.manifest["members"]))
     require(not repeated(one.id for one in entries), "the archive cannot be restored: a workflow is in it twice")
-    backup = StoredBackup(archive, contents, {one.name: one for one in _with_own_names(entries)})
+    backup = StoredBackup(archive, contents, {one.name: one for one in _told_apart(entries)})
     twice = repeated(f"{one.project} {one.name}" for one in tables)
     require(not twice, f"the archive cannot be restored: it has data tables of the same name: {sorted(twice)}")
     for table in tables:
@@ -90,19 +104,18 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
     return backup
 
 
-def _with_own_names(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
-    """The workflows, of which those that share a name get their ids into it: a restore finds them by their names."""
+def _told_apart(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
     for one in entries:
         _check_definition(one)
+    names = {str(one.definition["name"]) for one in entries}
     shared = repeated(str(one.definition["name"]) for one in entries)
     for one in entries:
-        name = one.definition["name"]
-        own = {"name": f"{name} ({one.id})" if name in shared else name}
-        yield StoredWorkflow(
-            Source({**one.definition, **own, "id": one.id}, f"workflow {one.id} of the backup"),
-            None if one.draft is None else {**one.draft, **own},
-            one.project,
-        )
+        name = str(one.definition["name"])
+        if name in shared:
+            name = f"{name} ({one.id})"
+            while name in names:
+                name += "*"
+        yield StoredWorkflow(one.id, name, one.definition, one.draft, one.project)
 
 
 def _check_definition(entry: WorkflowEntry) -> None:

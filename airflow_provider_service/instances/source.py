@@ -21,15 +21,17 @@ class Source(NamedTuple):
 
     :param definition: the definition, as it is written, with its code.
     :param place: its file, or its place in the list.
+    :param label: what tells it from others of the same name; None for its name.
     """
 
     definition: Mapping[str, Any]
     place: str
+    label: str | None = None
 
     @property
     def name(self) -> str:
-        """The name of the workflow."""
-        return str(self.definition["name"])
+        """The name of the workflow, or its label."""
+        return self.label or str(self.definition["name"])
 
 
 def read_source(source: Any) -> list[Source]:

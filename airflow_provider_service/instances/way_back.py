@@ -26,10 +26,11 @@ class WayBack:
 
     :param client: client or hook of the instance.
     :param writer: the writer of the deployment.
+    :param known_ids: ids of workflows that were there before, whatever their names are.
     """
 
-    def __init__(self, client: Resources, writer: Writer) -> None:
-        self._client, self._writer = client, writer
+    def __init__(self, client: Resources, writer: Writer, known_ids: frozenset[str] = frozenset()) -> None:
+        self._client, self._writer, self._known_ids = client, writer, known_ids
         self._changes: dict[str, tuple[Workflow, bool]] = {}
         self._created: dict[str, str | None] = {}
         self._projects: dict[str, str | None] = {}
@@ -124,6 +125,7 @@ class WayBack:
             self._writer.delete(one)
 
     def _lost(self, name: str) -> list[str]:
-        """Ids of workflows that were created although the answer was lost: before, none had the name."""
+        """Ids of workflows that were created although the answer was lost: before, no unknown one had the name."""
         listed = self._client.workflows.list(name=name, project_id=self._projects[name], exclude_pinned_data=True)
-        return [one.id for one in listed if one.name == name and not one.is_archived]
+        found = (one for one in listed if one.name == name and not one.is_archived)
+        return [one.id for one in found if one.id not in self._known_ids]

@@ -15,9 +15,10 @@ from airflow_provider_service.instances.backup_archive import ArchiveReader
 from airflow_provider_service.instances.restore import OnConflict, Restore, RestorePlan
 from airflow_provider_service.instances.restore_reading import read_backup
 from tests.instances.contents import fill, state_of
-from tests.instances.workflows import webhook
+from tests.instances.workflows import node, webhook
 
 from .conftest import MakeServer
+from .relay import Relay
 from .running import connect, delete_credentials, delete_workflows
 from .servers import LiveServer
 
@@ -77,3 +78,25 @@ def test_the_backup_of_one_restored_into_another_gives_the_same_export(
         assert restore(there, tmp_path / "backup.zip", "skip").left == {"workflows": ["idle"]}
         restore(there, tmp_path / "backup.zip", "update")
         assert state_of(there) == expected
+
+
+def test_a_restore_into_the_same_unchanged_instance_writes_nothing(
+    client: ServiceClient, live_server: LiveServer, tmp_path: Path
+) -> None:
+    rule = {"interval": [{"field": "hours", "hoursInterval": 12}]}
+    every_half_day = node("Schedule", "scheduleTrigger", {"rule": rule}, typeVersion=1.2)
+    ids = [client.workflows.create("same", [every_half_day], {}, {}).id for _ in range(2)]
+    for one in ids:
+        client.workflows.activate(one)
+    call = {"__rl": True, "mode": "list", "value": ids[1], "cachedResultName": "same"}
+    client.workflows.create("caller", [node("Call", "executeWorkflow", {"workflowId": call}, typeVersion=1.2)], {}, {})
+    back_up(client, tmp_path / "backup.zip")
+    before = {one.id: (one.name, one.active, one.updated_at) for one in client.workflows.list()}
+    choices: tuple[OnConflict, ...] = ("fail", "skip", "update")
+    with Relay(live_server.base_url) as relay:
+        config = client.transport.config.model_copy(update={"base_url": relay.base_url})
+        with ServiceClient(config) as relayed:
+            for on_conflict in choices:
+                assert restore(relayed, tmp_path / "backup.zip", on_conflict).is_empty
+    assert {one.method for one in relay.requests} == {"GET"}
+    assert {one.id: (one.name, one.active, one.updated_at) for one in client.workflows.list()} == before
