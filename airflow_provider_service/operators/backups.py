@@ -92,7 +92,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
 
     The archive is checked completely before anything is written: its members, sizes and checksums, and every row. Then
     what differs is written: tags, projects, folders, variables, credentials, tables with their rows, and at the end the
-    workflows, all or nothing, as ``ServiceDeployWorkflowsOperator`` does. Workflows are found by their ids, and by their
+    workflows, all or nothing, as ``ServiceDeployWorkflowsOperator`` does. Workflows are found by their ids, or by their
     names where the instance does not hold the ids; whatever they name is found by its name.
     In the end the instance is compared with the backup again. What the instance holds beyond the backup is left alone.
     If the task is killed, its next attempt finishes what it began.

@@ -7,8 +7,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.task_arguments import BATCH_ROWS
@@ -24,7 +22,9 @@ CACHE_KIB = 8 * 1024
 
 
 class Spool:
-    """A temporary file, in a folder that only this user can read, for the rows of one load.
+    """A temporary file without a name for the rows of one load: it is gone with the process, however that ends.
+
+    It is in the folder for temporary files: that of ``SQLITE_TMPDIR`` or ``TMPDIR``, or else ``/var/tmp`` or ``/tmp``.
 
     :param chunk_rows: rows or ids that are taken from the file at a time.
 
@@ -34,10 +34,10 @@ class Spool:
 
     def __init__(self, *, chunk_rows: int = BATCH_ROWS) -> None:
         self.chunk_rows = chunk_rows
-        self._folder = TemporaryDirectory(prefix="service-rows-")
-        self._db = sqlite3.connect(Path(self._folder.name, "rows.sqlite"), isolation_level=None)
+        # For an empty name, SQLite makes a file that only this user can read, and unlinks it as soon as it is open.
+        self._db = sqlite3.connect("", isolation_level=None)
         # Nothing needs to survive this process.
-        for setting in ("journal_mode=OFF", "synchronous=OFF", "locking_mode=EXCLUSIVE", f"cache_size=-{CACHE_KIB}"):
+        for setting in ("temp_store=FILE", "journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE_KIB}"):
             self._db.execute(f"PRAGMA {setting}")
         self._db.execute("CREATE TABLE stored (id INTEGER PRIMARY KEY, key TEXT, row TEXT)")
         self._db.execute("CREATE TABLE others (id INTEGER PRIMARY KEY)")
@@ -52,7 +52,6 @@ class Spool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._db.close()
-        self._folder.cleanup()
 
     def store(self, row: Row, key: Key, *, with_others: bool) -> None:
         """Keep a row of the table if its key is wanted. A row that is given again replaces itself.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +84,26 @@ def test_the_next_load_completes_what_was_killed(simulator: ServiceSimulator, cl
             again = load_here()
             assert (again.inserted, again.updated, again.unchanged, again.deleted) == (0, 0, len(ROWS), 0)
     print(f"{name}: of {whole} requests that write, so many had come at the kills: {sorted(fell.elements())}")
+
+
+SPOOLING = """
+import pathlib, signal, sys
+from airflow_provider_service.rows.spool import Spool
+with Spool() as spool:
+    for number in range(int(sys.argv[1])):
+        spool.wanted[(number,)] = {"text": "x" * 1_000}
+    print(*(one.resolve() for one in pathlib.Path("/proc/self/fd").iterdir()), sep=";", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("rows", [0, 1, 30_000])  # so many do not fit into the memory of a spool
+def test_a_load_that_is_killed_leaves_no_rows_on_disk(tmp_path: Path, rows: int) -> None:
+    command = [sys.executable, "-c", SPOOLING, str(rows)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        files = process.stdout.readline().split(";")
+        process.kill()
+    assert any(one.startswith(str(tmp_path)) for one in files) == (rows > 1)
+    assert list(tmp_path.rglob("*")) == []
