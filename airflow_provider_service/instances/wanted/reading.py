@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_service.arguments import refuse, require
 from airflow_provider_service.client.errors import ServiceInputError, type_of
 from airflow_provider_service.client.http.redaction import hidden
+from airflow_provider_service.instances.wanted.text import parsed
 
 
 def read_wanted(name: str, value: object, path: object) -> Any:
@@ -17,10 +17,10 @@ def read_wanted(name: str, value: object, path: object) -> Any:
     :param name: the argument, for messages. No message shows a value, which may be a secret.
     :param value: a mapping or a list, or text in YAML or JSON.
     :param path: path or address of a file with such text.
-    :raises ServiceInputError: the text is not YAML or JSON, holds a key twice, or is empty.
+    :raises ServiceInputError: the text cannot be read, which says where; or there is none.
     """
     if value is not None:
-        return _parsed(name, value) if isinstance(value, str) else value
+        return parsed(name, value) if isinstance(value, str) else value
     if not isinstance(path, str):
         refuse("path", "a path or an address of object storage", path)
     from airflow_provider_service.object_storage import reading
@@ -32,7 +32,7 @@ def read_wanted(name: str, value: object, path: object) -> Any:
         raise ServiceInputError(f"the file {path!r} is not UTF-8 text") from None
     except OSError as error:
         raise ServiceInputError(f"the file {path!r} cannot be read: {error.strerror or error}") from error
-    return _parsed(f"the file {path!r}", text)
+    return parsed(f"the file {path!r}", text)
 
 
 def named_values(name: str, value: object) -> Mapping[str, Any]:
@@ -57,58 +57,3 @@ def names_in(name: str, names: Sequence[object]) -> list[str]:
     twice = sorted({one for one in stripped if stripped.count(one) > 1})
     require(not twice, f"{name} has {', '.join(map(repr, twice))} more than once")
     return stripped
-
-
-def _parsed(name: str, text: str) -> Any:
-    import yaml
-
-    problem = ""
-    # Not raised while the error is handled: the errors of parsers show the text, which may hold secrets.
-    try:
-        value = _loaded(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "in its syntax"
-    except yaml.YAMLError:
-        problem = "in its characters"
-    except _TwiceError as error:
-        problem = f"it has the key {error.args[0]!r} more than once"
-    if problem:
-        raise ServiceInputError(f"{name} is neither YAML nor JSON: {problem}")
-    require(value is not None, f"{name} is empty")
-    return hidden(value)
-
-
-class _TwiceError(Exception):
-    """A key that a mapping holds twice, of which parsers would silently take the last."""
-
-
-def _loaded(text: str) -> Any:
-    try:
-        # YAML allows no tabs where JSON does.
-        return json.loads(text, object_pairs_hook=_once)
-    except ValueError:
-        return _load_yaml(text)
-
-
-def _once(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _TwiceError(name)
-        found[name] = value
-    return found
-
-
-def _load_yaml(text: str) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            _once([(self.construct_object(key, deep=True), None) for key, _ in node.value if key.tag != _MERGE])
-            return super().construct_mapping(node, deep=deep)
-
-    return yaml.load(text, Loader)  # noqa: S506 - a safe loader
-
-
-_MERGE = "tag:yaml.org,2002:merge"
