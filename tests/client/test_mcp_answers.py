@@ -13,6 +13,7 @@ from airflow_provider_service.client.models.mcp import StartedExecution
 
 from .clients import Client
 from .mcp_calls import (
+    MCP_KEY,
     MISSES_THE_MODE,
     NOT_PUBLISHED,
     URL,
@@ -24,6 +25,7 @@ from .mcp_calls import (
     refused_arguments,
     start,
 )
+from .tiny_server import TinyServer
 
 UNAVAILABLE = "Workflow is not available in MCP. Enable MCP access from the workflow card."
 TRIGGERS = (
@@ -193,3 +195,31 @@ def test_the_event_is_found_among_others(mcp: Client, server: requests_mock.Mock
     server.post(URL, text=end.join(lines), headers={"Content-Type": "text/event-stream; charset=utf-8"})
 
     assert start(mcp).execution_id == "9"
+
+
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+OURS = (
+    '\ufeffdata: {"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"executionId": "10é"}}}\r\n\r\n'.encode()
+)
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+@pytest.mark.parametrize("size", [1, 7, len(OURS)])
+def test_an_answer_is_complete_although_its_stream_stays_open(size: int) -> None:
+    pieces = [OURS[begin : begin + size] for begin in range(0, len(OURS), size)]
+    with TinyServer(lambda _: [STREAM, *map(chunk, pieces), 60.0]) as tiny:
+        client = Client(base_url=tiny.address, mcp_api_key=MCP_KEY, timeout=20)
+
+        assert start(client).execution_id == "10é"
+        client.transport.close()
+
+
+def test_a_stream_of_countless_events_is_not_read_to_its_end() -> None:
+    events = chunk(b"data: 1\n\n" * 2000)
+    with TinyServer(lambda _: [STREAM, events, 60.0]) as tiny:
+        error = raised(Client(base_url=tiny.address, mcp_api_key=MCP_KEY, timeout=20))
+
+    assert (type(error), error.not_processed) == (errors.ServiceUnexpectedResponseError, False)

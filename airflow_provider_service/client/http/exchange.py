@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from http import HTTPStatus
@@ -23,6 +23,7 @@ from airflow_provider_service.client import errors
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.http import failures
 from airflow_provider_service.client.http.connections import MAX_SECONDS, Deadline, TimedAdapter, ending_by
+from airflow_provider_service.client.http.event_stream import EVENT_STREAM, event_data
 from airflow_provider_service.client.http.redaction import HiddenText, masked
 
 MAX_REDIRECTS = 10
@@ -35,6 +36,9 @@ _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 
 # Everything that connecting, sending and reading can raise, whatever a server answers.
 _FAILURES = (HTTPError, HTTPException, OSError, ValueError, LookupError)
+
+#: Whether the data of an event is the answer to a call.
+IsAnswer = Callable[[bytes], bool]
 
 
 class Answer:
@@ -136,19 +140,29 @@ class Session(requests.Session):
         self.mount("http://", adapter)
         self.mount("https://", adapter)
 
-    def exchange(self, request: requests.PreparedRequest, path: str, timeout: float, *, follow: bool) -> Answer:
+    def exchange(
+        self,
+        request: requests.PreparedRequest,
+        path: str,
+        timeout: float,
+        *,
+        follow: bool,
+        is_answer: IsAnswer | None = None,
+    ) -> Answer:
         """Send a request and read the whole answer.
 
         :param path: path of the call, for error messages.
         :param timeout: seconds from now within which the whole answer must arrive, redirects included.
         :param follow: follow redirects within the origin, with the key; otherwise a redirect is an error.
+        :param is_answer: finds the event that is the answer if it comes as an event stream, of which nothing else is
+            kept, and which is not read any further; empty if there is no such event.
         :raises ServiceApiError: the subclass that says why there is no answer.
         :raises ServiceConfigError: the TLS or proxy settings cannot be used.
         """
         timeout = min(timeout, MAX_SECONDS)
         deadline = Deadline(timeout)
         for _ in range(MAX_REDIRECTS):
-            answer = self._exchange_once(request, path, timeout, deadline)
+            answer = self._exchange_once(request, path, timeout, deadline, is_answer)
             target = self._redirect_of(answer, request, path, follow)
             if target is None:
                 return answer
@@ -161,7 +175,12 @@ class Session(requests.Session):
         """Leave redirects to :meth:`exchange`: requests would send the key elsewhere and read bodies without limit."""
 
     def _exchange_once(
-        self, request: requests.PreparedRequest, path: str, timeout: float, deadline: Deadline
+        self,
+        request: requests.PreparedRequest,
+        path: str,
+        timeout: float,
+        deadline: Deadline,
+        is_answer: IsAnswer | None,
     ) -> Answer:
         method, url = request.method or "", request.url or ""
         settings = self._settings(url)
@@ -173,14 +192,19 @@ class Session(requests.Session):
         try:
             with ending_by(deadline):
                 response = self.send(request, timeout=(self._config.connect_timeout, timeout), **settings)
+                answer = Answer(response.status_code, response.headers, b"")
                 with closing(response):
-                    content = self._read(response, method, path, deadline)
+                    parts = self._parts(response, method, path, deadline)
+                    if is_answer and answer.content_type == EVENT_STREAM:
+                        content = next(filter(is_answer, event_data(parts)), b"")
+                    else:
+                        content = b"".join(parts)
         except _FAILURES as error:
             failed = failures.failure_to_answer(error, method, path, self._config, timeout=timeout, proxy=proxy)
         else:
             if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED and proxy and url.startswith("http:"):
                 raise failures.proxy_error(str(response.reason), method, path, proxy, status=response.status_code)
-            return Answer(response.status_code, response.headers, content)
+            return answer.with_content(content)
         # Raised outside the handler, so that the error's context keeps no frames that hold the request's headers.
         raise failed
 
@@ -189,15 +213,14 @@ class Session(requests.Session):
         settings = self.merge_environment_settings(url, config.proxy_addresses, True, config.verify, config.cert)
         return {**settings, "proxies": {name: HiddenText(one) for name, one in settings["proxies"].items()}}
 
-    def _read(self, response: requests.Response, method: str, path: str, deadline: Deadline) -> bytes:
-        parts, size, limit = [], 0, self._config.max_answer_mib * _MIB
+    def _parts(self, response: requests.Response, method: str, path: str, deadline: Deadline) -> Iterator[bytes]:
+        size, limit = 0, self._config.max_answer_mib * _MIB
         for part in response.iter_content(_READ_AT_ONCE):
-            parts.append(part)
             size += len(part)
             if size > limit:
                 raise _too_large(self._config, method, path, response.status_code)
             deadline.left()  # connections through a SOCKS proxy do not support the deadline
-        return b"".join(parts)
+            yield part
 
     def _redirect_of(self, answer: Answer, request: requests.PreparedRequest, path: str, follow: bool) -> str | None:
         location = answer.headers.get("Location")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.http import answers
+from airflow_provider_service.client.http.exchange import Answer
 from airflow_provider_service.client.http.redaction import masked
-
-if TYPE_CHECKING:
-    from airflow_provider_service.client.http.exchange import Answer
 
 # The id of the only request that a call sends.
 REQUEST_ID = 1
 MAKE_KEY = "a user of the service makes it there under Settings, Instance-level MCP"
 
 _SWITCHED_OFF = "MCP access is disabled"
-_END_OF_LINE = re.compile(r"\r\n|\r|\n")
 _UNKNOWN_METHOD = -32601
 _REFUSED_REQUESTS = frozenset({-32600, -32602, -32700})
 
@@ -109,28 +105,18 @@ def _check_status(response: Answer, path: str, secret: str) -> None:
     raise kind(reason, method="POST", path=path, status=status, server_message=message, hint=hint)
 
 
+def is_answer(data: bytes) -> bool:
+    """Whether an event is the answer to our request: others announce progress."""
+    return bool(_message(Answer(HTTPStatus.OK, {}, data)))
+
+
 def _message(response: Answer) -> dict[str, Any]:
-    """The answer to our request: the body itself, or an event of the stream; empty if there is none."""
-    is_stream = response.content_type == "text/event-stream"
-    for text in _events(response.text) if is_stream else [response.content]:
-        try:
-            message = response.with_content(text).json()
-        except ValueError:
-            continue
-        if isinstance(message, dict) and message.get("id") == REQUEST_ID:
-            return message
-    return {}
-
-
-def _events(text: str) -> Iterator[bytes]:
-    """The data of each event of a stream."""
-    data: list[str] = []
-    for line in (*_END_OF_LINE.split(text), ""):
-        if line.startswith("data:"):
-            data.append(line.removeprefix("data:"))
-        elif not line and data:
-            yield "\n".join(data).encode()
-            data = []
+    """The answer to our request; empty if there is none."""
+    try:
+        message = response.json()
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) and message.get("id") == REQUEST_ID else {}
 
 
 def _output(message: dict[str, Any]) -> dict[str, Any]:

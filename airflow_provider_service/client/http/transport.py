@@ -205,7 +205,8 @@ class Transport:
         request = self._prepare("POST", self.config.base_url + MCP_PATH, headers, self._limited_body(body))
 
         def send() -> dict[str, Any]:
-            return mcp_answers.read_result(self._exchange(request, MCP_PATH, timeout, follow=False), MCP_PATH, secret)
+            answer = self._exchange(request, MCP_PATH, timeout, follow=False, is_answer=mcp_answers.is_answer)
+            return mcp_answers.read_result(answer, MCP_PATH, secret)
 
         return _until(stopped, self._retrying_starts[repeatable], self._start_seconds)(send)
 
@@ -266,8 +267,8 @@ class Transport:
             reason = type(error).__name__
         raise ServiceInputError(f"the request cannot be written ({reason}); nothing was sent")
 
-    def _exchange(self, request: requests.PreparedRequest, path: str, timeout: float | None, *, follow: bool) -> Answer:
-        answer = self._session.exchange(request, path, timeout or self.config.timeout, follow=follow)
+    def _exchange(self, request: requests.PreparedRequest, path: str, timeout: float | None, **options: Any) -> Answer:
+        answer = self._session.exchange(request, path, timeout or self.config.timeout, **options)
         log.debug("%s %s answered %s", request.method, path, answer.status_code)
         return answer
 
