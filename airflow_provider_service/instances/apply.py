@@ -117,21 +117,23 @@ class _Deployment:
         """Make workflows run. One that takes over the webhook of another is refused until that one has let go of it."""
         waiting, pauses = list(changes), _RELEASE_PAUSES
         while waiting:
-            refused = [one for one in waiting if not self._is_published(one)]
-            if len(refused) == len(waiting):
+            refusals = [(one, error) for one in waiting if (error := self._refusal(one))]
+            if len(refusals) == len(waiting):
                 # The service takes a moment to release a webhook; without a publication before, it never would.
-                if len(refused) == len(changes) or not pauses:
-                    self._activate(refused[0])
+                if len(refusals) == len(changes) or not pauses:
+                    change, error = refusals[0]
+                    self._step = f"activating {change.name!r}"
+                    raise error
                 pauses -= 1
                 sleep(_RELEASE_PAUSE_SECONDS)
-            waiting = refused
+            waiting = [one for one, _ in refusals]
 
-    def _is_published(self, change: WorkflowChange) -> bool:
+    def _refusal(self, change: WorkflowChange) -> ServiceConflictError | None:
         try:
             self._activate(change)
-        except ServiceConflictError:
-            return False
-        return True
+        except ServiceConflictError as error:
+            return error
+        return None
 
     def _activate(self, change: WorkflowChange) -> None:
         self._step = f"activating {change.name!r}"
