@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from airflow_provider_service.daemon_threads import in_background
+
 T = TypeVar("T")
 
 #: The shortest time between the beginnings of two reads of the same thing.
@@ -63,14 +65,12 @@ class Snapshots(Generic[T]):
                 return entry.reading
             if not self._turns.acquire(blocking=False):
                 raise TooManyReadsError("the service answers slowly, and too many pages wait for it")
-            reading: Future[T] = Future()
-            reading.set_running_or_notify_cancel()  # nobody who waits for it can cancel it for the others
             last = _value_of(entry)
+            reading = in_background(self._read, read, last, name="service-page")
             self._entries[key] = _Entry(self._now(), reading, last)
             self._entries.move_to_end(key)
             while len(self._entries) > CAPACITY:
                 self._entries.popitem(last=False)
-        threading.Thread(target=self._read, args=(read, last, reading), name="service-page", daemon=True).start()
         return reading
 
     def _is_good(self, entry: _Entry[T]) -> bool:
@@ -80,13 +80,9 @@ class Snapshots(Generic[T]):
         keep = 0.0 if failed else self._keep(entry.reading.result())
         return self._now() - entry.began < max(keep, self._pause)
 
-    def _read(self, read: Callable[[T | None], T], last: T | None, reading: Future[T]) -> None:
+    def _read(self, read: Callable[[T | None], T], last: T | None) -> T:
         try:
-            value = read(last)
-        except BaseException as error:  # noqa: BLE001 - whoever looks gets it
-            reading.set_exception(error)
-        else:
-            reading.set_result(value)
+            return read(last)
         finally:
             self._turns.release()
 

@@ -6,10 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from typing import TypeVar
 
 from airflow_provider_service.client.errors import ServiceError, ServiceRunNotFoundError, ServiceTaskKilledError
+from airflow_provider_service.daemon_threads import in_background
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ def answer_or_found(
     """
     if stopped.is_set():
         raise ServiceTaskKilledError("the task was killed before it started anything")
-    call = _in_background(send)
+    # An open call must not hold a worker that defers.
+    call = in_background(send, name="service-start")
     pause = PATIENCE_AT_ONCE_SECONDS if at_once else PATIENCE_SECONDS
     while not stopped.is_set():
         if wait([call], timeout=pause).done:
@@ -93,17 +95,3 @@ def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
             raise ServiceRunNotFoundError(f"a run was requested, but cannot be looked for: {error}") from error
         log.warning("The started execution could not be looked for: %s", error)
         return None
-
-
-def _in_background(work: Callable[[], T]) -> Future[T]:
-    """Run in a thread that does not keep the process alive: an open call must not hold a worker that defers."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except Exception as error:  # noqa: BLE001 - raised to the caller that waits for the future
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="service-start", daemon=True).start()
-    return future

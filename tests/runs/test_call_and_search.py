@@ -1,0 +1,21 @@
+"""A call in the background and the search for what it started: whatever ends the call ends the wait for its answer."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from airflow_provider_service.runs.call_and_search import IsAnswered, answer_or_found
+
+
+def no_search(is_answered: IsAnswered) -> None:
+    raise AssertionError("the call has ended")
+
+
+def test_a_call_that_ends_its_thread_ends_the_wait() -> None:
+    def send() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit, match="3"):
+        answer_or_found(send, no_search, threading.Event(), at_once=True)
