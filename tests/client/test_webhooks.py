@@ -183,3 +183,11 @@ def test_only_a_token_needs_no_user() -> None:
     for kind in ("none", "basicAuth", "headerAuth"):
         with pytest.raises(ServiceInputError, match="the webhook's connection has no login"):
             authentication_headers(kind, "", "secret")
+
+
+@pytest.mark.parametrize(("user", "password"), [("me", "secret\ud800"), ("secret\ud800", "mine")])
+def test_a_login_that_cannot_be_encoded_is_refused_and_not_shown(user: str, password: str) -> None:
+    with pytest.raises(ServiceInputError, match="login and password of the webhook's connection must be") as refused:
+        authentication_headers("basicAuth", user, password)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__context__ is None

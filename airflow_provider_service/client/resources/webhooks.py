@@ -189,15 +189,25 @@ def authentication_headers(kind: str, user: str, password: str, *, algorithm: st
         ``jwtAuth``, for which a token is signed unless there is a user.
     :param password: the password, the value of the header, or the passphrase or private key that signs the token.
     :param algorithm: of the signature of a token; ``HS256`` by default.
-    :raises ServiceInputError: the user or the password is missing, or no token can be signed.
+    :raises ServiceInputError: the user or the password is missing or cannot be sent, or no token can be signed.
     """
     if kind == "jwtAuth" and not user:
         return {"Authorization": HiddenText(f"Bearer {signed_token(password, algorithm or 'HS256')}")}
     if not user:
         raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
     if kind == "basicAuth":
-        return {"Authorization": HiddenText(f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}")}
+        return {"Authorization": HiddenText(f"Basic {_basic(user, password)}")}
     return {user: HiddenText(password)}
+
+
+def _basic(user: str, password: str) -> str:
+    try:
+        return base64.b64encode(f"{user}:{password}".encode()).decode()
+    except UnicodeEncodeError:  # it quotes the password
+        pass
+    raise ServiceInputError(
+        "login and password of the webhook's connection must be text that UTF-8 can hold (no half of a surrogate pair)"
+    )
 
 
 def signed_token(secret: str, algorithm: str, *, now: float | None = None, seconds: float = TOKEN_SECONDS) -> str:
