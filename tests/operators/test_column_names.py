@@ -112,6 +112,13 @@ def test_the_hook_says_why_the_service_fails(client, table):
         list(client.data_table_rows.list(table.id, sort_by="nope:asc"))
 
 
+def test_an_explained_failure_still_says_when_to_try_again(client, simulator, table):
+    simulator.inject("status", status=500, retry_after=7, path="/rows$")
+    with pytest.raises(errors.ServiceServerError, match="sort_by, here 'sku:asc'") as caught:
+        list(client.data_table_rows.list(table.id, sort_by="sku:asc"))
+    assert caught.value.retry_after == 7
+
+
 def test_a_filter_that_the_service_refuses_is_explained(execute, table):
     wrong = {"filters": [{"columnName": "sku", "condition": ">", "value": "a"}]}
 

@@ -240,4 +240,5 @@ def _with_hint(error: ServiceApiError, hint: str) -> ServiceApiError:
         status=error.status,
         server_message=error.server_message,
         hint=hint,
+        retry_after=error.retry_after,
     )
