@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import one_of, require_flag
+from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.lineage.facets import Lineage
+    from airflow_provider_service.operators._ending import EndingTask
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.task_arguments import OnVanished
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 class ServiceStartingOperator(ServiceWaitingOperator):
     """Base of the operators that start an execution and wait for it.
 
-    If the wait ends before the execution does, the execution is stopped.
+    If a person or a time limit ends the wait before the execution ends, the execution is stopped. If the worker ends or
+    is given up while attempts are left, it keeps running, and the next attempt resumes it.
     """
 
     checks = {
@@ -42,6 +46,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         super().__init__(**kwargs)
         self.cancel_on_kill = cancel_on_kill
         self.on_vanished = on_vanished
+        self._ending: EndingTask | None = None
         self._once: RunOnce | None = None
         self._waiting_for: str | None = None
         self._outcome: Outcome | None = None
@@ -63,7 +68,18 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return {}
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Start the execution, and wait for it if ``wait_for_completion`` is set."""
+        """Start the execution, and wait for it if ``wait_for_completion`` is set.
+
+        :raises ServiceTaskKilledError: the task was killed; says what became of the execution.
+        """
+        try:
+            return self._run(context)
+        except ServiceTaskKilledError as error:
+            self._settle(in_signal=False)
+            fate = self._ending.fate if self._ending is not None else None
+            raise ServiceTaskKilledError(f"{error}; {fate}" if fate else str(error)) from None
+
+    def _run(self, context: Context) -> dict[str, Any]:
         from airflow_provider_service.client.errors import ServiceRunNotSeenError
         from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, started
 
@@ -87,13 +103,9 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             return self._finish(Outcome.from_event(event))
 
     def on_kill(self) -> None:
-        """End the wait; with ``cancel_on_kill``, also stop the execution, even if it is only just being started."""
-        from airflow_provider_service.waits.stop import stop_execution
-
+        """End the wait; with ``cancel_on_kill``, also stop the execution if a person or a time limit ended the task."""
         try:
-            execution_id = (self._waiting_for or self._just_started()) if self.cancel_on_kill else None
-            if execution_id is not None:
-                stop_execution(self.hook.config, execution_id)
+            self._settle(in_signal=True)
         finally:
             super().on_kill()
 
@@ -112,10 +124,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _begin(self, context: Context) -> tuple[str, str]:
         from airflow_provider_service.client import errors
+        from airflow_provider_service.operators._ending import EndingTask
         from airflow_provider_service.runs.attempt import Attempt
         from airflow_provider_service.runs.once import RunOnce, counting_doubts
+        from airflow_provider_service.waits.stop import stop_execution
 
         attempt = Attempt.of_task(context)
+        self._ending = EndingTask(context["ti"], attempt, partial(stop_execution, self.hook.config))
         once = self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
         try:
             with counting_doubts():
@@ -126,14 +141,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             raise AirflowFailException(
                 f"{error}. A retry could run it twice, so the task is not retried; clear the task to run it again"
             ) from error
-        except errors.ServiceTaskKilledError:
-            # The execution may have been started while on_kill was looking for it.
-            self.on_kill()
-            raise
         self._waiting_for = execution_id
         if self._killed.is_set():
-            # The execution could not be stopped before its id was known.
-            self.on_kill()
             raise errors.ServiceTaskKilledError(f"the task was killed while it started execution {execution_id}")
         attempt.remember(execution_id, workflow_id)
         return execution_id, workflow_id
@@ -152,6 +161,10 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         if noted is not None:
             self.link_workflow(context, noted[1])
         return noted
+
+    def _settle(self, *, in_signal: bool) -> None:
+        if self._ending is not None and self.cancel_on_kill:
+            self._ending.settle(self._waiting_for, self._just_started, in_signal=in_signal)
 
     def _just_started(self) -> str | None:
         return self._once.just_started(self.hook.config) if self._once is not None else None

@@ -98,8 +98,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         default. A deferred wait is over before the task's ``execution_timeout``.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
-    :param cancel_on_kill: stop the execution if the task is killed or marked as success or failed, or is cleared while
-        it runs in a worker; True by default.
+    :param cancel_on_kill: stop the execution if a person or a time limit ends the task, or if it is killed in its last
+        attempt; True by default. If the worker ends while attempts are left, the next attempt resumes the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes", "node_count"}``.

@@ -152,6 +152,13 @@ class Attempt:
         note = self.note()
         return note is not None and note.execution_id is None and note.attempt >= self.key.first
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether Airflow has begun a later attempt; False where nothing tells that."""
+        note = self.note()
+        # Airflow shows the state of a task only to its latest attempt, which replaces the note.
+        return self._store is not None and (note is None or note.attempt != self.key.attempt)
+
     def _leave(self, note: Note) -> None:
         if self._store is not None:
             self._store.set(self._state_key, {"key": self.key.task, **note._asdict()})

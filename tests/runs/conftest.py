@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,13 +14,18 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.airflow_features import AIRFLOW
 
+from .own_state import OwnState
 from .task_run import StateStore, TaskRun
 
 MakeRun = Callable[..., TaskRun]
+#: ``killed(run, when, attempt=1)`` executes an attempt, ends it as soon as ``when`` holds, and returns its message.
+Killed = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +97,48 @@ def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow_provider_service.simulator.routes import executions
 
     monkeypatch.setattr(executions, "execution_data", lambda execution: {"resultData": {"runData": {}}})
+
+
+def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < deadline, "it never came to hold"
+        time.sleep(0.01)
+    return value
+
+
+@pytest.fixture
+def own_state(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OwnState:
+    """What Airflow answers tasks that ask for their own state."""
+    if AIRFLOW.startswith("2."):
+        request.getfixturevalue("database")
+    return OwnState(monkeypatch)
+
+
+@pytest.fixture
+def killed() -> Iterator[Killed]:
+    """Ends tasks as Airflow does: the handler of the signal runs in the thread of the task, and lets it continue."""
+    handlers = []
+
+    def execute(run: TaskRun, when: Callable[[], Any], attempt: int = 1) -> str:
+        context = run.prepare(attempt)
+
+        def handle(number: int, frame: Any) -> None:
+            run.task.on_kill()
+
+        def watch() -> None:
+            eventually(when)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        handlers.append(signal.signal(signal.SIGUSR1, handle))
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        with pytest.raises(ServiceTaskKilledError, match="the task was killed") as error:
+            run.task.execute(context)
+        watcher.join()
+        return str(error.value)
+
+    yield execute
+    for handler in handlers[:1]:
+        signal.signal(signal.SIGUSR1, handler)

@@ -18,6 +18,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.engine.executions import Execution
 
 from .conftest import MakeRun, connect
+from .own_state import OwnState
 from .task_run import StateStore
 from .workflows import (
     CALLED,
@@ -311,7 +312,8 @@ def test_a_bridge_that_dies_before_it_starts_anything_refuses_nothing(
     assert (len(held(simulator, workflow_id)), len(died)) == (1, 1)
 
 
-def test_killed_with_the_call_on_its_way(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_killed_with_the_call_on_its_way(task_run: MakeRun, own_state: OwnState, simulator: ServiceSimulator) -> None:
+    own_state.becomes("failed")
     put_bridge(simulator)
     workflow_id = put(simulator, CALLED, wait(60), DONE)
     run = task_run(workflow_id=workflow_id)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
@@ -17,54 +13,18 @@ from airflow_provider_service.operators.executions import ServiceRetryExecutionO
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.simulator import ServiceSimulator
 
-from .conftest import MakeRun, connect
-from .task_run import TaskRun
+from .conftest import Killed, MakeRun, connect
+from .own_state import OwnState
 from .workflows import DONE, calls, held, put, set_live, statuses, wait, webhook
 
 #: Seconds between two looks of a wait that a kill must wake.
 UNENDING = 3600.0
 
 
-def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not (value := holds()):
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.01)
-    return value
-
-
-@pytest.fixture
-def killed() -> Iterator[Callable[..., None]]:
-    """``killed(run, when)`` executes the first attempt, and ends it as Airflow does as soon as ``when`` holds.
-
-    As in Airflow, the handler of the signal runs in the thread of the task, and then lets it continue.
-    """
-    handlers = []
-
-    def execute(run: TaskRun, when: Callable[[], Any]) -> None:
-        context = run.prepare(1)
-
-        def handle(number: int, frame: Any) -> None:
-            run.task.on_kill()
-
-        def watch() -> None:
-            eventually(when)
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-        handlers.append(signal.signal(signal.SIGUSR1, handle))
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        with pytest.raises(ServiceTaskKilledError, match="the task was killed"):
-            run.task.execute(context)
-        watcher.join()
-
-    yield execute
-    for handler in handlers[:1]:
-        signal.signal(signal.SIGUSR1, handler)
-
-
-Killed = Callable[[TaskRun, Callable[[], Any]], None]
+@pytest.fixture(autouse=True)
+def marked(own_state: OwnState) -> None:
+    """A user has marked the task as failed."""
+    own_state.becomes("failed")
 
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])

@@ -1,0 +1,111 @@
+"""What becomes of the execution of a task that is killed in a worker."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, TimeoutError
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+
+from airflow_provider_service.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
+
+if TYPE_CHECKING:
+    from airflow_provider_service.runs.attempt import Attempt
+
+log = logging.getLogger(__name__)
+
+# Airflow kills a task 5 s after it has asked the task to end, and stopping the execution takes up to 3 s.
+ASKING_SECONDS_IN_A_SIGNAL = 1.5
+_COMMS = "airflow.sdk.execution_time.comms"
+
+
+class EndingTask:
+    """Stops the execution of a task that a person or a time limit has ended, and leaves it to the next attempt if not.
+
+    Airflow calls ``on_kill`` in a signal handler, in the thread of the task. The handler must not wait long, and must
+    not ask Airflow while this thread is in the middle of another request to Airflow. What cannot be decided there is
+    decided when the task continues and finds that it was killed, as it does on Airflow 3.
+
+    - ``fate``: what became of the execution, for messages; None while that is not decided, and if there is none.
+
+    :param ti: the task instance.
+    :param attempt: the attempt.
+    :param stop: stops an execution, and returns whether it has ended now.
+    """
+
+    def __init__(self, ti: Any, attempt: Attempt, stop: Callable[[str], bool]) -> None:
+        self.fate: str | None = None
+        self._ti, self._attempt, self._stop = ti, attempt, stop
+        self._attempts_left = ti.try_number <= (ti.max_tries or 0)
+        self._answer: Future[TaskNow] | None = None
+
+    def settle(self, waiting_for: str | None, find: Callable[[], str | None], *, in_signal: bool) -> None:
+        """Decide what becomes of the execution, and stop it if that is decided. Safe to repeat, and to interrupt.
+
+        :param waiting_for: the execution that the task waits for, if its id is known.
+        :param find: looks for an execution that is being started.
+        :param in_signal: whether little time is left, and the task may decide later.
+        """
+        decision = self._decide(waiting_for, in_signal=in_signal) if self.fate is None else None
+        if decision is None or self.fate is not None:  # decided before, or by a second signal meanwhile
+            return
+        if not decision.stops:
+            self.fate = f"{_name(waiting_for)} keeps running: {decision.reason}"
+        elif (execution_id := waiting_for or find()) is not None:
+            how = "was stopped" if self._stop(execution_id) else "could NOT be stopped and may still be running"
+            self.fate = f"{_name(execution_id)} {how}: {decision.reason}"
+        if self.fate is not None:
+            log.info("The task was killed; %s", self.fate)
+
+    def _decide(self, execution_id: str | None, *, in_signal: bool) -> Decision | None:
+        if _has_timed_out():
+            return Decision(True, "the task ran into its execution_timeout")
+        if in_signal and _interrupts_a_request():
+            log.info("The task was killed; its execution keeps running until Airflow can be asked who ended the task")
+            return None
+        try:
+            now = self._ask(ASKING_SECONDS_IN_A_SIGNAL if in_signal else ASKING_SECONDS)
+        except TimeoutError as error:
+            if in_signal and self._attempts_left:
+                log.info("The task was killed; its execution keeps running until Airflow says who ended the task")
+                return None
+            return undecided(error, attempts_left=self._attempts_left)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows whether the task was ended
+            return undecided(error, attempts_left=self._attempts_left)
+        return decide(now, execution_id, attempts_left=self._attempts_left)
+
+    def _ask(self, seconds: float) -> TaskNow:
+        """Ask Airflow in a thread, since the supervisor, its API server or its database may be slow to answer."""
+        if self._answer is None:
+            self._answer = Future()
+            threading.Thread(target=self._answer_in, args=[self._answer], name="service-end", daemon=True).start()
+        return self._answer.result(seconds)
+
+    def _answer_in(self, answer: Future[TaskNow]) -> None:
+        try:
+            answer.set_result(ask(self._ti, self._attempt))
+        except BaseException as error:  # noqa: BLE001 - raised to whoever waits for the answer
+            answer.set_exception(error)
+
+
+def _name(execution_id: str | None) -> str:
+    return f"execution {execution_id}" if execution_id is not None else "what the task has started"
+
+
+def _has_timed_out() -> bool:
+    """Whether Airflow ends the task because of its ``execution_timeout``: it calls ``on_kill`` as it handles that."""
+    return isinstance(sys.exc_info()[1], AirflowTaskTimeout)
+
+
+def _interrupts_a_request() -> bool:
+    """Whether this thread was interrupted in a request to its supervisor, which answers one at a time."""
+    frame = sys._getframe()
+    while (caller := frame.f_back) is not None:
+        if caller.f_globals.get("__name__") == _COMMS:
+            return True
+        frame = caller
+    return False
