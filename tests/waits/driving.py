@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import threading
 import time
 from collections import Counter
@@ -241,7 +243,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class Supervisor:
-    """Answers what a trigger asks Airflow about its task.
+    """Answers what a task or its trigger asks Airflow about the task.
 
     :param state: of the task instance, None before it is scheduled; an exception is raised instead.
     :param execution_id: what its latest attempt has pushed.
@@ -251,13 +253,28 @@ class Supervisor:
         self._state, self._execution_id = state, execution_id
 
     def send(self, message: Any) -> Any:
-        from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult, XComResult
+        from airflow.sdk.execution_time.comms import (
+            GetConnection,
+            GetTaskStates,
+            GetXCom,
+            TaskStatesResult,
+            XComResult,
+        )
 
-        if isinstance(self._state, Exception):
+        if isinstance(message, GetConnection):  # Airflow 3.0 leaves even the environment to the supervisor
+            return _connection(message.conn_id)
+        if isinstance(message, GetTaskStates | GetXCom) and isinstance(self._state, Exception):
             raise self._state
         if isinstance(message, GetTaskStates):
             return TaskStatesResult(task_states={message.run_ids[0]: {message.task_ids[0]: self._state}})
-        return XComResult(key=message.key, value=self._execution_id)
+        return XComResult(key=message.key, value=self._execution_id) if isinstance(message, GetXCom) else None
+
+
+def _connection(conn_id: str) -> Any:
+    from airflow.sdk.execution_time.comms import ConnectionResult
+
+    stored = json.loads(os.environ[f"AIRFLOW_CONN_{conn_id.upper()}"])
+    return ConnectionResult(conn_id=conn_id, **{**stored, "extra": json.dumps(stored.get("extra", {}))})
 
 
 def payloads(events: Iterable[Any], number: int) -> list[Any]:
