@@ -151,5 +151,5 @@ def test_what_is_not_a_file_is_refused(tmp_path):
             write_rows(str(tmp_path / name), ONE, [])
     with pytest.raises(ServiceInputError, match=r"loop\.csv' "):
         write_rows(str(tmp_path / "loop.csv"), ONE, [])
-    with pytest.raises(ServiceInputError, match="cannot be used: .*embedded null"):
+    with pytest.raises(ServiceInputError, match=r"cannot be used: .*embedded null"):
         write_rows("/tmp/a\0.csv", ONE, [])
