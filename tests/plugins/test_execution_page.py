@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_provider_service.pages.snapshots import LEAST_PAUSE_SECONDS
 from tests import airflow_features
 from tests.pages.conftest import PAYLOAD
 from tests.pages.conftest import start as start
+
+from .conftest import DAG
 
 pytestmark = airflow_features.pages
 
@@ -45,6 +49,27 @@ def test_only_who_may_read_the_task_instance_sees_anything(browser_of, waiting_t
             assert words in answer.text
             assert "Read orders" not in answer.text
     assert not simulator.requests
+
+
+def test_only_the_right_to_read_task_instances_of_the_dag_counts(
+    browser_of, waiting_task, start, simulator, monkeypatch
+):
+    """Airflow's own users may read everything of a DAG; other auth managers grant rights one by one."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+
+    path, reader = waiting_task(simulator.base_url, *start("succeeds")), browser_of("VIEWER")
+    answers = {}
+    for right in (None, *DagAccessEntity):
+
+        def is_granted(*, method: str, access_entity: Any = None, details: Any, right: Any = right, **_: Any) -> bool:
+            return (method, access_entity, details.id) == ("GET", right, DAG)
+
+        monkeypatch.setattr(get_auth_manager(), "is_authorized_dag", is_granted)
+        answers[right] = reader.get(path).status_code
+
+    assert answers.pop(DagAccessEntity.TASK_INSTANCE) == 200
+    assert set(answers.values()) == {403}
 
 
 def test_however_many_look_the_service_gets_one_request_in_two_seconds(browser_of, waiting_task, start, simulator):
