@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -10,6 +11,7 @@ import time
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
@@ -135,6 +137,47 @@ def test_what_cannot_be_put_back_is_named_and_not_retried(execute, client, simul
     simulator.clear_faults()
     [child_now] = client.workflows.list(name="child")
     assert child_now.settings == {}
+
+
+def edits(one, other):
+    other.workflows.update(one.id, one.name, [webhook("mine")], {}, {}, publish_if_active=False)
+
+
+def publishes(one, other):
+    other.workflows.update(one.id, one.name, [webhook("mine")], {}, {}, publish_if_active=True)
+    other.workflows.update(one.id, one.name, one.nodes, one.connections, {}, publish_if_active=False)
+
+
+def deactivates(one, other):
+    other.workflows.deactivate(one.id)
+
+
+@pytest.mark.parametrize("act", [edits, publishes, deactivates])
+def test_what_somebody_else_changes_meanwhile_is_not_called_put_back(client, simulator, deploy, before, act):
+    [held] = client.workflows.list(name="parent")
+    path, writes = f"/api/v1/workflows/{held.id}", []
+
+    def acts_before_the_answer(app):
+        async def layer(scope, receive, send):
+            answer = []
+
+            async def keep(message):
+                answer.append(message)
+
+            await app(scope, receive, keep)
+            if (scope["method"], scope["path"]) == ("PUT", path):
+                writes.append(path)
+                if len(writes) == 2:  # the deployment's own, and the one that puts back
+                    await asyncio.to_thread(act, held, somebody_else)
+            for message in answer:
+                await send(message)
+
+        return layer
+
+    with ServiceClient(client.transport.config) as somebody_else:
+        simulator.wrap(acts_before_the_answer)
+        with pytest.raises(ServiceDeploymentError, match="could be put back: workflow 'parent': it is not as it was"):
+            deploy([child(), parent("elsewhere"), REFUSED])
 
 
 class KilledError(BaseException):
