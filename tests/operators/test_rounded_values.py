@@ -53,7 +53,8 @@ def test_it_is_written_once_and_reported_in_one_line(upsert, held, writes, caplo
         {"sold_at": "0100-01-01"},
         {"sold_at": "9999-12-31T23:59:59.999Z"},
         {"sold_at": None},
-        {"shop": "a\0b\x85\u2028\ufeff\r"},
+        # make test-mutation could not name it: pytest finds no test by an id with such characters.
+        pytest.param({"shop": "a\0b\x85\u2028\ufeff\r"}, id="control characters"),
     ],
     ids=str,
 )
@@ -100,12 +101,21 @@ def test_keys_that_the_service_cannot_distinguish_are_refused(upsert, held, key,
     assert held("sku") == []
 
 
-@pytest.mark.parametrize("key", [2**60, 2**62 + 2**20, 2**53 + 2, 1152921504606847000, -(2**60)])
+@pytest.mark.parametrize("key", [2**54 + 8, 2**60, 2**62 + 2**20, 2**53 + 2, 1152921504606847000, -(2**60)])
 def test_keys_of_many_digits_find_their_rows(upsert, held, key):
     """The service does not find some of them by equality."""
     assert upsert([{"stock": key, "shop": "x"}], "stock") == (1, 0, 0)
     assert upsert([{"stock": key, "shop": "y"}], "stock") == (0, 1, 0)
     assert held("shop") == [("y",)]
+
+
+@pytest.mark.parametrize("key", [2**53, -(2**53), 2**53 - 1])
+def test_for_keys_of_fewer_digits_the_table_is_not_read(upsert, simulator, key):
+    upsert([{"stock": key, "shop": "x"}], "stock")
+    simulator.clear_requests()
+    assert upsert([{"stock": key, "shop": "y"}], "stock") == (0, 1, 0)
+    [read] = [request for request in simulator.requests if request.method == "GET" and request.path.endswith("/rows")]
+    assert f"%3A{key}" in read.query
 
 
 def test_a_key_too_long_for_an_address_finds_its_row(upsert, simulator):
