@@ -90,13 +90,18 @@ def test_a_run_that_failed_and_was_not_kept_is_not_a_success(task_run: MakeRun, 
         task_run(workflow_id=workflow_id, on_vanished="succeed").attempt(1)
 
 
+@pytest.mark.parametrize(("last", "execution_id"), [(DONE, None), (puts_out(WITH_ID), "1")], ids=["no id", "id"])
 def test_a_server_that_keeps_no_executions_by_default(
-    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
+    monkeypatch: pytest.MonkeyPatch,
+    task_run: MakeRun,
+    simulator: ServiceSimulator,
+    last: dict[str, Any],
+    execution_id: str | None,
 ) -> None:
-    workflow_id = put(simulator, webhook(mode="lastNode"), DONE, saveDataSuccessExecution="none")
+    workflow_id = put(simulator, webhook(mode="lastNode"), last, saveDataSuccessExecution="none")
     # What the workflow itself says, the API shows; the server's default it does not.
     monkeypatch.setattr(Workflow, "keeps_executions", True)
-    assert task_run(workflow_id=workflow_id, on_vanished="succeed").attempt(1)["execution_id"] is None
+    assert task_run(workflow_id=workflow_id, on_vanished="succeed").attempt(1)["execution_id"] == execution_id
 
 
 def test_a_call_whose_execution_is_not_kept_is_not_repeated_after_a_lost_answer(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
+from starlette.types import ASGIApp
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
@@ -152,6 +153,28 @@ def test_the_id_of_another_execution(task_run: MakeRun, simulator: ServiceSimula
         run = task_run(workflow_id=workflow_id, payload={"executionId": named}, map_index=number)
         assert run.whole_attempt(1)["execution_id"] == str(held(simulator, workflow_id)[-1].id), named
     assert calls(simulator) == len(held(simulator, workflow_id)) == 1 + len(foreign)
+
+
+def test_an_execution_that_is_shown_late_counts_more_than_the_id_of_none(
+    task_run: MakeRun, simulator: ServiceSimulator, answers_come_first: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 60.0)
+    workflow_id = put(simulator, webhook(options={"responseData": '={{ {"executionId": "999999"} }}'}), DONE)
+    searches: list[bytes] = []
+
+    def shows_late(app: ASGIApp) -> ASGIApp:
+        async def layer(scope: Any, receive: Any, send: Any) -> None:
+            if scope["path"].endswith("/executions") and len(searches) < 6:
+                searches.append(scope["query_string"])
+                scope = {**scope, "query_string": b"workflowId=none"}
+            await app(scope, receive, send)
+
+        return layer
+
+    run = task_run(workflow_id=workflow_id)
+    simulator.wrap(shows_late)
+    assert run.whole_attempt(1)["execution_id"] == "1"
+    assert len(searches) == 6
 
 
 # ---------------------------------------------------------------- slow starts
