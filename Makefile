@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages stack-wheel docs site release test-floors lint format constraints clean
+.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages stack-wheel docs site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,9 @@ endif
 
 test-chaos: $(READY) ## tasks between a bad network, workers that die and wrong clocks (SHORT=1: in minutes; CHAOS_SEED=...)
 	SHORT=$(SHORT) $(BIN)/python $(TESTS) tests/chaos
+
+test-delays: $(READY) ## all tests but the live ones, with answers delayed at random (SEED=3: as in that run; ONLY=tests/events: some)
+	$(BIN)/python -m pytest -p tests.delays -n 6 $(PARALLEL) $(if $(SEED),--delays-seed $(SEED)) $(ONLY)
 
 test-mutation: $(MUTATION) ## mutate runs, waits and rows and show what no test notices (MODULE=rows/upsert_plan.py; SAMPLE=50: mutants of each); hours
 	$(BIN)/python -m scripts.mutation $(MODULE) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
