@@ -75,6 +75,16 @@ def test_an_execution_that_was_not_kept_ends_as_on_vanished_says(
     assert calls(simulator) == 2
 
 
+@pytest.mark.usefixtures("answers_come_first")
+def test_an_execution_that_was_not_kept_is_searched_for_only_once_if_the_answer_names_it(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
+    workflow_id = put(simulator, webhook(mode="lastNode"), puts_out(WITH_ID), saveDataSuccessExecution="none")
+    assert task_run(workflow_id=workflow_id, on_vanished="succeed").attempt(1)["execution_id"] == "1"
+    running = [one for one in simulator.requests if one.path.endswith("/executions") and "status=running" in one.query]
+    assert len(running) == 2  # of the workflow, and of all, for what waits for a worker
+
+
 def test_without_a_wait_an_execution_that_was_not_kept_has_no_address(
     task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
