@@ -159,6 +159,7 @@ def test_an_execution_that_is_shown_late_counts_more_than_the_id_of_none(
     task_run: MakeRun, simulator: ServiceSimulator, answers_come_first: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 60.0)
+    monkeypatch.setattr(call_and_search, "VISIBLE_WITHIN_SECONDS", 0.0)
     workflow_id = put(simulator, webhook(options={"responseData": '={{ {"executionId": "999999"} }}'}), DONE)
     searches: list[bytes] = []
 
