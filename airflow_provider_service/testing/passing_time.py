@@ -15,7 +15,7 @@ from airflow_provider_service.waits.clock import Clock, going_by
 if TYPE_CHECKING:
     from airflow_provider_service.simulator import ServiceSimulator
 
-# Between two rounds of a poller, so that the reads of the first are answered before more time passes.
+# Between two looks whether the reads of a poller's round have been answered.
 _BREATH_SECONDS = 0.02
 
 
@@ -43,9 +43,14 @@ class PassingTime(Clock):
         return stopped.is_set()
 
     async def sleep(self, seconds: float, deadline: float) -> None:
-        """Let the time until the next round pass at once."""
-        await asyncio.sleep(_BREATH_SECONDS)
-        self._pass(seconds, deadline)
+        """Let the time until the next round pass at once, when the reads of this one have been answered."""
+        from airflow_provider_service.waits.poller import THREAD_NAME
+
+        quiet = 0
+        while quiet < 2:  # the end of a read can begin another
+            await asyncio.sleep(_BREATH_SECONDS)
+            quiet = 0 if any(one.name == THREAD_NAME for one in threading.enumerate()) else quiet + 1
+        self._pass(max(seconds, _BREATH_SECONDS), deadline)
 
     def _pass(self, seconds: float, deadline: float) -> None:
         """Let as many pauses pass as nothing happens in, but none beyond the deadline."""

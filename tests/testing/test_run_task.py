@@ -275,6 +275,18 @@ def test_a_sensor(service: SimulatedService, mode: dict[str, Any]) -> None:
     assert run_task(sensor).return_value["status"] == "success"
 
 
+def test_no_time_passes_while_the_service_answers(service: SimulatedService) -> None:
+    workflow = service.workflow("w")
+    execution_id = service.simulator.start_execution(workflow.id, seconds=7200)
+    read = f"/executions/{execution_id}$"
+    service.simulator.inject("latency", seconds=1.5, path=read, after_processing=True, times=2)
+    sensor = ServiceExecutionSensor(
+        task_id="wait", execution_id=execution_id, poke_interval=60, timeout=9000, deferrable=True
+    )
+
+    assert run_task(sensor).return_value["status"] == "success"
+
+
 def test_a_run_of_the_hook(service: SimulatedService) -> None:
     service.workflow("w", takes=timedelta(days=1) / 2, output=[{"a": 1}])
     with DAG("dag", schedule=None):
