@@ -63,9 +63,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Here for the same reason: with several processes, the one that collects their reports reads no other conftest.
     if not hasattr(config, "workerinput"):
-        outcomes = Outcomes(
-            config.getoption("--target"), config.getoption("--deployment"), repeats=config.getoption("--last-failed")
-        )
+        # Without pytest's cache, as in make test-mutation, there is no such option.
+        repeats = config.getoption("--last-failed", False)
+        outcomes = Outcomes(config.getoption("--target"), config.getoption("--deployment"), repeats=repeats)
         config.pluginmanager.register(outcomes, "conformance-outcomes")
 
 
