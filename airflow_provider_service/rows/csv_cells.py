@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 #: Characters that spreadsheets take for the start of a formula; the full-width ones count in East Asian locales.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
+#: Characters and cells that a row may have: many times what the service takes, and little enough for the memory.
+MAX_ROW_CHARS = 64 * 1024**2
+MAX_CELLS = 100_000
+
 _CHUNK_CHARS = 256 * 1024
 _PLAIN = re.compile(r"[^,\r\n]*")
 
@@ -35,7 +39,8 @@ def csv_records(text: TextIO) -> Iterator[list[str | None]]:
     """Read lines of cells, as text; an empty cell without quotes is None, and an empty line is one such cell.
 
     :param text: opened with ``newline=""``.
-    :raises ServiceInputError: a quote is not closed, or is followed by something else than a comma or a line break.
+    :raises ServiceInputError: a quote is not closed, or is followed by something else than a comma or a line break, or
+        a row is too long.
     """
     reader = _Reader(text)
     record: list[str | None] = []
@@ -48,6 +53,7 @@ def csv_records(text: TextIO) -> Iterator[list[str | None]]:
         if end or record != [None]:
             yield record
         record = []
+        reader.begin_row()
         if not end:
             return
 
@@ -59,7 +65,12 @@ class _Reader:
         self._text = text
         self._chunk = ""
         self._at = 0
-        self._line = 1
+        self._line = self._first_line = 1
+        self._row_chars = 0
+
+    def begin_row(self) -> None:
+        """Note that a row begins, whose length is limited."""
+        self._first_line, self._row_chars = self._line, 0
 
     def cell(self) -> str | None:
         """Read the next cell."""
@@ -85,6 +96,8 @@ class _Reader:
                 f"line {self._line}, cell {number}: after a closing quote comes {shown(found)}, not a comma or a line "
                 "break; nothing was written"
             )
+        if found == "," and number == MAX_CELLS:
+            raise self._too_long(f"{MAX_CELLS:,} cells")
         self._at += len(found)
         if found == "\r" and self._peek() == "\n":
             self._at += 1
@@ -112,10 +125,16 @@ class _Reader:
             parts.append('"')
             self._at += 1
 
+    def _too_long(self, limit: str) -> ServiceInputError:
+        return ServiceInputError(f"the row in line {self._first_line} has more than {limit}; nothing was written")
+
     def _peek(self) -> str:
         """The next character, which stays; ``""`` at the end of the file."""
         if self._at >= len(self._chunk):
             self._chunk, self._at = self._text.read(_CHUNK_CHARS), 0
+            self._row_chars += len(self._chunk)
+            if self._row_chars > MAX_ROW_CHARS:
+                raise self._too_long(f"{MAX_ROW_CHARS:,} characters")
         return self._chunk[self._at : self._at + 1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from io import TextIOWrapper
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
@@ -12,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.object_storage import require_path
 from airflow_provider_service.rows.arrow import BATCH_ROWS, arrow_schema, optional_library, python_rows, record_batches
-from airflow_provider_service.rows.csv_cells import csv_line, csv_records
-from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns
+from airflow_provider_service.rows.csv_cells import MAX_ROW_CHARS, csv_line, csv_records
+from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns, require_distinct
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -82,10 +83,12 @@ class JsonLinesFormat:
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
         """Read rows; empty lines are skipped. Without a row, the names of the columns are not known.
 
-        :raises ServiceInputError: the file is not UTF-8, or a line is not a JSON object.
+        :raises ServiceInputError: the file is not UTF-8, or a line is not a JSON object, has a key twice, or is too
+            long.
         """
         with _as_text(file, newline="\n") as text:
-            for number, line in enumerate(text, start=1):
+            lines = iter(partial(text.readline, MAX_ROW_CHARS + 1), "")
+            for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _object(line, number)
 
@@ -101,7 +104,7 @@ class ParquetFormat:
         arrow = _pyarrow()
         schema, batches = arrow_schema(arrow, types), record_batches(arrow, types, rows)
         count = 0
-        with arrow.parquet.ParquetWriter(file, schema) as writer:
+        with arrow.parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer:
             while group := list(islice(batches, GROUP_BATCHES)):
                 writer.write_table(arrow.Table.from_batches(group, schema))
                 count += sum(map(len, group))
@@ -110,17 +113,23 @@ class ParquetFormat:
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
         """Read rows as Python's values, a record batch at a time.
 
-        :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet.
+        :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet, is damaged, or has several
+            columns of one name.
         """
         arrow = _pyarrow()
-        try:
-            opened = arrow.parquet.ParquetFile(file, pre_buffer=False)
-        except arrow.ArrowInvalid as error:
-            raise ServiceInputError(f"the file is not Parquet: {error}") from error
+        with _damage_named(arrow):
+            opened = arrow.parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+        require_distinct(opened.schema_arrow.names, "the file")
         note_columns(opened.schema_arrow.names)
         # Each thread that decodes keeps memory of its own, which grows with the row groups, and saves no time here.
-        for batch in opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
-            yield from python_rows(arrow, batch)
+        batches = opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
+        while True:
+            with _damage_named(arrow):
+                batch = next(batches, None)
+                rows = [] if batch is None else python_rows(arrow, batch)
+            if batch is None:
+                return
+            yield from rows
 
 
 #: Formats by the ending of a file's name.
@@ -160,9 +169,35 @@ def _as_text(file: IO[bytes], *, newline: str = "") -> Iterator[TextIOWrapper]:
         text.detach()
 
 
-def _object(line: str, number: int) -> Row:
+@contextmanager
+def _damage_named(arrow: ModuleType) -> Iterator[None]:
     try:
-        row = json.loads(line)
+        yield
+    except (arrow.ArrowException, OSError) as error:
+        # Arrow's own errors of a damaged file have no number, unlike those of a disk or a storage.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ServiceInputError(f"the file is not Parquet, or is damaged: {error}; nothing was written") from error
+
+
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> Row:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        require_distinct((name for name, _ in pairs), "the object")
+    return found
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
+
+
+def _object(line: str, number: int) -> Row:
+    if len(line) > MAX_ROW_CHARS:
+        raise ServiceInputError(f"line {number} has more than {MAX_ROW_CHARS:,} characters; nothing was written")
+
+    try:
+        row = _JSON.decode(line)
+    except ServiceInputError as error:
+        raise ServiceInputError(f"line {number}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise ServiceInputError(f"line {number} is not JSON: {error}; nothing was written") from error
     if not isinstance(row, dict):

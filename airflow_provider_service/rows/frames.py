@@ -16,7 +16,7 @@ from airflow_provider_service.rows.arrow import (
     python_rows,
     record_batches,
 )
-from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns
+from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns, require_distinct
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -181,11 +181,7 @@ def _require_names(names: Iterable[Any], argument: str) -> None:
         raise ServiceInputError(
             f"{argument}: the names of columns must be text, not {shown(others[0])}: rename them; nothing was written"
         )
-    doubled = sorted({one for one in known if known.count(one) > 1})
-    if doubled:
-        raise ServiceInputError(
-            f"{argument} has several columns named {', '.join(map(repr, doubled))}; nothing was written"
-        )
+    require_distinct(known, argument)
 
 
 def _pyarrow(user: str) -> ModuleType:

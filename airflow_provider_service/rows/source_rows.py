@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
@@ -30,6 +31,18 @@ TYPES_OF_VALUES: tuple[tuple[tuple[type, ...], str], ...] = (
 
 def ignore_columns(names: Iterable[str]) -> None:
     """Take no notice of the names of a source's columns."""
+
+
+def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
+    """Refuse columns of the same name, of which only one would be kept.
+
+    :param owner: what has the columns, and what to do, for the message.
+    :raises ServiceInputError: there are some.
+    """
+    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
+    if doubled:
+        listed = ", ".join(map(shown, doubled))
+        raise ServiceInputError(f"{owner} has several columns named {listed}{hint}; nothing was written")
 
 
 class MappedColumns:

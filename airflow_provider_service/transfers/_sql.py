@@ -15,6 +15,7 @@ from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.moments import parse_moment
 from airflow_provider_service.rows.options import require_rows
 from airflow_provider_service.rows.progress import Progress
+from airflow_provider_service.rows.source_rows import require_distinct
 
 if TYPE_CHECKING:
     from airflow_provider_service.rows.options import LoadMode
@@ -56,12 +57,7 @@ def query_rows(
         if not cursor.description:
             raise ServiceInputError("sql must be one query that returns rows; nothing was written")
         names = [str(column[0]) for column in cursor.description]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise ServiceInputError(
-                f"the query has several columns named {', '.join(map(repr, doubled))}: name them with AS; "
-                "nothing was written"
-            )
+        require_distinct(names, "the query", ": name them with AS")
         note_columns(names)
         while fetched:
             for row in fetched:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import sys
@@ -191,3 +192,57 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: py
     with pytest.raises(ServiceInputError, match=r"pip install 'airflow-provider-service\[parquet\]'$"):
         write_rows(tmp_path / "x.parquet", TYPES, [])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "begin", "more", "message"),
+    [
+        (".csv", b"sku\na\n", b"x", "the row in line 3 has more than 67,108,864 characters"),
+        (".csv", b"", b"x", "the row in line 1 has more than 67,108,864 characters"),
+        (".csv", b'sku\n"', b"\nx", "the row in line 2 has more than 67,108,864 characters"),
+        (".csv", b"sku\n", b",", "the row in line 2 has more than 100,000 cells"),
+        (".jsonl", b'{"sku": "a"}\n{"sku": "', b"x", "line 2 has more than 67,108,864 characters"),
+    ],
+)
+def test_a_row_without_end_is_not_held_in_memory(tmp_path, ending, begin, more, message):
+    path = tmp_path / f"in{ending}.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(begin)
+        for _ in range(200):
+            file.write(more * (1024**2 // len(more)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ServiceInputError, match=message):
+            list(read_rows(path))
+        assert tracemalloc.get_traced_memory()[1] < 220 * 1024**2
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("line", ['{"a": 1, "b": 2, "a": 3}', '{"a": 1, "a": 1}', '{"c": {"a": 1, "a": 2}}'])
+def test_a_key_that_is_there_twice_is_refused(tmp_path, line):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"a": 1}\n' + line)
+    with pytest.raises(
+        ServiceInputError, match=r"'.*in\.jsonl': line 2: the object has several columns named 'a'; nothing was"
+    ):
+        list(read_rows(path))
+
+
+def test_parquet_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "b", "a"]), path)
+    with pytest.raises(ServiceInputError, match="the file has several columns named 'a'; nothing was written"):
+        list(read_rows(path))
+
+
+def test_damage_inside_a_parquet_file_is_found(tmp_path):
+    path = tmp_path / "in.parquet"
+    rows = [{**dict.fromkeys(types_to_write(TYPES)), "text": f"{number:0100}"} for number in range(2_000)]
+    write_rows(path, types_to_write(TYPES), rows)
+    whole = path.read_bytes()
+    assert len(list(read_rows(path))) == 2_000
+    for place in range(100, len(whole) - 3_000, len(whole) // 20):
+        path.write_bytes(whole[:place] + bytes(one ^ 0x55 for one in whole[place : place + 8]) + whole[place + 8 :])
+        with pytest.raises(ServiceInputError, match="the file is not Parquet, or is damaged"):
+            list(read_rows(path))
