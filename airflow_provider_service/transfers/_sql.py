@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow_provider_service.arguments import require
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.models.moments import parse_moment
 from airflow_provider_service.rows.options import require_rows
 from airflow_provider_service.rows.progress import Progress
@@ -84,7 +84,8 @@ def insert_all(
     :param mode: whether rows that exist are deleted first, or updated by the statement that the hook has for this.
     :param key_columns: columns by which rows that exist are found.
     :param allow_empty: whether no rows may replace those of the table.
-    :raises ServiceInputError: there are no rows to replace those of the table; nothing was written.
+    :raises ServiceInputError: there are no rows to replace those of the table, or the database refuses a value; nothing
+        was written.
     """
     progress = Progress("Inserted")
     remaining = iter(rows)
@@ -102,10 +103,10 @@ def insert_all(
                 require_rows(len(batch), mode, delete_missing=False)
             deleted: int | None = 0
             if mode == "replace":
-                cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - the author of the DAG names the table
+                cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - a name that was checked
                 deleted = None if cursor.rowcount < 0 else cursor.rowcount
             while batch:
-                cursor.executemany(statement, batch)
+                _insert(connection, cursor, statement, names, batch, progress.count)
                 progress.reach(progress.count + len(batch))
                 batch = list(islice(remaining, INSERT_ROWS))
         except BaseException:
@@ -114,6 +115,52 @@ def insert_all(
         connection.commit()
     progress.report()
     return progress.count, deleted
+
+
+def _insert(
+    connection: Any, cursor: Any, statement: str, names: Sequence[str], rows: Sequence[Sequence[Any]], done: int
+) -> None:
+    try:
+        cursor.executemany(statement, rows)
+    except Exception as error:
+        if not _is_of_value(error):
+            raise
+        for number, row in enumerate(rows, start=done + 1):
+            if refused := _refusal(connection, statement, row):
+                raise _refused_value(connection, statement, names, number, row, refused) from error
+        raise
+
+
+def _is_of_value(error: Exception) -> bool:
+    # Every driver has an error of this name, and some of them check values before the database does.
+    is_data_error = any(one.__name__ == "DataError" for one in type(error).__mro__)
+    return is_data_error or isinstance(error, (ArithmeticError, ValueError))
+
+
+def _refusal(connection: Any, statement: str, row: Sequence[Any]) -> Exception | None:
+    """Why the database refuses the values of a row, if it does; nothing is written."""
+    connection.rollback()
+    with closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute(statement, row)
+        except Exception as error:  # noqa: BLE001 - each driver has its own
+            return error if _is_of_value(error) else None
+        finally:
+            connection.rollback()
+    return None
+
+
+def _refused_value(
+    connection: Any, statement: str, names: Sequence[str], number: int, row: Sequence[Any], error: Exception
+) -> ServiceInputError:
+    """The error that names the first value that the database also refuses alone."""
+    place = f"row {number}"
+    for position, value in enumerate(row):
+        alone = [value if one == position else None for one in range(len(row))]
+        if value is not None and (refused := _refusal(connection, statement, alone)):
+            place, error = f"{place}, column {names[position]!r}: {shown(value)}", refused
+            break
+    return ServiceInputError(f"{place}: the database refuses this: {str(error).strip()}; nothing was written")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from airflow_provider_service.arguments import one_of, optional, require, requir
 from airflow_provider_service.operators._table import require_row_filter
 from airflow_provider_service.rows.options import LOAD_MODES, chosen_mode
 from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service.transfers._sql_names import require_column_name, require_table_name
 from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     All rows are written in one transaction: readers of the database see all of them or none. Any number of rows needs
     the same memory in the worker.
 
-    :param sql_table: name of an existing table of the database, as a SQL statement would write it: with its schema, and
-        in quotes if it needs them.
+    :param sql_table: name of an existing table of the database, as a SQL statement would write it: with its schema, as
+        in ``shop.sales``, and in quotes if it needs them, as in ``"Sales 2026"``. Anything else is refused.
     :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.
     :param mode: ``"replace"`` deletes all rows of the database's table first, in the same transaction; ``"upsert"``
         updates the rows whose keys exist and inserts the others, with the upsert statement of the database's hook, and
@@ -117,6 +118,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         from airflow_provider_service.transfers._sql import insert_all, reader_of_dates, sql_hook
 
         require_row_filter(self.filter)
+        require_table_name("sql_table", self.sql_table)
         keys = text_or_texts("key_columns", self.key_columns)
         mode = chosen_mode(self.mode, keys, delete_missing=False)
         table, url = self.open_table(context)
@@ -143,6 +145,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         require_mapping("column_mapping", mapping)
         unknown = [name for name in mapping if name not in types]
         require(not unknown, f"column_mapping names {', '.join(unknown)}, which are not read: {', '.join(types)}")
+        for name in mapping.values():
+            require_column_name("each value of column_mapping", name)
         names = [mapping.get(name, name) for name in types]
         require(len(set(names)) == len(names), "column_mapping gives several columns the same name")
         return names

@@ -11,7 +11,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import psycopg2
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -262,9 +261,30 @@ def test_names_that_must_be_quoted(execute, query, numbers):
 def test_text_that_the_database_cannot_store_rolls_everything_back(execute, client, query, numbers):
     client.data_table_rows.insert(find_data_table(client, "t").id, [{"k": "a\0b"}])
     query("CREATE TABLE t (k text)")
-    with pytest.raises(psycopg.DataError, match="NUL"):
+    with pytest.raises(AirflowFailException, match=r"row 3, column 'k': 'a\\x00b': the database refuses this: .*NUL"):
         execute(STORE, sql_table="t", sql_conn_id="shop", data_table_name="t", columns=["k"], mode="append")
     assert query("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize("mode", ["append", "replace"])
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        ("bigint", 1e19, "row 1203, column 'n': 10000000000000000000: the database refuses this: .*out of range"),
+        ("smallint", 40_000, "row 1203, column 'n': 40000: the database refuses this: .*out of range"),
+        ("real", 1e300, r"row 1203, column 'n': 1e\+300: the database refuses this: .*out of range"),
+    ],
+)
+def test_a_number_that_a_column_cannot_hold_is_named(execute, client, query, kind, value, message, mode):
+    columns = [{"name": name, "type": "number"} for name in ("n", "other")]
+    table = client.data_tables.create("many", columns)
+    small = [{"n": number, "other": number} for number in range(1_202)]
+    client.data_table_rows.insert(table.id, [*small, {"n": value, "other": 1}, {"n": value, "other": value}])
+    query(f"CREATE TABLE many (n {kind}, other {kind} NOT NULL)")
+    query("INSERT INTO many VALUES (7, 7)")
+    with pytest.raises(AirflowFailException, match=message):
+        execute(STORE, sql_table="many", sql_conn_id="shop", data_table_name="many", mode=mode)
+    assert query("SELECT * FROM many") == [(7, 7)]
 
 
 def test_a_failure_in_a_later_batch_rolls_everything_back(execute, client, query):
@@ -291,9 +311,9 @@ def test_the_driver_of_airflow_2(query):
     query("CREATE TABLE t (k text UNIQUE, n int, at timestamp)")
     rows = [["a", 1, datetime(2026, 1, 2, tzinfo=timezone.utc)], ["b", None, None], ["ä\r\n", 3, None]]
     hook = OlderHook("shop")
-    for key_columns in ([], ["k"]):
-        assert insert_all(hook, "t", ["k", "n", "at"], rows, key_columns=key_columns, clear=not key_columns) == 3
-        found = list(query_rows(hook, "SELECT * FROM t WHERE k <> %(not)s ORDER BY n", {"not": "%"}, 2))
+    for mode, key_columns in (("replace", []), ("upsert", ["k"])):
+        assert insert_all(hook, "t", ["k", "n", "at"], rows, mode=mode, key_columns=key_columns)[0] == 3
+        found = list(query_rows(hook, "SELECT * FROM t WHERE k <> %(not)s ORDER BY n", {"not": "%"}, 2, list))
         assert found == [
             {"k": "a", "n": 1, "at": datetime(2026, 1, 2)},
             {"k": "ä\r\n", "n": 3, "at": None},
@@ -302,7 +322,7 @@ def test_the_driver_of_airflow_2(query):
     query("DELETE FROM t WHERE n IS NULL")
     query("ALTER TABLE t ALTER n SET NOT NULL")
     with pytest.raises(psycopg2.errors.NotNullViolation):
-        insert_all(hook, "t", ["k", "n", "at"], rows, key_columns=["k"])
+        insert_all(hook, "t", ["k", "n", "at"], rows, mode="upsert", key_columns=["k"])
     assert query("SELECT count(*) FROM t") == [(2,)]
 
 
@@ -320,7 +340,7 @@ def read(count):
     hook = OlderHook("shop") if sys.argv[1] == "psycopg2" else sql_hook("shop", None)
     with closing(hook.get_conn()) as connection:
         assert type(connection).__module__.partition(".")[0] == sys.argv[1]
-    assert sum(1 for _ in query_rows(hook, sql, None, 1_000)) == count
+    assert sum(1 for _ in query_rows(hook, sql, None, 1_000, list)) == count
 
 read(2_000)
 before = peak()

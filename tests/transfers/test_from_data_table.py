@@ -113,3 +113,56 @@ def test_a_failure_rolls_the_whole_transaction_back(execute, table, query):
 def test_options_that_do_not_fit_are_refused(execute, table, query, options, message):
     with pytest.raises(AirflowFailException, match=message):
         execute(STORE, **{"data_table_id": table.id, "sql_table": "t", "sql_conn_id": "shop", **options})
+
+
+@pytest.mark.parametrize("mode", ["replace", "append"])
+def test_a_value_that_the_database_refuses_is_named(execute, table, query, client, mode):
+    query("CREATE TABLE t (sku TEXT NOT NULL, n INTEGER, m INTEGER)")
+    query("INSERT INTO t VALUES (?, 0, 0)", [("earlier",)])
+    client.data_table_rows.clear(table.id)
+    rows = [{"sku": str(number), "stock": number} for number in range(1_500)]
+    client.data_table_rows.insert(table.id, [*rows, {"sku": "x", "stock": 2**63}, {"sku": "y", "stock": 2**64}])
+    options = {"columns": ["sku", "stock"], "column_mapping": {"stock": "n"}, "mode": mode}
+    with pytest.raises(AirflowFailException, match=r"row 1501, column 'n': 9223372036854776000: the database refuses"):
+        execute(STORE, data_table_id=table.id, sql_table="t", sql_conn_id="shop", **options)
+    assert query("SELECT sku FROM t") == [("earlier",)]
+
+
+HOSTILE = [
+    "t where 1=1 --",
+    "t; DROP TABLE t",
+    "t (sku) SELECT 1 --",
+    "t/**/",
+    "(SELECT 1)",
+    't" --',
+    '"t',
+    " t",
+    "a..b",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("mode", ["replace", "append"])
+def test_a_name_that_is_more_than_a_name_is_refused(execute, table, query, simulator, name, mode):
+    query("CREATE TABLE t (sku TEXT)")
+    query("INSERT INTO t VALUES (?)", [("earlier",)])
+    options = {"data_table_id": table.id, "sql_conn_id": "shop", "columns": ["sku"], "mode": mode}
+    with pytest.raises(AirflowFailException, match=r"sql_table must be the name of a table such as shop\.sales"):
+        execute(STORE, sql_table=name, **options)
+    if name not in (" t", "a..b"):  # the hook puts them into quotes
+        with pytest.raises(AirflowFailException, match="each value of column_mapping must be the name of a column"):
+            execute(STORE, sql_table="t", column_mapping={"sku": name}, **options)
+    assert query("SELECT * FROM t") == [("earlier",)]
+
+
+@pytest.mark.parametrize("name", ["t", "main.t", '"t"', 'main."t"', "[t]", "`t`", '"a ""b"" ;--"', "größe_1"])
+@pytest.mark.parametrize("column", ["x", "list price", '"list price"', "größe"])
+def test_names_of_tables_and_columns(execute, table, query, name, column):
+    made = name if name != "main.t" else "t"
+    quoted = '"' + column.strip('"') + '"'
+    query(f"CREATE TABLE {made} ({quoted} TEXT)")
+    options = {"data_table_id": table.id, "sql_conn_id": "shop", "columns": ["sku"], "mode": "replace"}
+    for deleted in (0, 3):
+        done = execute(STORE, sql_table=name, column_mapping={"sku": column}, **options)
+        assert (done["count"], done["deleted"]) == (3, deleted)
+    assert query(f"SELECT count(*) FROM {made}") == [(3,)]

@@ -1,0 +1,34 @@
+"""Names of tables and columns of a database, which become part of a statement."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_provider_service.arguments import refuse
+
+_PLAIN = r"[^\W\d][\w$]*"
+_QUOTED = r'"(?:[^"\0]|"")+"', r"`(?:[^`\0]|``)+`", r"\[(?:[^\]\0]|\]\])+\]"
+_PART = f"(?:{'|'.join((_PLAIN, *_QUOTED))})"
+_TABLE = re.compile(rf"{_PART}(?:\.{_PART}){{0,3}}")
+# The hook of the database puts a name with blanks and such into quotes, but not one that has quotes in it.
+_COLUMN = re.compile(rf"[\w $#@.-]+|{'|'.join(_QUOTED)}")
+
+
+def require_table_name(name: str, value: object) -> None:
+    """Refuse what is not the name of a table: up to four words with dots between them, each of them plain or quoted.
+
+    :param name: the argument.
+    :raises ServiceInputError: it is something else.
+    """
+    if not isinstance(value, str) or not _TABLE.fullmatch(value):
+        refuse(name, 'the name of a table such as shop.sales, with words such as "Sales 2026" in quotes', value)
+
+
+def require_column_name(name: str, value: object) -> None:
+    """Refuse what is not the name of a column: words without punctuation, or in quotes.
+
+    :param name: the argument.
+    :raises ServiceInputError: it is something else.
+    """
+    if not isinstance(value, str) or not _COLUMN.fullmatch(value):
+        refuse(name, "the name of a column", value)
