@@ -18,15 +18,18 @@ from airflow_provider_service.client.http.redaction import hidden
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
+#: The only type of connection whose password is sent to its host.
+CONNECTION_TYPE = "service"
 _PROTOCOLS = ("http", "https")
 # The extras that Airflow masks, too.
-_SECRETS = frozenset({"mcp_api_key", "proxies"})
+_SECRETS = frozenset({"bridge_secret", "mcp_api_key", "proxies"})
 
 
 class _Fields(NamedTuple):
     """Fields of a connection. Unlike the repr of Airflow's connection, that of this one shows no secret."""
 
     conn_id: str
+    conn_type: str | None
     host: str | None
     schema: str | None
     login: str | None
@@ -45,11 +48,16 @@ def config_of(connection: Connection) -> ServiceConfig:
 
     :param connection: base URL in ``host`` (and ``port``), key in ``password``, the rest in ``extra``;
         ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
-    :raises ServiceConfigError: a field is unknown, missing or invalid.
+    :raises ServiceConfigError: it is of another type, or a field is unknown, missing or invalid.
     """
     fields = _fields_of(connection)
     del connection  # the frame of an error would show it
     source = f"connection '{fields.conn_id}'"
+    if fields.conn_type and fields.conn_type != CONNECTION_TYPE:
+        raise ServiceConfigError(
+            f"{source} is of type '{fields.conn_type}', not '{CONNECTION_TYPE}': its password is not the service's, so "
+            "nothing was sent"
+        )
     extra = _extra(source, fields.extra)
     if misplaced := NO_EXTRAS & extra.keys():
         names = ", ".join(sorted(misplaced))

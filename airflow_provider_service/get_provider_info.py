@@ -55,7 +55,10 @@ CONNECTION_FIELDS: dict[str, Any] = {
     "max_answer_mib": _field("Largest answer", "integer", "Largest answer to read, in MiB", default=256, minimum=1),
     # Airflow hides its value, as it must. It must not have a default, for the same reason as the proxies.
     "bridge_secret": _field(
-        "Bridge secret", "string", "Text that connections share which use one bridge; by default the API key"
+        "Bridge secret",
+        "string",
+        "Text that connections share which use one bridge; by default the API key",
+        format="password",
     ),
     "max_payload_mib": _field(
         "Largest payload", "number", "Largest body of a webhook in MiB: the server's N8N_PAYLOAD_SIZE_MAX", default=16

@@ -65,6 +65,13 @@ def click_test(api: TestClient, shown: dict[str, Any]) -> tuple[bool, str]:
     return (answer["status"], answer["message"]) if "status" in answer else (False, answer["detail"])
 
 
+def test_nobody_reads_a_secret_off_the_screen_on_which_it_is_typed(api: TestClient) -> None:
+    [ours] = [kind for kind in api.get("/ui/connections/hook_meta").json() if kind["connection_type"] == "service"]
+    hidden = {name for name, field in ours["extra_fields"].items() if field["schema"].get("format") == "password"}
+
+    assert hidden == {"mcp_api_key", "bridge_secret"}
+
+
 def test_the_form_offers_no_mask(extras: dict[str, Any]) -> None:
     assert extras["key_header"] == "X-SERVICE-API-KEY"
     assert (extras["proxies"], extras["mcp_api_key"]) == (None, None)
@@ -83,7 +90,7 @@ def test_a_connection_of_the_form_alone_is_shown_again_without_a_mask(
     }
 
 
-@pytest.mark.parametrize("name", ["proxies", "mcp_api_key"])
+@pytest.mark.parametrize("name", ["proxies", "mcp_api_key", "bridge_secret"])
 @pytest.mark.parametrize("secret", [None, '{"https": "http://user:pass-word@proxy.example.com:3128"}'])
 def test_the_button_is_green_for_a_good_connection(
     name: str,
