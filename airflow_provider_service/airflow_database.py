@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 from airflow.utils.session import create_session
 from sqlalchemy import and_, func, select
 
+from airflow_provider_service.connection import CONNECTION_TYPE
 from airflow_provider_service.links import ServiceExecutionLink, read_execution_url
 from airflow_provider_service.pages.connection_view import LatestRun, Waits
 
@@ -37,16 +39,16 @@ def _session() -> AbstractContextManager[Session]:
     return create_session(scoped=False) if AIRFLOW_V_3_0_PLUS else create_session()
 
 
-def connections() -> list[str]:
-    """The ids of the connections to the service in the database."""
+def connections(readable: Callable[[list[str]], Collection[str]]) -> list[str]:
+    """The ids of the connections to the service in the database.
+
+    :param readable: which of these ids the reader may see.
+    """
     with _session() as session:
-        found = session.scalars(
-            select(Connection.conn_id)
-            .where(Connection.conn_type == "service")
-            .order_by(Connection.conn_id)
-            .limit(MAX_CONNECTIONS)
-        )
-        return [str(one) for one in found]
+        ours = select(Connection.conn_id).where(Connection.conn_type == CONNECTION_TYPE).order_by(Connection.conn_id)
+        found = [str(one) for one in session.scalars(ours)]
+    allowed = readable(found)
+    return [one for one in found if one in allowed][:MAX_CONNECTIONS]
 
 
 def waits() -> list[Waits]:

@@ -18,7 +18,10 @@ commands_of_providers = pytest.mark.airflow(">=3.2", lacks="commands of provider
 errors_of_extras = pytest.mark.airflow(">=3.2", lacks="errors of extras")
 supervisors = pytest.mark.airflow(">=3.0", lacks="supervisors of tasks")
 kills_in_the_triggerer = pytest.mark.airflow(">=3.3", lacks="kills of deferred tasks")
+teams = pytest.mark.airflow(">=3.2", lacks="teams")
 shared_polls = pytest.mark.airflow(">=3.3", lacks="shared polls")
+state_of_tasks = pytest.mark.airflow(">=3.3", lacks="state of tasks")
+keeps_state_of_tasks = SpecifierSet(">=3.3").contains(AIRFLOW, prereleases=True)
 kept_cursors = pytest.mark.airflow(">=3.3", lacks="state of assets")
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 BOX_WIDTH, BOX_HEIGHT = 168.0, 58.0
-#: Nodes in a drawing; a larger workflow is shown in part.
-MAX_NODES = 300
+#: Nodes in a drawing, and connections; a larger workflow is shown in part.
+MAX_NODES, MAX_LINES = 300, 1_000
 _MARGIN = 24.0
 # The room that two boxes in a row need from middle to middle.
 _PITCH = BOX_WIDTH + 32
@@ -57,6 +57,7 @@ class Drawing:
     :param width: of the drawing, in its own units.
     :param scale: how large a unit is shown, in pixels.
     :param left_out: number of nodes that it does not show.
+    :param has_more_lines: whether there are connections that it does not show.
     """
 
     boxes: Sequence[Box]
@@ -65,6 +66,17 @@ class Drawing:
     height: float
     scale: float
     left_out: int
+    has_more_lines: bool
+
+
+class _Ends(NamedTuple):
+    """What a connection connects: an output of a node, of so many, with another node."""
+
+    source: str
+    target: str
+    kind: str
+    output: int
+    outputs: int
 
 
 def draw(workflow: Mapping[str, Any] | None) -> Drawing | None:
@@ -76,13 +88,16 @@ def draw(workflow: Mapping[str, Any] | None) -> Drawing | None:
     boxes = sorted(_boxes(nodes[:MAX_NODES]), key=lambda box: (box.x, box.y))
     width = max(box.x for box in boxes) + BOX_WIDTH + _MARGIN
     height = max(box.y for box in boxes) + BOX_HEIGHT + _MARGIN
+    ends = _ends((workflow or {}).get("connections"))
+    considered = list(islice(ends, MAX_LINES))
     return Drawing(
         boxes=boxes,
-        lines=list(_lines(boxes, (workflow or {}).get("connections"))),
+        lines=list(_lines(boxes, considered)),
         width=width,
         height=height,
         scale=min(1.0, max(_SMALLEST_SCALE, _WIDEST / width)),
         left_out=max(0, len(nodes) - MAX_NODES),
+        has_more_lines=next(ends, None) is not None,
     )
 
 
@@ -115,7 +130,7 @@ def _place(position: Any, at: int) -> tuple[float, float]:
 def _coordinate(value: Any) -> float | None:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
-    return float(value) if math.isfinite(value) and abs(value) <= _FURTHEST else None
+    return float(value) if abs(value) <= _FURTHEST else None  # neither is what is infinite or no number
 
 
 def _stretch(places: list[tuple[float, float]]) -> float:
@@ -129,17 +144,23 @@ def _stretch(places: list[tuple[float, float]]) -> float:
     return min(_MAX_STRETCH, _PITCH / nearest)
 
 
-def _lines(boxes: list[Box], connections: Any) -> Iterator[Line]:
-    by_name = {box.node: box for box in boxes}
+def _ends(connections: Any) -> Iterator[_Ends]:
+    """What is connected, as far as the definition says so in the usual shape."""
     for source, kinds in (connections if isinstance(connections, dict) else {}).items():
-        begin = by_name.get(source)
-        for kind, outputs in (kinds if begin and isinstance(kinds, dict) else {}).items():
+        for kind, outputs in (kinds if isinstance(kinds, dict) else {}).items():
             outputs = _list(outputs)
             for at, targets in enumerate(outputs):
                 for target in _list(targets):
-                    end = by_name.get(str(target.get("node"))) if isinstance(target, dict) else None
-                    if begin and end:
-                        yield _main(begin, end, at, len(outputs)) if kind == "main" else _attached(begin, end)
+                    name = target.get("node") if isinstance(target, dict) else None
+                    yield _Ends(source, str(name), kind, at, len(outputs))
+
+
+def _lines(boxes: list[Box], several: list[_Ends]) -> Iterator[Line]:
+    by_name = {box.node: box for box in boxes}
+    for one in several:
+        begin, end = by_name.get(one.source), by_name.get(one.target)
+        if begin and end:
+            yield _main(begin, end, one.output, one.outputs) if one.kind == "main" else _attached(begin, end)
 
 
 def _main(begin: Box, end: Box, output: int, outputs: int) -> Line:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_service.client.execution_data import Failure, NodeRun, Span, failure_of, nodes_of, spans_of
+from airflow_provider_service.client.execution_data import (
+    Failure,
+    NodeRun,
+    Span,
+    failure_of,
+    nodes_of,
+    spans_of,
+    with_few_runs,
+)
 from airflow_provider_service.client.http.redaction import masked
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES, FAILED_STATUSES
-from airflow_provider_service.pages.drawing import Drawing, draw
+from airflow_provider_service.pages.drawing import MAX_LINES, Drawing, draw
 from airflow_provider_service.text_table import cut
 
 if TYPE_CHECKING:
@@ -20,9 +28,11 @@ if TYPE_CHECKING:
 #: How a node, an execution or an attempt stands. Each has its own sign and word, not only its own colour.
 State = Literal["succeeded", "failed", "waiting", "running", "canceled", "disabled", "unreported", "not run"]
 
-MAX_MESSAGE_CHARS = 1_000
-#: Nodes in the table, and runs of one node in the timeline.
-MAX_ROWS, MAX_BARS = 300, 60
+MAX_MESSAGE_CHARS, MAX_NAME_CHARS = 1_000, 200
+#: Nodes in the table, runs of one node in the timeline, and such runs of all nodes.
+MAX_ROWS, MAX_BARS, MAX_ALL_BARS = 300, 60, 3_000
+#: Runs of all nodes whose times and items are counted.
+MAX_RUNS = 20_000
 #: The shortest bar that is seen, in parts of the timeline.
 LEAST_BAR = 0.01
 
@@ -81,6 +91,7 @@ class ExecutionView:
     execution_id: str
     status: str
     state: State
+    workflow_id: str | None = None
     workflow_name: str | None = None
     mode: str | None = None
     started_at: datetime | None = None
@@ -116,41 +127,51 @@ def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: O
     :param output_of: what to show of a node's output; None for nothing.
     """
     hide: Hide = partial(_hidden, secrets)
+    call: Hide = cache(partial(_name, secrets))
+    execution, has_more_runs = with_few_runs(execution, MAX_ROWS, MAX_RUNS)
     failure = failure_of(execution) if execution.status in FAILED_STATUSES else None
     if failure is not None:
-        failure = Failure(failure.node and hide(failure.node), _message(failure.message, hide))
+        failure = Failure(failure.node and call(failure.node), _message(failure.message, hide))
     drawing = draw(execution.workflow_data)
     if drawing is not None:
-        drawing = replace(drawing, boxes=[replace(box, node=hide(box.node)) for box in drawing.boxes])
+        boxes = [replace(box, node=call(box.node), kind=call(box.kind)) for box in drawing.boxes]
+        drawing = replace(drawing, boxes=boxes)
     name = (execution.workflow_data or {}).get("name")
     return ExecutionView(
         execution_id=execution.id,
         status=execution.status,
         state=_STATES.get(execution.status, "unreported"),
-        workflow_name=hide(name) if isinstance(name, str) else None,
+        workflow_id=execution.workflow_id,
+        workflow_name=call(name) if isinstance(name, str) else None,
         mode=execution.mode,
         started_at=execution.started_at,
         stopped_at=execution.stopped_at,
         wait_till=execution.wait_till if execution.status == "waiting" else None,
         retry_of=None if execution.retry_of is None else str(execution.retry_of),
         failure=failure,
-        nodes=_nodes(execution, drawing, failure, hide, output_of),
+        nodes=_nodes(execution, drawing, failure, hide, call, output_of),
         drawing=drawing,
-        notes=list(_notes(execution, drawing)),
+        notes=_notes(execution, drawing, has_more_runs=has_more_runs),
     )
 
 
 def _nodes(
-    execution: Execution, drawing: Drawing | None, failure: Failure | None, hide: Hide, output_of: OutputOf | None
+    execution: Execution,
+    drawing: Drawing | None,
+    failure: Failure | None,
+    hide: Hide,
+    call: Hide,
+    output_of: OutputOf | None,
 ) -> list[NodeView]:
     boxes = {box.node: box for box in (drawing.boxes if drawing else ())}
     spans = spans_of(execution)
     begin, length = _frame(execution, spans)
     by_node: dict[str, list[Span]] = {}
     for span in spans:
-        by_node.setdefault(hide(span.node), []).append(span)
-    ran = {hide(one.node): one for one in nodes_of(execution)}
+        by_node.setdefault(call(span.node), []).append(span)
+    ran = {call(one.node): one for one in nodes_of(execution)}
     names = [*ran, *(name for name in boxes if name not in ran)][:MAX_ROWS]
+    most_bars = min(MAX_BARS, MAX_ALL_BARS // max(1, len(ran)))
     return [
         NodeView(
             anchor=f"node-{at}",
@@ -159,7 +180,7 @@ def _nodes(
             state=_state(
                 ran.get(name), name, failure, execution, is_disabled=name in boxes and boxes[name].is_disabled
             ),
-            **(_figures(ran[name], by_node.get(name, []), begin, length, hide) if name in ran else {}),
+            **(_figures(ran[name], by_node.get(name, []), begin, length, hide, most_bars) if name in ran else {}),
             output=output_of(ran[name].node) if output_of and name in ran else None,
         )
         for at, name in enumerate(names)
@@ -170,18 +191,24 @@ def _hidden(secrets: Collection[str], text: str) -> str:
     return masked(text, *secrets)
 
 
+def _name(secrets: Collection[str], text: str) -> str:
+    return cut(_hidden(secrets, text), MAX_NAME_CHARS)
+
+
 def _message(text: str | None, hide: Hide) -> str | None:
     return text and cut(hide(text), MAX_MESSAGE_CHARS)
 
 
-def _figures(node: NodeRun, spans: list[Span], begin: float, length: float, hide: Hide) -> dict[str, Any]:
+def _figures(
+    node: NodeRun, spans: list[Span], begin: float, length: float, hide: Hide, most_bars: int
+) -> dict[str, Any]:
     bars = [
         TimeBar(
             begin=min(1 - LEAST_BAR, max(0.0, (span.began - begin) / length)),
             length=min(1.0, max(LEAST_BAR, span.seconds * 1000 / length)),
             state=_STATES.get(span.status, "unreported"),
         )
-        for span in spans[:MAX_BARS]
+        for span in spans[:most_bars]
     ]
     return {
         "runs": len(spans),
@@ -217,8 +244,10 @@ def _state(
     return "not run" if execution.status in (*ENDED_STATUSES, "waiting") else "unreported"
 
 
-def _notes(execution: Execution, drawing: Drawing | None) -> list[str]:
+def _notes(execution: Execution, drawing: Drawing | None, *, has_more_runs: bool) -> list[str]:
     notes = []
+    if has_more_runs:
+        notes.append(f"The nodes ran so often that the page counts only {MAX_RUNS:,} of their runs.")
     if execution.data_too_large_to_display:
         notes.append("The execution's data is too large for the service to show, so its nodes are not known here.")
     elif execution.status == "running" and not nodes_of(execution):
@@ -228,4 +257,6 @@ def _notes(execution: Execution, drawing: Drawing | None) -> list[str]:
         )
     if drawing is not None and drawing.left_out:
         notes.append(f"{drawing.left_out} more nodes are not drawn.")
+    if drawing is not None and drawing.has_more_lines:
+        notes.append(f"Only the first {MAX_LINES:,} connections are drawn.")
     return notes

@@ -12,12 +12,14 @@ from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceNotFoundError,
 )
-from airflow_provider_service.client.execution_data import output_of
+from airflow_provider_service.client.execution_data import output_of, parent_execution_id, starting_items
 from airflow_provider_service.client.http.redaction import SIGNED, redacted
 from airflow_provider_service.pages.execution_view import ExecutionView, OutputOf, view_of
+from airflow_provider_service.pages.snapshots import COMPUTING
 from airflow_provider_service.runs.nodes import read_small
 from airflow_provider_service.runs.output import MAX_SHOWN_MIB
-from airflow_provider_service.runs.search import RUN_KEY_FIELD, RUN_KEY_HEADER
+from airflow_provider_service.runs.search import IN_HEADERS, RUN_KEY_FIELD, RUN_KEY_HEADER, Origin, origin_of
+from airflow_provider_service.runs.ways.mcp import IN_FORM
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
@@ -32,14 +34,18 @@ MAX_ITEMS, MAX_OUTPUT_CHARS = 3, 2_000
 
 # Headers of the call that a webhook node puts out, which can hold a secret.
 _SECRET_NAMES = ("authorization", "cookie", "proxy-authorization", RUN_KEY_HEADER, RUN_KEY_FIELD)
+# Executions that show the call which they repeat, or which they try out.
+_REPEATING = ("retry", "manual", None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Seen:
     """What is known of an execution.
 
     :param base_url: address of the service.
     :param view: the execution as it was last read; None if it never was.
+    :param origin: what started it; None as long as its data does not show that.
+    :param html: its nodes as a page shows them.
     :param error: why it could not be read just now.
     :param is_gone: whether the service does not have it.
     :param is_large: whether its data is too large to be read for a page.
@@ -47,6 +53,8 @@ class Seen:
 
     base_url: str | None = None
     view: ExecutionView | None = None
+    origin: Origin | None = None
+    html: str = ""
     error: str | None = None
     is_gone: bool = False
     is_large: bool = False
@@ -60,7 +68,7 @@ def keep_seconds(seen: Seen) -> float:
 def see(
     config_of: Callable[[], ServiceConfig], execution_id: str, last: Seen | None, *, base_url: str, show_data: bool
 ) -> Seen:
-    """Read an execution once: ``GET /executions/{id}``.
+    """Read an execution once: ``GET /executions/{id}``; if another one has started it, once more for that one.
 
     :param config_of: gets the settings of the connection.
     :param last: what was known so far.
@@ -80,6 +88,7 @@ def see(
         )
     try:
         execution = _read(config, execution_id, is_large=last.is_large)
+        origin = last.origin or _origin(config, execution)
     except ServiceAnswerTooLargeError:
         return replace(last, base_url=base_url, is_large=True, error=None)
     except ServiceNotFoundError:
@@ -87,10 +96,11 @@ def see(
     except ServiceError as error:
         return replace(last, base_url=base_url, error=str(error))
     shown = _outputs(execution, config) if show_data else None
-    view = view_of(execution, secrets=config.keys, output_of=shown)
+    with COMPUTING:
+        view = view_of(execution, secrets=config.keys, output_of=shown)
     if last.is_large and last.view is not None and view.drawing is None:
         view = replace(view, drawing=last.view.drawing)
-    return Seen(base_url, view, is_large=last.is_large)
+    return Seen(base_url, view, origin, is_large=last.is_large)
 
 
 def told(error: Exception) -> str:
@@ -110,6 +120,22 @@ def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execut
         return read_small(quick, execution_id, MAX_SHOWN_MIB)
     with ServiceClient(quick) as client:
         return client.executions.get(execution_id)
+
+
+def _origin(config: ServiceConfig, execution: Execution) -> Origin | None:
+    """What started an execution. What the bridge has started does not carry the key itself, but its parent does."""
+    parent = parent_execution_id(execution)
+    if parent is not None:
+        try:
+            execution = _read(config, parent, is_large=False)
+        except (ServiceAnswerTooLargeError, ServiceNotFoundError):
+            return Origin(None, is_shown=False)
+    if next(starting_items(execution), None) is None:
+        return None
+    carriers = [one for one in (IN_HEADERS, IN_FORM) if execution.mode in (one.mode, *_REPEATING)]
+    found = [origin_of(execution, one) for one in carriers]
+    mark = next((one.mark for one in found if one.mark is not None), None)
+    return Origin(mark, is_shown=all(one.is_shown for one in found))
 
 
 def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache
 from importlib.resources import files
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.health.figures import span
 from airflow_provider_service.pages.drawing import BOX_HEIGHT, BOX_WIDTH
+from airflow_provider_service.pages.reading import Seen
+from airflow_provider_service.pages.snapshots import COMPUTING
 from airflow_provider_service.pages.task_view import follow_seconds
 from airflow_provider_service.reports.html import template_environment
 from airflow_provider_service.reports.report import Link
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from airflow_provider_service.pages.execution_view import NodeView
-    from airflow_provider_service.pages.reading import Seen
     from airflow_provider_service.pages.task_view import TaskView
 
 #: The files that pages load, with their types.
@@ -28,7 +30,7 @@ ASSETS = {"pages.css": "text/css", "follow.js": "text/javascript", "outside.js":
 #: Only these files, and no address but the page's own.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'self'"
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 )
 # As many as there is room for in a box.
 _NAME_CHARS, _DID_CHARS = 16, 20
@@ -56,17 +58,34 @@ class Part:
     version: str
 
 
-def task_part(task: TaskView, seen: Seen | None) -> Part:
+def drawn(seen: Seen) -> Seen:
+    """What was read of an execution, with its nodes as a page shows them: the part that all who look at it share."""
+    if seen.view is None:
+        return seen
+    with COMPUTING:
+        return replace(seen, html=_environment().get_template("nodes.html.jinja").render(view=seen.view))
+
+
+def task_part(task: TaskView, seen: Seen | None, why_hidden: str | None = None) -> Part:
     """What is known of a task instance's execution.
 
-    :param seen: None if it has none.
+    :param seen: the execution, drawn; None if there is none.
+    :param why_hidden: why it may not be shown.
     """
+    if seen is not None and why_hidden is not None:
+        nameless = replace(task, attempts=[replace(one, execution_id=None) for one in task.attempts])
+        return _part("hidden.html.jinja", task=nameless, reason=why_hidden, follow=follow_seconds(task, Seen()))
     return _part("task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen))
 
 
 def message_part(title: str, text: str) -> Part:
     """A message that nothing follows."""
     return _part("message.html.jinja", title=title, text=text, follow=None)
+
+
+def packed(html: str) -> bytes:
+    """HTML as it is sent, compressed."""
+    return gzip.compress(html.encode(), compresslevel=5, mtime=0)
 
 
 def page(part: Part, title: str, root: str) -> str:
@@ -108,7 +127,8 @@ def assets_version() -> str:
 
 
 def _part(template: str, **values: Any) -> Part:
-    html = _environment().get_template(template).render(**values)
+    with COMPUTING:
+        html = _environment().get_template(template).render(**values)
     return Part(html, hashlib.sha256(html.encode()).hexdigest()[:16])
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from airflow_provider_service.daemon_threads import in_background
@@ -16,17 +17,22 @@ T = TypeVar("T")
 
 #: The shortest time between the beginnings of two reads of the same thing.
 LEAST_PAUSE_SECONDS = 2.0
+#: The part of one core that reading the same thing again and again may cost.
+CPU_SHARE = 0.05
 #: Things that are remembered; the one that was looked at least recently goes first.
-CAPACITY = 500
-#: Reads at a time, so that a service that does not answer occupies no more threads than these.
+CAPACITY = 200
+#: Reads of one group at a time, so that a service that does not answer occupies no more threads than these.
 MAX_READS = 8
+#: Held by what computes for a page: Airflow's own requests wait for one such computation at most, not for many.
+COMPUTING = threading.Lock()
 
 
 @dataclass
 class _Entry(Generic[T]):
     began: float
-    reading: Future[T]
     last: T | None
+    reading: Future[T] = field(init=False)
+    cost: float = 0.0
 
 
 class TooManyReadsError(Exception):
@@ -36,7 +42,8 @@ class TooManyReadsError(Exception):
 class Snapshots(Generic[T]):
     """What was last read of each thing. Safe to use from several threads and event loops.
 
-    :param keep: seconds for which a value stays good; at least :data:`LEAST_PAUSE_SECONDS` count.
+    :param keep: seconds for which a value stays good; at least :data:`LEAST_PAUSE_SECONDS` count, and more for what is
+        costly to read.
     :param processes: processes that read the same things, each with its own snapshots; the pause is that many times
         as long, so that together they read no more often.
     :param now: a clock that never goes back, in seconds.
@@ -49,13 +56,16 @@ class Snapshots(Generic[T]):
         self._pause = LEAST_PAUSE_SECONDS * max(1, processes)
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
         self._lock = threading.Lock()
+        self._under_way: Counter[Hashable] = Counter()
         self._turns = threading.BoundedSemaphore(MAX_READS)
 
-    def look(self, key: Hashable, read: Callable[[T | None], T]) -> Future[T]:
+    def look(self, key: Hashable, read: Callable[[T | None], T], group: Hashable = None) -> Future[T]:
         """The latest value, or that of a read that begins now.
 
         :param key: names the thing.
         :param read: reads it, given the last value; it runs in a thread of its own.
+        :param group: what is slow together, such as a connection; what has none is quick, and waits for its turn
+            instead of being refused.
         :raises TooManyReadsError: a read is needed, and cannot begin now.
         """
         with self._lock:
@@ -63,28 +73,34 @@ class Snapshots(Generic[T]):
             if entry is not None and self._is_good(entry):
                 self._entries.move_to_end(key)
                 return entry.reading
-            if not self._turns.acquire(blocking=False):
+            if group is not None and self._under_way[group] >= MAX_READS:
                 raise TooManyReadsError("the service answers slowly, and too many pages wait for it")
-            last = _value_of(entry)
-            reading = in_background(self._read, read, last, name="service-page")
-            self._entries[key] = _Entry(self._now(), reading, last)
+            self._under_way[group] += 1
+            entry = self._entries[key] = _Entry(self._now(), _value_of(entry))
+            entry.reading = in_background(self._read, read, entry, group, name="service-page")
             self._entries.move_to_end(key)
             while len(self._entries) > CAPACITY:
                 self._entries.popitem(last=False)
-        return reading
+        return entry.reading
 
     def _is_good(self, entry: _Entry[T]) -> bool:
         if not entry.reading.done():
             return True
         failed = entry.reading.exception() is not None
         keep = 0.0 if failed else self._keep(entry.reading.result())
-        return self._now() - entry.began < max(keep, self._pause)
+        return self._now() - entry.began < max(keep, self._pause, entry.cost / CPU_SHARE)
 
-    def _read(self, read: Callable[[T | None], T], last: T | None) -> T:
+    def _read(self, read: Callable[[T | None], T], entry: _Entry[T], group: Hashable) -> T:
+        began = time.thread_time()
         try:
-            return read(last)
+            with self._turns if group is None else nullcontext():
+                return read(entry.last)
         finally:
-            self._turns.release()
+            entry.cost = time.thread_time() - began
+            with self._lock:
+                self._under_way[group] -= 1
+                if not self._under_way[group]:
+                    del self._under_way[group]
 
 
 def _value_of(entry: _Entry[T] | None) -> T | None:

@@ -3,51 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timezone
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails, DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_connection, requires_access_dag
 from airflow.providers.common.compat.sdk import conf
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_2_PLUS
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from airflow_provider_service import airflow_database
 from airflow_provider_service.pages import checkup, connection_view, reading, rendering
-from airflow_provider_service.pages.reading import Seen
-from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
-from airflow_provider_service.plugins import _task_instance
+from airflow_provider_service.pages.snapshots import Snapshots
+from airflow_provider_service.plugins._task_pages import TaskKey, TaskPages, config_of, within
 from airflow_provider_service.reports.html import as_html
 from airflow_provider_service.reports.report import Link, Report, Table
 
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 
-    from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.links import ExecutionAddress
     from airflow_provider_service.pages.checkup import Finding
     from airflow_provider_service.pages.connection_view import LatestRun
-    from airflow_provider_service.pages.rendering import Part
-    from airflow_provider_service.pages.task_view import TaskView
 
 #: Time for which a connection is not examined again.
 KEEP_CHECKUP_SECONDS = 30.0
 #: Time that a page waits for an examination.
 CHECKUP_SECONDS = 60.0
-_UNMAPPED = "{MAP_INDEX}"
+_PART_THAT_CHANGES = "view"
+_UNMAPPED, _LARGEST_INDEX = "{MAP_INDEX}", 2**31 - 1
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": rendering.POLICY,
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; form-action 'none'"
+_REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'"
+)
 _KEPT = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 _WORDS = {
     401: "You are not logged in to Airflow, or no longer. Log in, and reload the page.",
@@ -70,7 +72,7 @@ def make_app(now: Callable[[], float] = time.monotonic) -> FastAPI:
     """
     app = FastAPI(title="Pages about the service", docs_url=None, redoc_url=None, openapi_url=None)
     workers = conf.getint("api", "workers", fallback=1)
-    app.state.executions = Snapshots(reading.keep_seconds, processes=workers, now=now)
+    app.state.tasks = TaskPages(workers, now)
     app.add_api_route("/assets/{version}/{name}", _asset, methods=["GET"])
     app.add_api_route(
         "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/{map_index}",
@@ -111,97 +113,71 @@ async def _task_page(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     index = -1 if map_index == _UNMAPPED else _number(map_index)
-    found = await run_in_threadpool(_task_instance.find, dag_id, run_id, task_id, index)
-    if found is None:
+    pages: TaskPages = request.app.state.tasks
+    page = await pages.get(
+        TaskKey(dag_id, run_id, task_id, index), request.scope["root_path"], whole=part != _PART_THAT_CHANGES
+    )
+    if page is None:
         raise HTTPException(404)
-    task, address = found
-    seen = None if address is None else await _seen(request, task, address)
-    view = rendering.task_part(task, seen)
-    return _answer(request, view, f"{task_id}: execution", part=part, known=if_none_match)
+    tag = f'"{page.version}"'
+    headers = {**_HEADERS, "ETag": tag, "Vary": "Accept-Encoding"}
+    if part == _PART_THAT_CHANGES and if_none_match in {tag, f"W/{tag}"}:
+        return Response(status_code=304, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return HTMLResponse(await run_in_threadpool(gzip.decompress, page.body), headers=headers)
+    return HTMLResponse(page.body, headers={**headers, "Content-Encoding": "gzip"})
 
 
 def _number(text: str) -> int:
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise HTTPException(404) from None
+    if not -1 <= number <= _LARGEST_INDEX:  # the database would refuse to look for it
+        raise HTTPException(404)
+    return number
 
 
-async def _seen(request: Request, task: TaskView, address: ExecutionAddress) -> Seen:
-    if task.service_conn_id is None:
-        return Seen(error="Airflow no longer knows which connection the task used.")
-    read = partial(
-        _read,
-        service_conn_id=task.service_conn_id,
-        address=address,
-        show_data=conf.getboolean("service", "show_data", fallback=False),
-    )
-    try:
-        reading_now = request.app.state.executions.look((task.service_conn_id, *address), read)
-    except TooManyReadsError as error:
-        return Seen(error=f"{error}. The page tries again.")
-    try:
-        # Not a thread of Airflow's own pool: those answer its other pages.
-        return await asyncio.wait_for(asyncio.wrap_future(reading_now), reading.READ_SECONDS)
-    except asyncio.TimeoutError:
-        return Seen(error="The service has not answered yet. The page tries again.")
-
-
-def _read(last: Seen | None, *, service_conn_id: str, address: ExecutionAddress, show_data: bool) -> Seen:
-    return reading.see(
-        partial(_config, service_conn_id),
-        address.execution_id,
-        last,
-        base_url=address.base_url,
-        show_data=show_data,
-    )
-
-
-def _config(service_conn_id: str) -> ServiceConfig:
-    from airflow_provider_service.hooks.service import ServiceHook
-
-    return ServiceHook(service_conn_id).config
-
-
-def _answer(request: Request, view: Part, title: str, *, part: str | None, known: str | None) -> Response:
-    """The page, or only the part of it that changes, if that has changed."""
-    tag = f'"{view.version}"'
-    headers = {**_HEADERS, "ETag": tag}
-    if part == "view":
-        if known in {tag, f"W/{tag}"}:
-            return Response(status_code=304, headers=headers)
-        return HTMLResponse(view.html, headers=headers)
-    return HTMLResponse(rendering.page(view, title, request.scope["root_path"]), headers=headers)
-
-
-async def _connections_page(request: Request) -> Response:
-    there = await run_in_threadpool(airflow_database.connections)
+async def _connections_page(request: Request, user: GetUserDep) -> Response:
+    there = await run_in_threadpool(airflow_database.connections, partial(_readable_connections, user))
     # Behind a proxy, the protocol of the request is not that of the browser.
     protocol = urlsplit(conf.get("api", "base_url", fallback="") or "").scheme or request.url.scheme
     here = f"{protocol}://{request.url.netloc}{request.scope['root_path']}/connections"
     rows = [(Link(one, f"{here}/{quote(one, safe='')}"),) for one in there]
     note = "Connections of secrets backends and of the environment are not listed; their pages exist all the same."
     table = Table("Connections", ("connection",), rows, note=note)
-    return _report(Report("Connections to the service", f"{len(rows)} in Airflow's database.", _now(), parts=[table]))
+    report = Report("Connections to the service", f"{len(rows)} in Airflow's database.", _now(), parts=[table])
+    return await run_in_threadpool(_as_page, report)
 
 
 async def _connection_page(request: Request, connection_id: str, user: GetUserDep) -> Response:
     def check(_last: Checkup | None) -> Checkup:
-        config = _config(connection_id)
+        config = config_of(connection_id)
         return Checkup(list(checkup.examine(config)), config.base_url)
 
     try:
-        reading_now = request.app.state.checkups.look(connection_id, check)
-        done = await asyncio.wait_for(asyncio.wrap_future(reading_now), CHECKUP_SECONDS)
-    except TooManyReadsError as error:
-        done = Checkup([checkup.Finding("service", "FAIL", str(error))])
+        done = await within(CHECKUP_SECONDS, request.app.state.checkups.look(connection_id, check, group=connection_id))
     except asyncio.TimeoutError:
         done = Checkup([checkup.Finding("service", "FAIL", "the service has not answered yet; reload the page")])
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
         done = Checkup([checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.told(error)}")])
-    tables = await run_in_threadpool(_tables, request, user, done.base_url)
+    return await run_in_threadpool(_checkup_page, request, user, connection_id, done)
+
+
+def _checkup_page(request: Request, user: BaseUser, connection_id: str, done: Checkup) -> Response:
+    tables = _tables(request, user, done.base_url)
     report = checkup.to_report(f"Connection {connection_id}", done.findings, *tables)
-    return _report(report, script=rendering.address("outside.js", request.scope["root_path"]))
+    return _as_page(report, script=rendering.address("outside.js", request.scope["root_path"]))
+
+
+def _readable_connections(user: BaseUser, ids: list[str]) -> Collection[str]:
+    """Those of some connections that a user may read: not those of other teams, for example."""
+    manager = get_auth_manager()
+    if AIRFLOW_V_3_2_PLUS:
+        allowed: set[str] = manager.get_authorized_connections(user=user)
+        return allowed
+    one_by_one = partial(manager.is_authorized_connection, method="GET", user=user)  # there are no teams
+    return [one for one in ids if one_by_one(details=ConnectionDetails(conn_id=one))]
 
 
 def _tables(request: Request, user: BaseUser, base_url: str | None) -> list[Table]:
@@ -229,13 +205,16 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _report(report: Report, script: str | None = None) -> Response:
+def _as_page(report: Report, script: str | None = None) -> Response:
     headers = {**_HEADERS, "Content-Security-Policy": _REPORT_POLICY}
     return HTMLResponse(as_html(report, script=script), headers=headers)
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    view = rendering.message_part("This page cannot be shown", _WORDS.get(error.status_code, str(error.detail)))
-    answer = _answer(request, view, "Service", part=None, known=None)
-    answer.status_code = error.status_code
-    return answer
+    text = _WORDS.get(error.status_code, str(error.detail))
+    html = await run_in_threadpool(_message_page, text, request.scope["root_path"])
+    return HTMLResponse(html, error.status_code, headers=_HEADERS)
+
+
+def _message_page(text: str, root: str) -> str:
+    return rendering.page(rendering.message_part("This page cannot be shown", text), "Service", root)

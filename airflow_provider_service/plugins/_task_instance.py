@@ -1,9 +1,10 @@
-"""What Airflow's database knows of a task instance: its attempts, its connection, and the execution it waits for."""
+"""What the database knows of a task instance: attempts, connection, execution, and what proves that it is its own."""
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.models.dagrun import DagRun
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
@@ -13,58 +14,103 @@ from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_service.links import ServiceExecutionLink, ServiceWorkflowLink, read_execution_url
+from airflow_provider_service.links import (
+    EXECUTION_PAGE,
+    WORKFLOW_PAGE,
+    ExecutionAddress,
+    ServiceExecutionLink,
+    page_url,
+    read_execution_url,
+)
+from airflow_provider_service.pages.proof import Evidence
 from airflow_provider_service.pages.task_view import AttemptView, TaskView
+from airflow_provider_service.runs.attempt import STATE_KEY, key_of
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from airflow_provider_service.links import ExecutionAddress
+try:
+    from airflow.models.task_state_store import TaskStateStoreModel
+except ImportError:  # before Airflow 3.3
+    TaskStateStoreModel = None  # type: ignore[assignment,misc,unused-ignore]
 
 #: Attempts that are shown, the latest of them.
 MAX_ATTEMPTS = 50
 #: Tasks whose declared arguments are remembered.
 MAX_KNOWN = 1_000
-_FIELD = "service_conn_id"
-_EXECUTION, _WORKFLOW = ServiceExecutionLink().xcom_key, ServiceWorkflowLink().xcom_key
+#: A longer text is no address.
+MAX_ADDRESS_CHARS = 2_000
+_ARGUMENTS = ("service_conn_id", "workflow_id", "workflow_name", "execution_id")
 
 _known: OrderedDict[tuple[Any, str], dict[str, Any]] = OrderedDict()
 
 
-def find(dag_id: str, run_id: str, task_id: str, map_index: int) -> tuple[TaskView, ExecutionAddress | None] | None:
-    """A task instance, and where its execution is; None if there is no such task instance."""
+class Found(NamedTuple):
+    """A task instance, where its execution is according to its link, and what proves which execution is its own."""
+
+    task: TaskView
+    address: ExecutionAddress | None
+    evidence: Evidence
+
+
+def find(dag_id: str, run_id: str, task_id: str, map_index: int) -> Found | None:
+    """Read a task instance; None if there is no such task instance."""
     with create_session(scoped=False) as session:
         return _find(session, {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index})
 
 
-def _find(session: Session, key: dict[str, Any]) -> tuple[TaskView, ExecutionAddress | None] | None:
+def _find(session: Session, key: dict[str, Any]) -> Found | None:
     ti = session.scalar(select(TaskInstance).filter_by(**key))
     if ti is None:
         return None
-    links = _links(session, key)
-    address = read_execution_url(links.get(_EXECUTION))
-    service_conn_id, is_ours = _connection(session, ti, key)
+    address = read_execution_url(_link(session, key))
+    arguments = _arguments(session, ti, key)
     execution_id = address.execution_id if address else None
     latest = AttemptView(ti.try_number, _text(ti.state), ti.start_date, ti.end_date, execution_id)
     view = TaskView(
         **key,
         state=_text(ti.state),
-        is_ours=is_ours or address is not None,
-        service_conn_id=service_conn_id,
+        is_ours="service_conn_id" in arguments or address is not None,
+        service_conn_id=arguments.get("service_conn_id"),
         execution_id=execution_id,
-        execution_url=links.get(_EXECUTION) if address else None,
-        workflow_url=links.get(_WORKFLOW),
+        execution_url=page_url(address.base_url, EXECUTION_PAGE, *address[1:]) if address else None,
+        workflow_url=page_url(address.base_url, WORKFLOW_PAGE, address.workflow_id) if address else None,
         # Before the first attempt there is none to show.
-        attempts=[*([latest] if ti.try_number else []), *_earlier(session, key, ti.try_number)],
+        attempts=(*([latest] if ti.try_number else []), *_earlier(session, key, ti.try_number)),
     )
-    return view, address
+    return Found(view, address, _evidence(session, ti, key, arguments))
 
 
-def _links(session: Session, key: dict[str, Any]) -> dict[str, str]:
-    """The addresses that the task has pushed for its buttons."""
-    rows = session.scalars(select(XComModel).filter_by(**key).where(XComModel.key.in_((_EXECUTION, _WORKFLOW))))
-    values = {row.key: XComModel.deserialize_value(row) for row in rows}
-    return {name: value for name, value in values.items() if isinstance(value, str)}
+def _evidence(session: Session, ti: TaskInstance, key: dict[str, Any], arguments: dict[str, str | None]) -> Evidence:
+    run_key = key_of(ti, session.scalar(select(DagRun).filter_by(dag_id=ti.dag_id, run_id=ti.run_id)))
+    workflows = (arguments.get("workflow_id"), arguments.get("workflow_name"))
+    return Evidence(
+        run_key=run_key,
+        execution_id=arguments.get("execution_id"),
+        workflows=tuple(filter(None, workflows)),
+        saved=_saved(session, key, run_key.task),
+    )
+
+
+def _saved(session: Session, key: dict[str, Any], task: str) -> tuple[str, str] | None:
+    """The execution and the workflow that the task has saved in its state."""
+    if TaskStateStoreModel is None:
+        return None
+    found = session.scalar(select(TaskStateStoreModel.value).filter_by(**key, key=STATE_KEY))
+    try:
+        state = json.loads(found or "null")
+    except ValueError:
+        return None
+    if not isinstance(state, dict) or state.get("key") != task:
+        return None
+    return str(state.get("execution_id")), str(state.get("workflow_id"))
+
+
+def _link(session: Session, key: dict[str, Any]) -> str | None:
+    """The address that the task has pushed for its button, unless somebody else has written it."""
+    row = session.scalar(select(XComModel).filter_by(**key, key=ServiceExecutionLink().xcom_key))
+    value = None if row is None else XComModel.deserialize_value(row)
+    return value if isinstance(value, str) and len(value) <= MAX_ADDRESS_CHARS else None
 
 
 def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[AttemptView]:
@@ -83,18 +129,21 @@ def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[Attempt
     return [AttemptView(number, _text(state), start, end) for number, state, start, end in found]
 
 
-def _connection(session: Session, ti: TaskInstance, key: dict[str, Any]) -> tuple[str | None, bool]:
-    """The task's connection, and whether its operator takes one."""
+def _arguments(session: Session, ti: TaskInstance, key: dict[str, Any]) -> dict[str, str | None]:
+    """What the operator was told, as far as it takes it; None for what is not known."""
     fields = session.scalar(select(RenderedTaskInstanceFields.rendered_fields).filter_by(**key))
     if fields is None:  # not begun yet, or so long ago that Airflow has dropped them
         fields = _declared_once(session, ti)
-    value = fields.get(_FIELD)
-    is_known = isinstance(value, str) and "{{" not in value
-    return (value if is_known else None), _FIELD in fields
+    return {name: _rendered(fields[name]) for name in _ARGUMENTS if name in fields}
+
+
+def _rendered(value: Any) -> str | None:
+    is_known = isinstance(value, (str, int)) and "{{" not in str(value)
+    return str(value).strip() if is_known else None
 
 
 def _declared_once(session: Session, ti: TaskInstance) -> dict[str, Any]:
-    """The argument as the DAG declares it, which is read once for a version of the DAG."""
+    """The arguments as the DAG declares them, which are read once for a version of the DAG."""
     key = (ti.dag_version_id, ti.task_id)
     if key not in _known:
         while len(_known) >= MAX_KNOWN:
@@ -109,9 +158,9 @@ def _declared(session: Session, ti: TaskInstance) -> dict[str, Any]:
     run = session.scalar(select(DagRun).filter_by(dag_id=ti.dag_id, run_id=ti.run_id))
     dag = DBDagBag().get_dag_for_run(run, session=session) if run is not None else None
     task = dag.task_dict.get(ti.task_id) if dag is not None else None
-    arguments = getattr(task, "partial_kwargs", None) or {}
-    value = arguments.get(_FIELD, getattr(task, _FIELD, None))
-    return {} if value is None else {_FIELD: value}
+    given = getattr(task, "partial_kwargs", None) or {}
+    declared = {name: given.get(name, getattr(task, name, None)) for name in _ARGUMENTS}
+    return {name: value for name, value in declared.items() if value is not None}
 
 
 def _text(value: Any) -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ class LazyApp:
 
     def __init__(self) -> None:
         self._app: Any = None
+        self._lock = Lock()
 
     async def __call__(
         self,
@@ -26,11 +29,15 @@ class LazyApp:
         send: Callable[[_Message], Awaitable[None]],
     ) -> None:
         """Answer a request."""
-        if self._app is None:
-            from airflow_provider_service.plugins._app import make_app
+        app = self._app or await asyncio.to_thread(self._make)  # its imports take a while
+        await app(scope, receive, send)
 
-            self._app = make_app()
-        await self._app(scope, receive, send)
+    def _make(self) -> Any:
+        from airflow_provider_service.plugins._app import make_app
+
+        with self._lock:
+            self._app = self._app or make_app()
+            return self._app
 
 
 def address(path: str) -> str:

@@ -63,19 +63,11 @@ class Attempt:
         :param context: of the task.
         :param names: distinguish several runs of the same task.
         """
-        from airflow_provider_service.runs.search import CLOCK_SKEW, RunKey
+        from airflow_provider_service.runs.search import CLOCK_SKEW
 
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
-        key = RunKey(
-            task=_digest(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, *names),
-            attempt=ti.try_number,
-            first=_first_attempt(ti, context["task"].retries or 0),
-            start=str((start - _EPOCH) // timedelta(microseconds=1)) if start else "",
-            deployment=_deployment(run)[:12],
-            # Airflow forgets the begin of a finished DAG run when it is cleared.
-            was_cleared=run is not None and getattr(run, "clear_number", None) != 0,
-        )
+        key = key_of(ti, run, *names)._replace(first=_first_attempt(ti, context["task"].retries or 0))
         return cls(
             key,
             start - CLOCK_SKEW if start else None,
@@ -164,6 +156,26 @@ class Attempt:
             self._store.set(self._state_key, {"key": self.key.task, **note._asdict()})
 
 
+def key_of(ti: Any, run: Any, *names: str) -> RunKey:
+    """What marks the calls of an attempt, whether or not attempts came before.
+
+    :param ti: the task instance.
+    :param run: its DAG run, as the task or Airflow's database knows it; None if that is not known.
+    :param names: distinguish several runs of the same task.
+    """
+    from airflow_provider_service.runs.search import RunKey
+
+    start = getattr(run, "start_date", None)
+    return RunKey(
+        task=_digest(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, *names),
+        attempt=ti.try_number,
+        start=str((start - _EPOCH) // timedelta(microseconds=1)) if start else "",
+        deployment=_deployment(run)[:12],
+        # Airflow forgets the begin of a finished DAG run when it is cleared.
+        was_cleared=run is not None and getattr(run, "clear_number", None) != 0,
+    )
+
+
 def _first_attempt(ti: Any, retries: int) -> int:
     # Clearing raises the highest number allowed to the attempts so far plus all retries.
     first = max(1, (ti.max_tries or 0) - retries + 1)
@@ -173,8 +185,9 @@ def _first_attempt(ti: Any, retries: int) -> int:
 
 def _deployment(run: Any) -> str:
     """Distinguish the deployments of Airflow that share the service, even if they run the same DAGs."""
-    # Airflow 2 shows the DAG run's number in its database, Airflow 3 when the run was due.
-    return _digest(_deployment_name(), str(getattr(run, "id", None) or getattr(run, "run_after", None)))
+    # Airflow 2 shows tasks the DAG run's number in its database, Airflow 3 when the run was due.
+    number = None if AIRFLOW_V_3_0_PLUS else getattr(run, "id", None)
+    return _digest(_deployment_name(), str(number or getattr(run, "run_after", None)))
 
 
 def _deployment_name() -> str | None:

@@ -45,12 +45,17 @@ def nodes_of_kind(ending: str) -> list[dict[str, Any]]:
 def start(client: ServiceClient, simulator: ServiceSimulator) -> StartRun:
     """``start("fails")`` runs a workflow once; returns the ids of workflow and execution."""
 
-    def run(ending: str, name: str = HOSTILE, settings: dict[str, Any] | None = None) -> tuple[str, str]:
+    def run(
+        ending: str,
+        name: str = HOSTILE,
+        settings: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> tuple[str, str]:
         body = samples.chain(name, nodes_of_kind(ending))
         workflow = client.workflows.create(**{**body, "settings": settings or {}})
         client.workflows.activate(workflow.id)
         trigger = client.webhooks.find(client.workflows.get(workflow.id))
-        execution_id = str(client.webhooks.call(trigger, {"order": PAYLOAD}).execution_id)
+        execution_id = str(client.webhooks.call(trigger, {"order": PAYLOAD}, headers=headers).execution_id)
         wait_until(
             lambda: client.executions.get(execution_id).status == STATUSES[ending],
             seconds=60,

@@ -43,7 +43,7 @@ def seen(simulator, start):
     def one(ending: str) -> Seen:
         _, execution_id = start(ending)
         config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)
-        return see(lambda: config, execution_id, None, base_url=config.base_url, show_data=False)
+        return rendering.drawn(see(lambda: config, execution_id, None, base_url=config.base_url, show_data=False))
 
     return one
 

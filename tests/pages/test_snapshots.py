@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_service.pages.snapshots import CAPACITY, MAX_READS, Snapshots, TooManyReadsError
+from airflow_provider_service.pages.snapshots import CAPACITY, CPU_SHARE, MAX_READS, Snapshots, TooManyReadsError
 
 
 class Clock:
@@ -103,16 +104,57 @@ def test_a_failed_read_is_repeated_after_two_seconds_and_the_last_value_stays(cl
 
 def test_a_service_that_does_not_answer_occupies_few_threads(clock):
     snapshots, go = Snapshots(lambda _: 0.0, now=clock), threading.Event()
-    under_way = [snapshots.look(at, lambda _: go.wait()) for at in range(MAX_READS)]
+    under_way = [snapshots.look(at, lambda _: go.wait(), group="slow") for at in range(MAX_READS)]
 
     with pytest.raises(TooManyReadsError, match="answers slowly"):
-        snapshots.look("one more", lambda _: True)
-    assert snapshots.look(0, lambda _: True) is under_way[0]
+        snapshots.look("one more", lambda _: True, group="slow")
+    assert snapshots.look(0, lambda _: True, group="slow") is under_way[0]
+    assert snapshots.look("elsewhere", lambda _: True, group="another").result(20)
 
     go.set()
     for one in under_way:
         assert one.result()
-    assert snapshots.look("one more", lambda _: True).result()
+    assert snapshots.look("one more", lambda _: True, group="slow").result()
+
+
+def test_what_is_quick_waits_for_its_turn(clock):
+    snapshots, go, lock = Snapshots(lambda _: 0.0, now=clock), threading.Event(), threading.Lock()
+    now, most = 0, 0
+
+    def busy(_last: None) -> bool:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        go.wait(20)
+        with lock:
+            now -= 1
+        return True
+
+    begun = [snapshots.look(at, busy) for at in range(3 * MAX_READS)]
+    while most < MAX_READS:
+        pass
+    go.set()
+
+    assert all(one.result(20) for one in begun)
+    assert most == MAX_READS
+
+
+def test_what_is_costly_to_read_is_read_less_often(clock):
+    snapshots, reads = Snapshots(lambda _: 0.0, now=clock), []
+
+    def compute(_last: None) -> int:
+        reads.append(1)
+        until = time.thread_time() + 0.2
+        while time.thread_time() < until:
+            pass
+        return len(reads)
+
+    assert snapshots.look("a", compute).result() == 1
+    clock.seconds += 0.19 / CPU_SHARE
+    assert snapshots.look("a", compute).result() == 1
+    clock.seconds += 1e6
+    assert snapshots.look("a", compute).result() == 2
 
 
 def test_what_nobody_looks_at_is_forgotten(clock):

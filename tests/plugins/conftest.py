@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from airflow_provider_service.runs.attempt import STATE_KEY, key_of
 
 DAG, RUN = "pages_dag", "manual__2026-05-04T03:02:01+00:00"
 BEGAN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
@@ -67,7 +71,10 @@ def dag_run(airflow_app: Any) -> int:
 
 @pytest.fixture
 def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
-    """``put_task(state, links=..., fields=...)`` puts a task instance into the database and returns its path."""
+    """``put_task(state, links=..., fields=...)`` puts a task instance into the database and returns its path.
+
+    ``saved`` is what stands in its state: a mapping as the task itself saves it, or anything else.
+    """
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.taskinstance import TaskInstance
     from airflow.models.taskinstancehistory import TaskInstanceHistory
@@ -87,12 +94,14 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
     def put(
         state: str | None = "deferred",
         *,
-        links: dict[str, str] | None = None,
+        links: dict[str, Any] | None = None,
         fields: dict[str, Any] | None = None,
+        saved: Any = None,
+        task_id: str | None = None,
         attempts: int = 1,
         map_index: int = -1,
     ) -> str:
-        task_id = f"task_{uuid.uuid4().hex}"
+        task_id = task_id or f"task_{uuid.uuid4().hex}"
         key = {"dag_id": DAG, "run_id": RUN, "task_id": task_id, "map_index": map_index}
         row = {**key, "pool": "default_pool", "pool_slots": 1}
         insert(TaskInstance, **row, id=new_id(), state=state, try_number=attempts, start_date=BEGAN)
@@ -111,6 +120,15 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
             insert(RenderedTaskInstanceFields, **key, rendered_fields=fields)
         for name, value in (links or {}).items():
             insert(XComModel, **key, dag_run_id=dag_run, key=name, value=value, timestamp=BEGAN)
+        if saved is not None:
+            from airflow.models.task_state_store import TaskStateStoreModel
+
+            state = (
+                {"key": key_of(SimpleNamespace(**key, try_number=1), None).task, **saved}
+                if isinstance(saved, dict)
+                else saved
+            )
+            insert(TaskStateStoreModel, **key, dag_run_id=dag_run, key=STATE_KEY, value=json.dumps(state))
         index = "{MAP_INDEX}" if map_index < 0 else str(map_index)
         return f"/service-pages/dags/{DAG}/runs/{RUN}/tasks/{task_id}/{index}"
 
@@ -130,6 +148,7 @@ def waiting_task(put_task: Callable[..., str]) -> Callable[..., str]:
             "_link_ServiceExecutionLink": f"{workflow}/executions/{execution_id}",
             "_link_ServiceWorkflowLink": workflow,
         }
-        return put_task(state, links=links, fields={"service_conn_id": "service_default"}, **more)
+        fields = {"service_conn_id": "service_default", "execution_id": execution_id}  # as a sensor has them
+        return put_task(state, links=links, fields=fields, **more)
 
     return put

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -24,6 +25,7 @@ def test_who_may_read_the_connection_sees_whether_it_works(browser_of, simulator
     assert "All checks passed" in answer.text
     assert "run a workflow and wait for it" in answer.text
     assert simulator.api_key not in answer.text
+    assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
     assert (
         "default-src &#39;none&#39;" in answer.text or "default-src 'none'" in answer.headers["content-security-policy"]
     )
@@ -59,6 +61,52 @@ def test_the_connections_of_the_database_are_listed(browser_of):
     assert "/service-pages/connections/pages_listed" in text
     assert "pages_other" not in text
     assert "s3cr3t" not in text
+
+
+@airflow_features.teams
+def test_the_connections_of_other_teams_are_not_listed(airflow_app, monkeypatch):
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.models.connection import Connection
+    from airflow.models.team import Team
+    from airflow.utils.session import create_session
+    from fastapi.testclient import TestClient
+
+    monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", "True")
+    names = {team: f"pages_of_{team or 'nobody'}" for team in ("shop", "bank", None)}
+    with create_session() as session:
+        session.add_all([Team(name="shop"), Team(name="bank")])
+        session.flush()
+        for team, name in names.items():
+            session.add(Connection(conn_id=name, conn_type="service", host="https://x.example.com", team_name=team))
+    try:
+        user = SimpleAuthManagerUser(username="someone", role="OP", teams=["shop"])
+        with TestClient(airflow_app) as browser:
+            browser.cookies.set(COOKIE_NAME_JWT_TOKEN, get_auth_manager().generate_jwt(user))
+            text = browser.get("/service-pages/connections").text
+    finally:
+        with create_session() as session:
+            session.query(Connection).where(Connection.conn_id.in_(names.values())).delete()
+            session.query(Team).delete()
+
+    assert [name in text for name in names.values()] == [True, False, True]
+
+
+def test_the_password_of_another_type_of_connection_is_not_sent_to_its_host(browser_of, simulator, monkeypatch, capsys):
+    other = json.loads(simulator.connection_json())
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps({**other, "conn_type": "postgres"}))
+    simulator.clear_requests()
+
+    answer = browser_of("OP").get("/service-pages/connections/database")
+    status = doctor.main(["doctor", "database"])
+
+    assert status == 1
+    for text in (answer.text, capsys.readouterr().out):
+        assert "of type" in text
+        assert "postgres" in text
+        assert "nothing was sent" in text
+    assert not simulator.requests
 
 
 def test_a_connection_that_is_not_there_is_told(browser_of, simulator):

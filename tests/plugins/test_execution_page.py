@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
+from jinja2 import Template
 
 from airflow_provider_service.pages.snapshots import LEAST_PAUSE_SECONDS
 from tests import airflow_features
@@ -34,6 +37,7 @@ def test_a_reader_sees_the_execution_and_nobody_its_data_or_the_key(reader, wait
     assert "Read orders" in answer.text
     assert answer.headers["cache-control"] == "no-store"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
 
 
 def test_only_who_may_read_the_task_instance_sees_anything(browser_of, waiting_task, start, simulator):
@@ -94,6 +98,42 @@ def test_however_many_look_the_service_gets_one_request_in_two_seconds(browser_o
     assert len(simulator.requests) == 2
 
 
+def test_all_viewers_share_what_is_computed_outside_the_event_loop(
+    browser_of, waiting_task, start, simulator, monkeypatch
+):
+    from airflow_provider_service.plugins._app import make_app
+
+    rendered, render = Counter(), Template.render
+
+    def watch(template: Template, *values: Any, **named: Any) -> str:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        rendered[template.name] += 1
+        return render(template, *values, **named)
+
+    monkeypatch.setattr(Template, "render", watch)
+    execution = start("waits")
+    paths = [waiting_task(simulator.base_url, *execution).removeprefix("/service-pages") for _ in range(2)]
+    app = make_app(lambda: 1000.0)
+    for viewer in [browser_of("VIEWER", app=app) for _ in range(5)]:
+        for path in paths:
+            for address in (path, f"{path}?part=view"):
+                assert "Read orders" in viewer.get(address).text
+
+    # A page and its part for each task; the nodes of the execution only once.
+    assert rendered == {"nodes.html.jinja": 1, "task.html.jinja": 4, "page.html.jinja": 2}
+
+
+def test_a_page_is_the_same_for_a_browser_that_takes_nothing_compressed(reader, waiting_task, start, simulator):
+    path = waiting_task(simulator.base_url, *start("succeeds"))
+
+    compressed = reader.get(path)
+    plain = reader.get(path, headers={"Accept-Encoding": "identity"})
+
+    assert (compressed.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
+    assert compressed.text == plain.text
+
+
 def test_a_part_that_has_not_changed_is_not_sent_again(reader, waiting_task, start, simulator):
     path = f"{waiting_task(simulator.base_url, *start('waits'))}?part=view"
 
@@ -137,6 +177,13 @@ def test_a_mapped_task_instance_has_its_own_page(reader, waiting_task, start, si
     assert "Read orders" in reader.get(path).text
     assert reader.get(f"{path.rpartition('/')[0]}/4").status_code == 404
     assert reader.get(f"{path.rpartition('/')[0]}/x").status_code == 404
+
+
+@pytest.mark.parametrize("index", [2**31, 2**63, -2, -(2**63) - 1, "9" * 400], ids=["31", "63", "-2", "-63", "long"])
+def test_an_index_that_no_task_instance_can_have_is_not_there(reader, waiting_task, index):
+    path = waiting_task("https://service.example.com", "w", "7", map_index=3)
+
+    assert reader.get(f"{path.rpartition('/')[0]}/{index}").status_code == 404
 
 
 def test_a_service_that_is_down_is_said_in_words(reader, waiting_task, start, simulator):

@@ -1,0 +1,121 @@
+"""Pages of task instances. Nothing is computed in the event loop, and all who look at the same thing share it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from airflow.providers.common.compat.sdk import conf
+
+from airflow_provider_service.pages import reading, rendering
+from airflow_provider_service.pages.reading import Seen
+from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
+from airflow_provider_service.plugins import _task_instance
+from airflow_provider_service.plugins._task_instance import Found
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.links import ExecutionAddress
+
+T = TypeVar("T")
+
+
+class TaskKey(NamedTuple):
+    """A task instance."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+
+
+class Packed(NamedTuple):
+    """What is sent: compressed HTML.
+
+    :param version: changes with what the page shows.
+    """
+
+    body: bytes
+    version: str
+
+
+class TaskPages:
+    """The pages of task instances, each step of which is kept for whoever looks next.
+
+    :param processes: processes of the API server, which together read no more often than one would.
+    :param now: a clock that never goes back, in seconds.
+    """
+
+    def __init__(self, processes: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._tasks: Snapshots[Found | None] = Snapshots(lambda _: 0.0, now=now)
+        self._executions = Snapshots(reading.keep_seconds, processes=processes, now=now)
+        self._pages: Snapshots[Packed] = Snapshots(lambda _: math.inf, now=now)
+
+    async def get(self, key: TaskKey, root: str, *, whole: bool) -> Packed | None:
+        """A page; None if there is no such task instance.
+
+        :param root: path below which its files are.
+        :param whole: the page, instead of only the part of it that changes.
+        """
+        found = await within(None, self._tasks.look(key, lambda _: _task_instance.find(*key)))
+        if found is None:
+            return None
+        seen = None if found.address is None else await self._seen(found.task.service_conn_id, found.address)
+        make = partial(_packed, found, seen, root, whole=whole)
+        return await within(None, self._pages.look((found, seen, root, whole), lambda _: make()))
+
+    async def _seen(self, service_conn_id: str | None, address: ExecutionAddress) -> Seen:
+        if service_conn_id is None:
+            return Seen(error="Airflow no longer knows which connection the task used.")
+        read = partial(
+            _read,
+            service_conn_id=service_conn_id,
+            address=address,
+            show_data=conf.getboolean("service", "show_data", fallback=False),
+        )
+        try:
+            reading_now = self._executions.look((service_conn_id, *address), read, group=service_conn_id)
+            return await within(reading.READ_SECONDS, reading_now)
+        except TooManyReadsError as error:
+            return Seen(error=f"{error}. The page tries again.")
+        except asyncio.TimeoutError:
+            return Seen(error="The service has not answered yet. The page tries again.")
+
+
+async def within(seconds: float | None, future: Future[T]) -> T:
+    """Wait for what a thread of the pages' own computes: those of Airflow's pool answer its other pages.
+
+    :raises asyncio.TimeoutError: it takes longer.
+    """
+    return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
+
+
+def config_of(service_conn_id: str) -> ServiceConfig:
+    """The settings of a connection."""
+    from airflow_provider_service.hooks.service import ServiceHook
+
+    return ServiceHook(service_conn_id).config
+
+
+def _read(last: Seen | None, *, service_conn_id: str, address: ExecutionAddress, show_data: bool) -> Seen:
+    seen = reading.see(
+        partial(config_of, service_conn_id),
+        address.execution_id,
+        last,
+        base_url=address.base_url,
+        show_data=show_data,
+    )
+    return rendering.drawn(seen)
+
+
+def _packed(found: Found, seen: Seen | None, root: str, *, whole: bool) -> Packed:
+    task, address, evidence = found
+    why_hidden = evidence.why_hidden(seen, address.workflow_id) if seen is not None and address is not None else None
+    part = rendering.task_part(task, seen, why_hidden)
+    html = rendering.page(part, f"{task.task_id}: execution", root) if whole else part.html
+    return Packed(rendering.packed(html), part.version)

@@ -1,0 +1,89 @@
+"""What a page computes and shows is limited before it is computed, whatever the service answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_service.client import ServiceConfig
+from airflow_provider_service.pages import rendering
+from airflow_provider_service.pages.drawing import MAX_LINES, MAX_NODES
+from airflow_provider_service.pages.execution_view import MAX_ALL_BARS, MAX_BARS, MAX_NAME_CHARS, MAX_ROWS, MAX_RUNS
+from airflow_provider_service.pages.reading import Seen, see
+from tests.client.tiny_server import TinyServer, answer
+
+HUGE = 10**310
+
+
+def run_of(began: Any = 1_767_225_600_000, took: Any = 3, status: str = "success") -> dict[str, Any]:
+    """A run of a node as the service's data holds it."""
+    return {"startTime": began, "executionTime": took, "executionStatus": status, "data": {"main": [[{"json": {}}]]}}
+
+
+def read(runs: dict[str, list[Any]], connections: Any = None, position: Any = (0, 0), **more: Any) -> Seen:
+    """What a page shows of an execution of these runs."""
+    nodes = [{"name": name, "type": "n8n-nodes-base.noOp", "position": list(position)} for name in runs]
+    workflow = {"id": "w", "name": "Large", "nodes": nodes, "connections": connections or {}}
+    execution = {"id": "7", "status": "success", "mode": "webhook", "workflowId": "w", "finished": True}
+    execution |= {"workflowData": workflow, "data": {"resultData": {"runData": runs}}, **more}
+    with TinyServer(answer(json.dumps(execution).encode())) as server:
+        config = ServiceConfig(base_url=server.address, api_key="key")
+        return rendering.drawn(see(lambda: config, "7", None, base_url=config.base_url, show_data=False))
+
+
+def test_the_connections_of_a_workflow_that_has_far_too_many_are_not_all_drawn():
+    names = [f"Node {at}" for at in range(MAX_NODES)]
+    all_nodes = [{"node": name, "type": "main", "index": 0} for name in names]
+    connections = {name: {"main": [all_nodes]} for name in names[:200]}
+
+    seen = read({name: [run_of()] for name in names}, connections)
+
+    assert len(seen.view.drawing.lines) == MAX_LINES
+    assert f"Only the first {MAX_LINES:,} connections are drawn." in seen.view.notes
+    assert len(seen.html) < 1_000_000
+
+
+def test_a_workflow_of_usual_size_is_drawn_whole():
+    seen = read({"A": [run_of()], "B": [run_of()]}, {"A": {"main": [[{"node": "B"}]]}})
+
+    assert (len(seen.view.drawing.lines), seen.view.notes) == (1, [])
+
+
+def test_the_bars_of_an_execution_of_many_nodes_are_limited_together():
+    seen = read({f"Node {at}": [run_of() for _ in range(MAX_BARS)] for at in range(200)})
+
+    bars = [len(node.bars) for node in seen.view.nodes]
+    assert (len(bars), set(bars)) == (200, {MAX_ALL_BARS // 200})
+    assert {node.runs for node in seen.view.nodes} == {MAX_BARS}
+    assert len(seen.html) < 1_000_000
+
+
+def test_runs_beyond_a_number_are_not_counted_but_the_last_one_says_how_the_node_ended():
+    seen = read({"Loop": [run_of(status="error"), *[{}] * (2 * MAX_RUNS), run_of()], "After": [run_of()]})
+
+    loop = seen.view.node("Loop")
+    assert (loop.runs, loop.state) == (MAX_RUNS // 2, "succeeded")
+    assert f"counts only {MAX_RUNS:,}" in " ".join(seen.view.notes)
+
+
+def test_long_names_are_cut_and_more_nodes_than_the_table_holds_left_out():
+    long = "x" * 100_000
+
+    seen = read({long: [run_of()], **{f"Node {at}": [run_of()] for at in range(MAX_ROWS)}})
+
+    assert len(seen.view.nodes) == MAX_ROWS
+    assert max(len(node.name) for node in seen.view.nodes) == MAX_NAME_CHARS
+    assert len(seen.html) < 1_000_000
+
+
+@pytest.mark.parametrize("number", [HUGE, -HUGE, 2**63, 1e308], ids=["huge", "-huge", "63", "1e308"])
+def test_numbers_that_nothing_can_have_are_not_known(number):
+    seen = read({"A": [run_of(began=number), run_of(took=number)]}, position=(number, number))
+
+    [node] = seen.view.nodes
+    assert (node.seconds, node.runs) == (0.003, 2)
+    assert f"{number}" not in seen.html
+    [box] = seen.view.drawing.boxes
+    assert 0 <= box.x < 1_000
