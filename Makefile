@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages stack-wheel docs site release test-floors lint format constraints clean
+.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -98,8 +98,12 @@ bench-sizing: $(READY) ## simulate one to ten triggerers with 5,000 to 50,000 wa
 bench-triggerer: stack-wheel ## measure a real triggerer with SENSORS=1000 deferred sensors for MINUTES=10; about an hour
 	$(STACK)/bin/python -m bench.triggerer --sensors $(or $(SENSORS),1000) --minutes $(or $(MINUTES),10)
 
-bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 15 minutes
+bench-pages: stack-wheel ## measure what the pages in Airflow weigh, how soon they are seen, and what they cost; about 20 minutes
 	$(STACK)/bin/python -m bench.pages
+	$(MAKE) bench-viewers
+
+bench-viewers: $(READY) ## measure what 50 viewers of the largest execution cost Airflow's own requests; about 6 minutes
+	$(BIN)/python -m bench.viewers
 
 docs: site ## build the documentation site into .site/html; warnings, dead links and code that no test runs are errors
 	$(BIN)/python -m pytest tests/docs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client.errors import (
@@ -38,7 +39,7 @@ _SECRET_NAMES = ("authorization", "cookie", "proxy-authorization", RUN_KEY_HEADE
 _REPEATING = ("retry", "manual", None)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Seen:
     """What is known of an execution.
 
@@ -49,6 +50,7 @@ class Seen:
     :param error: why it could not be read just now.
     :param is_gone: whether the service does not have it.
     :param is_large: whether its data is too large to be read for a page.
+    :param number: another one for each.
     """
 
     base_url: str | None = None
@@ -58,6 +60,7 @@ class Seen:
     error: str | None = None
     is_gone: bool = False
     is_large: bool = False
+    number: int = field(init=False, compare=False, default_factory=count().__next__)
 
 
 def keep_seconds(seen: Seen) -> float:

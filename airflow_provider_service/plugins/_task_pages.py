@@ -67,7 +67,9 @@ class TaskPages:
             return None
         seen = None if found.address is None else await self._seen(found.task.service_conn_id, found.address)
         make = partial(_packed, found, seen, root, whole=whole)
-        return await within(None, self._pages.look((found, seen, root, whole), lambda _: make()))
+        # Without what was read itself, which would be kept for as long as the page.
+        version = (found, None if seen is None else seen.number, root, whole)
+        return await within(None, self._pages.look(version, lambda _: make()))
 
     async def _seen(self, service_conn_id: str | None, address: ExecutionAddress) -> Seen:
         if service_conn_id is None:

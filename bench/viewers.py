@@ -1,0 +1,266 @@
+"""Measure what 50 viewers of the largest execution that a page shows cost Airflow's own requests.
+
+``python -m bench.viewers`` starts Airflow's API server with one process, and a service with an execution that is just
+below the limit and changes with every read. One client asks Airflow for task instances without a pause, in windows
+without viewers and with them, which take turns. It takes about six minutes, and prints a table for docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.queues import Queue
+from pathlib import Path
+from socket import create_server
+from statistics import median, quantiles
+from typing import Any, NamedTuple
+
+import httpx
+
+from airflow_provider_service.pages.drawing import MAX_LINES, MAX_NODES
+from airflow_provider_service.runs.output import MAX_SHOWN_MIB
+from bench.measuring import spread
+from scripts.dag_runner import prepare_home, run_dag
+
+ROOT = Path(__file__).resolve().parent.parent
+WAITS = ROOT / "tests" / "dags" / "waits" / "waits.py"
+MODES = ("poke", "reschedule", "deferrable")
+VIEWERS, PAUSE_SECONDS = 50, 3.0
+ROUNDS, SETTLING_SECONDS, SECONDS = 7, 8.0, 15.0
+RUNS_OF_A_NODE = 60
+SPAWN = multiprocessing.get_context("spawn")
+TABLE = "| viewers | Airflow's own requests a second | seconds for one, median | 95 of 100 within |"
+
+
+class Seen(NamedTuple):
+    """What viewers got."""
+
+    answers: int
+    received: int
+    slowest: float
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    with tempfile.TemporaryDirectory() as folder, _service() as service:
+        connection = {"conn_type": "service", "host": service, "password": "key-of-the-bench"}
+        os.environ["AIRFLOW_CONN_SERVICE_DEFAULT"] = json.dumps(connection)
+        prepare_home(Path(folder), WAITS.parent)
+        state, _ = run_dag(WAITS, dict.fromkeys(MODES, "7"))
+        if state != "success":
+            raise RuntimeError("the sensors did not see the execution")
+        with _api_server(Path(folder)) as (base_url, token):
+            _measure(base_url, token, _run_id())
+
+
+def _measure(base_url: str, token: str, run_id: str) -> None:
+    own = f"{base_url}/api/v2/dags/waits/dagRuns/{run_id}/taskInstances"
+    page = f"{base_url}/service-pages/dags/waits/runs/{run_id}/tasks/poke/{{MAP_INDEX}}"
+    size = len(httpx.get(page, headers=_bearer(token), timeout=60).raise_for_status().content)
+    rates: dict[int, list[float]] = {0: [], VIEWERS: []}
+    times: dict[int, list[float]] = {0: [], VIEWERS: []}
+    seen: list[Seen] = []
+    for _ in range(ROUNDS):
+        for viewers in rates:
+            with _viewers(viewers, page, token, seen):
+                time.sleep(SETTLING_SECONDS)
+                taken = _ask(own, token)
+            rates[viewers].append(len(taken) / sum(taken))
+            times[viewers] += taken
+    print(f"\n{TABLE}\n|{' --- |' * (TABLE.count('|') - 1)}")
+    for viewers, values in rates.items():
+        row = (spread(values, ".1f"), f"{median(times[viewers]):.3f}", f"{quantiles(times[viewers], n=20)[-1]:.3f}")
+        print(f"| {viewers} | {' | '.join(row)} |")
+    lost = [100 * (1 - with_them / without) for without, with_them in zip(*rates.values(), strict=True)]
+    print(f"\nShare of Airflow's own requests that the viewers cost: {spread(lost, '.0f')} %.")
+    print(
+        f"The page has {size:,} bytes; a round of {SETTLING_SECONDS + SECONDS:.0f} s gave the viewers "
+        f"{spread([one.answers for one in seen], '.0f')} answers of "
+        f"{spread([one.received / max(1, one.answers) / 1000 for one in seen], '.0f')} kB as they were sent, "
+        f"the slowest after {max(one.slowest for one in seen):.1f} s."
+    )
+
+
+def _ask(url: str, token: str) -> list[float]:
+    """Ask again and again; the seconds that each answer took."""
+    taken = []
+    with httpx.Client(headers=_bearer(token), timeout=60) as client:
+        until = time.perf_counter() + SECONDS
+        while time.perf_counter() < until:
+            begin = time.perf_counter()
+            client.get(url).raise_for_status()
+            taken.append(time.perf_counter() - begin)
+    return taken
+
+
+@contextmanager
+def _viewers(number: int, page: str, token: str, seen: list[Seen]) -> Iterator[None]:
+    """Let so many viewers look meanwhile, as the page's script does."""
+    if not number:
+        yield
+        return
+    results: Queue[Seen] = SPAWN.Queue()
+    process = SPAWN.Process(target=_look, args=(number, page, token, results))
+    process.start()
+    try:
+        yield
+    finally:
+        seen.append(results.get(timeout=120))
+        process.join(20)
+
+
+def _look(number: int, page: str, token: str, results: Queue[Seen]) -> None:
+    taken: list[float] = []
+    received = 0
+
+    async def view(client: httpx.AsyncClient, first_after: float, until: float) -> None:
+        nonlocal received
+        await asyncio.sleep(first_after)
+        known: dict[str, str] = {}
+        while time.perf_counter() < until:
+            begin = time.perf_counter()
+            async with client.stream("GET", f"{page}?part=view", headers=known) as answer:
+                received += sum([len(piece) async for piece in answer.aiter_raw()])
+            if answer.status_code not in (200, 304):
+                raise RuntimeError(f"the page answers {answer.status_code}")
+            taken.append(time.perf_counter() - begin)
+            known = {"If-None-Match": answer.headers["etag"]}
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def look() -> None:
+        until = time.perf_counter() + SETTLING_SECONDS + SECONDS
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(headers=_bearer(token), timeout=60, limits=limits) as client:
+            firsts = (PAUSE_SECONDS * at / number for at in range(number))
+            await asyncio.gather(*(view(client, first, until) for first in firsts))
+
+    asyncio.run(look())
+    results.put(Seen(len(taken), received, max(taken)))
+
+
+@contextmanager
+def _api_server(home: Path) -> Iterator[tuple[str, str]]:
+    """Airflow's API server with one process; its address, and a token of an administrator."""
+    base_url = f"http://127.0.0.1:{_free_port()}"
+    own = {
+        "AIRFLOW__API__BASE_URL": base_url,
+        "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of the bench that is as long as it has to be " * 2,
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    }
+    command = [sys.executable, "-m", "airflow", "api-server", "--workers", "1", "--host", "127.0.0.1"]
+    with (home / "api-server.log").open("w") as log:
+        process = subprocess.Popen(
+            [*command, "--port", base_url.rpartition(":")[2]], env={**os.environ, **own}, stdout=log, stderr=log
+        )
+        try:
+            yield base_url, _token(base_url)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _token(base_url: str) -> str:
+    until = time.monotonic() + 180
+    while time.monotonic() < until:
+        with suppress(httpx.TransportError):
+            return str(httpx.get(f"{base_url}/auth/token", timeout=60).json()["access_token"])
+        time.sleep(1)
+    raise RuntimeError("the API server does not answer")
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _run_id() -> str:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        return str(session.scalar(select(DagRun.run_id).where(DagRun.dag_id == "waits")))
+
+
+def _free_port() -> int:
+    with create_server(("127.0.0.1", 0)) as socket:
+        return int(socket.getsockname()[1])
+
+
+@contextmanager
+def _service() -> Iterator[str]:
+    """The service, in a process of its own; its address."""
+    port = _free_port()
+    process = SPAWN.Process(target=_serve, args=(port,), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.join(20)
+
+
+def _serve(port: int) -> None:
+    head, tail = _largest()
+    reads = 0
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            nonlocal reads
+            reads += 1
+            body = b'{"id": "7", "status": "success", "workflowId": "w", "finished": true}'
+            if "includeData=true" in self.path:
+                body = b"%s%09d%s" % (head, reads, tail)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+
+
+def _largest() -> tuple[bytes, bytes]:
+    """An execution just below the limit, in two pieces: between them the name of its workflow gets a number."""
+    names = [f"Node {at}" for at in range(MAX_NODES)]
+    nodes = [
+        {"name": name, "type": "n8n-nodes-base.code", "position": [220 * (at % 20), 120 * (at // 20)]}
+        for at, name in enumerate(names)
+    ]
+    each = MAX_LINES // MAX_NODES + 1
+    connections = {
+        name: {"main": [[{"node": names[(at + step) % MAX_NODES]} for step in range(1, each + 1)]]}
+        for at, name in enumerate(names)
+    }
+    limit = MAX_SHOWN_MIB * 2**20 - 2_000
+    body = b""
+    text = 300
+    while not body or len(body) > limit:  # as much text in the items as there is room for
+        text -= 5
+        run = {"executionTime": 20, "executionStatus": "success", "data": {"main": [[{"json": {"text": "x" * text}}]]}}
+        runs = {
+            name: [{"startTime": 1_767_225_600_000 + 30 * (at + turn), **run} for turn in range(RUNS_OF_A_NODE)]
+            for at, name in enumerate(names)
+        }
+        workflow = {"name": "Largest NUMBER", "id": "w", "nodes": nodes, "connections": connections}
+        execution = {"id": "7", "status": "running", "mode": "webhook", "workflowId": "w", "workflowData": workflow}
+        body = json.dumps({**execution, "data": {"resultData": {"runData": runs}}}).encode()
+    head, _, tail = body.partition(b"NUMBER")
+    return head, tail
+
+
+if __name__ == "__main__":
+    main()
