@@ -40,8 +40,9 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     On Airflow 3.3 and newer, a watcher resumes where it was after a restart, and no end is missed, however the
     triggerer ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops
-    within about two seconds after an event, that event may be reported again, with the same ``execution_id`` and
-    ``status``. Otherwise each end is reported once. The watch starts from scratch:
+    within about two seconds after an event, or is so overloaded that Airflow gives the watch to another one, an end may
+    be reported again, with the same ``execution_id`` and ``status``. Otherwise each end is reported once. The watch
+    starts from scratch:
 
     - after a restart on Airflow before 3.3, or if several assets share a watcher, which Airflow keeps no state for;
     - when the selection, ``statuses``, the connection or its address changes;

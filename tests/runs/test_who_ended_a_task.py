@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from tests.airflow_features import supervisors
+from tests.airflow_features import AIRFLOW
 from tests.waits.driving import Supervisor
 
 from .conftest import Killed, MakeRun
@@ -26,6 +26,7 @@ from .own_state import Answer, OwnState
 from .task_run import StateStore, TaskRun
 from .workflows import DONE, calls, put, statuses, wait, webhook
 
+supervisors = pytest.mark.skipif(AIRFLOW.startswith("2."), reason="tasks of Airflow 2 ask its database")
 UNENDING = 3600.0
 #: With two retries, as TaskRun has them.
 LAST = 3

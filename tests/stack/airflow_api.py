@@ -138,14 +138,14 @@ class AirflowApi:
         except TimeoutError as error:
             raise TimeoutError(f"{error} Its tasks: {self.tasks(dag_id, run_id)}") from None
 
-    def wait_for_second_attempt(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
-        """Wait until the second attempt of a task is in a state, and its execution is known."""
+    def wait_for_later_attempt(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+        """Wait until an attempt of a task that is not its first is in a state, and its execution is known."""
 
         def there() -> bool:
             found = {one.task_id: one for one in self.tasks(dag_id, run_id)}[task_id]
-            return (found.state, found.tries) == (state, 2)
+            return found.state == state and found.tries > 1
 
-        wait_until(there, seconds=180, what=f"the second attempt of {task_id}", interval=0.5)
+        wait_until(there, seconds=240, what=f"a later attempt of {task_id}", interval=0.5)
         # XComs are cleared between attempts.
         self.wait_for_xcom(dag_id, run_id, task_id, "execution_id")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator.samples import WITH_ID, webhook
 
-from . import pages, workflows
+from . import pages, waiting, workflows
 from .airflow_api import AirflowApi
 from .browser import Browser
 from .deployment import Deployment
@@ -70,6 +71,12 @@ def client(service: SimulatedService) -> Iterator[ServiceClient]:
     """A client for checking the service's contents."""
     with service.client() as one:
         yield one
+
+
+@pytest.fixture
+def begin(api: AirflowApi, service: SimulatedService, client: ServiceClient) -> waiting.Begin:
+    """``begin(dag_id, ...)`` starts runs side by side, and returns when all tasks of each wait."""
+    return partial(waiting.begin, api, service, client)
 
 
 @pytest.fixture(scope="session")

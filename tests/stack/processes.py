@@ -87,6 +87,10 @@ class Component:
         if self._process is None or self._process.exit_code is not None:
             raise LiveServerError(f"{self.name} is not running. End of its output:\n{tail(self.log)}")
 
+    def has_ended(self) -> bool:
+        """Whether its main process has ended."""
+        return self._process is None or self._process.exit_code is not None
+
     def members(self) -> list[psutil.Process]:
         """All processes of it, its main process first."""
         found = {one.pid: one for one in _marked(f"{self._folder}:{self.name}")}

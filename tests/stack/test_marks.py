@@ -1,61 +1,22 @@
-"""The tables in docs/running-workflows.md on tasks that a user or a time limit ends early."""
+"""The table in docs/how-tasks-end.md, as far as a user or a time limit ends the task."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import NamedTuple
 
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.models.executions import Execution
 from tests.live.servers import wait_until
 
 from . import workflows
 from .airflow_api import AirflowApi
 from .figures import FIGURES
 from .simulated import SimulatedService
+from .waiting import Begin, executions, finish_active, statuses, wait_for_statuses
 
 TASKS = ("deferred", "in_worker")
 WAITING = {"deferred": "deferred", "in_worker": "running"}
 ALL_CANCELED = {task: ["canceled"] for task in TASKS}
 FIGURE = "tasks marked, cleared or timed out"
-
-
-class Waits(NamedTuple):
-    """A run whose two tasks wait for their executions, one in the triggerer and one in a worker."""
-
-    dag_id: str
-    run_id: str
-    workflow_id: str
-
-
-Begin = Callable[..., list[Waits]]
-
-
-@pytest.fixture
-def begin(api: AirflowApi, service: SimulatedService, client: ServiceClient) -> Begin:
-    """``begin(dag_id, ...)`` starts runs side by side, and returns when both tasks of each wait."""
-
-    def start(*dag_ids: str) -> list[Waits]:
-        runs = []
-        for dag_id in dag_ids:
-            workflow_id = service.create_workflow(f"For {dag_id}", workflows.endless())
-            api.unpause(dag_id)
-            runs.append(Waits(dag_id, api.trigger(dag_id, {"workflow_id": workflow_id}), workflow_id))
-        for run in runs:
-            wait_until(
-                lambda run=run: executions(client, run.workflow_id).keys() == set(TASKS),
-                seconds=180,
-                what="both executions",
-                interval=0.5,
-            )
-            for task in TASKS:
-                api.wait_for_xcom(run.dag_id, run.run_id, task, "execution_id")
-            api.wait_for_trigger(run.dag_id, run.run_id, "deferred")
-        return runs
-
-    return start
 
 
 @pytest.mark.smoke
@@ -89,7 +50,7 @@ def test_cleared_tasks_have_one_execution_and_leave_none_behind(
     for task in TASKS:
         api.clear(run.dag_id, run.run_id, task)
     for task, state in WAITING.items():
-        api.wait_for_second_attempt(run.dag_id, run.run_id, task, state)
+        api.wait_for_later_attempt(run.dag_id, run.run_id, task, state)
 
     def has_settled() -> bool:
         """The worker has stopped its execution; the next attempt of the deferred task may have come before that."""
@@ -119,34 +80,9 @@ def test_without_cancel_on_kill_an_execution_keeps_running_and_is_resumed_after_
     for task in TASKS:
         api.clear(run.dag_id, run.run_id, task)
     for task, state in WAITING.items():
-        api.wait_for_second_attempt(run.dag_id, run.run_id, task, state)
+        api.wait_for_later_attempt(run.dag_id, run.run_id, task, state)
     finish_active(service, client, run.workflow_id)
 
     assert api.wait_for_run(run.dag_id, run.run_id, seconds=180) == "success"
     assert statuses(client, run.workflow_id) == {task: ["success"] for task in TASKS}
     FIGURES.add(FIGURE, 2 * len(TASKS))
-
-
-def executions(client: ServiceClient, workflow_id: str) -> dict[str, list[Execution]]:
-    """The executions of each task, oldest first."""
-    by_task: dict[str, list[Execution]] = {}
-    for one in workflows.executions(client, workflow_id):
-        by_task.setdefault(workflows.payload(one)["task"], []).append(one)
-    return by_task
-
-
-def statuses(client: ServiceClient, workflow_id: str) -> dict[str, list[str]]:
-    return {task: [one.status for one in found] for task, found in executions(client, workflow_id).items()}
-
-
-def wait_for_statuses(client: ServiceClient, workflow_id: str, wanted: dict[str, list[str]]) -> None:
-    try:
-        wait_until(lambda: statuses(client, workflow_id) == wanted, seconds=150, what=str(wanted), interval=1)
-    except TimeoutError:
-        assert statuses(client, workflow_id) == wanted
-
-
-def finish_active(service: SimulatedService, client: ServiceClient, workflow_id: str) -> None:
-    for one in workflows.executions(client, workflow_id):
-        if one.status in workflows.ACTIVE:
-            service.finish(one.id)
