@@ -49,6 +49,11 @@ class Component:
             grace_seconds=GRACE_SECONDS,
         )
 
+    def restart(self) -> None:
+        """End it, if it has not ended, and start it again."""
+        self.end()
+        self.start()
+
     def kill(self) -> None:
         """KILL it and all its children at once, as when its machine loses power."""
         victims = self.members()

@@ -95,7 +95,7 @@ def test_sigterm_to_all_processes_of_the_worker(
     for one in worker.members():
         one.send_signal(signal.SIGTERM)
     wait_until(worker.has_ended, seconds=120, what="the end of the worker")
-    worker.start()
+    worker.restart()
 
     assert_survived(run, api, service, client)
 
@@ -130,7 +130,7 @@ def test_an_api_server_that_is_away(
     old = [processes(deployment, run, task).task for task in IN_WORKER]
     deployment["api-server"].end()
     time.sleep(seconds)
-    deployment["api-server"].start()
+    deployment["api-server"].restart()
     wait_until(api.is_up, seconds=READY_SECONDS, what="the API server", interval=0.5)
     wait_until(lambda: not any(one.is_running() for one in old), seconds=180, what="the end of both attempts")
 
@@ -142,8 +142,9 @@ def test_a_warm_shutdown_of_the_worker(
 ) -> None:
     """The worker takes no more tasks, and ends when those that it has have ended."""
     worker = deployment["worker"]
+    shutdowns = worker.log.read_text().count("Warm shutdown")
     worker.request_end()
-    wait_until(lambda: "Warm shutdown" in worker.log.read_text(), seconds=60, what="the warm shutdown")
+    wait_until(lambda: worker.log.read_text().count("Warm shutdown") > shutdowns, seconds=60, what="the warm shutdown")
     time.sleep(15)
     assert all(status in workflows.ACTIVE for [status] in statuses(client, run.workflow_id).values())
 
@@ -151,7 +152,7 @@ def test_a_warm_shutdown_of_the_worker(
     wait_until(worker.has_ended, seconds=120, what="the end of the worker")
     for task in IN_WORKER:
         api.wait_for_task(run.dag_id, run.run_id, task, ["success"])
-    worker.start()
+    worker.restart()
     assert api.wait_for_run(run.dag_id, run.run_id, seconds=180) == "success"
     assert statuses(client, run.workflow_id) == {task: ["success"] for task in (*IN_WORKER, "deferred")}
     FIGURES.add(FIGURE, len(IN_WORKER))
