@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
+from airflow_provider_service.daemon_threads import in_background
 from airflow_provider_service.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
 
 if TYPE_CHECKING:
@@ -81,15 +81,8 @@ class EndingTask:
     def _ask(self, seconds: float) -> TaskNow:
         """Ask Airflow in a thread, since the supervisor, its API server or its database may be slow to answer."""
         if self._answer is None:
-            self._answer = Future()
-            threading.Thread(target=self._answer_in, args=[self._answer], name="service-end", daemon=True).start()
+            self._answer = in_background(ask, self._ti, self._attempt, name="service-end")
         return self._answer.result(seconds)
-
-    def _answer_in(self, answer: Future[TaskNow]) -> None:
-        try:
-            answer.set_result(ask(self._ti, self._attempt))
-        except BaseException as error:  # noqa: BLE001 - raised to whoever waits for the answer
-            answer.set_exception(error)
 
 
 def _name(execution_id: str | None) -> str:
