@@ -42,6 +42,7 @@ class EndingTask:
         self._ti, self._attempt, self._stop = ti, attempt, stop
         self._attempts_left = ti.try_number <= (ti.max_tries or 0)
         self._answer: Future[TaskNow] | None = None
+        self._is_settling = False
 
     def settle(self, waiting_for: str | None, find: Callable[[], str | None], *, in_signal: bool) -> None:
         """Decide what becomes of the execution, and stop it if that is decided. Safe to repeat, and to interrupt.
@@ -50,16 +51,26 @@ class EndingTask:
         :param find: looks for an execution that is being started.
         :param in_signal: whether little time is left, and the task may decide later.
         """
-        decision = self._decide(waiting_for, in_signal=in_signal) if self.fate is None else None
-        if decision is None or self.fate is not None:  # decided before, or by a second signal meanwhile
+        if self._is_settling or self.fate is not None:  # a second signal interrupts the handler of the first
             return
-        if not decision.stops:
-            self.fate = f"{_name(waiting_for)} keeps running: {decision.reason}"
-        elif (execution_id := waiting_for or find()) is not None:
-            how = "was stopped" if self._stop(execution_id) else "could NOT be stopped and may still be running"
-            self.fate = f"{_name(execution_id)} {how}: {decision.reason}"
+        self._is_settling = True
+        try:
+            decision = self._decide(waiting_for, in_signal=in_signal)
+            if decision is not None:
+                self.fate = self._carry_out(decision, waiting_for, find)
+        finally:
+            self._is_settling = False
         if self.fate is not None:
             log.info("The task was killed; %s", self.fate)
+
+    def _carry_out(self, decision: Decision, waiting_for: str | None, find: Callable[[], str | None]) -> str | None:
+        if not decision.stops:
+            return f"{_name(waiting_for)} keeps running: {decision.reason}"
+        execution_id = waiting_for or find()
+        if execution_id is None:
+            return None
+        how = "was stopped" if self._stop(execution_id) else "could NOT be stopped and may still be running"
+        return f"{_name(execution_id)} {how}: {decision.reason}"
 
     def _decide(self, execution_id: str | None, *, in_signal: bool) -> Decision | None:
         if _has_timed_out():
