@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote, unquote
 
 from airflow.providers.common.compat.sdk import BaseOperatorLink
+
+from airflow_provider_service.client.ids import is_plain_id
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
@@ -40,8 +41,13 @@ class ExecutionAddress(NamedTuple):
 
 
 def page_url(base_url: str, path: str, *ids: str | int) -> str:
-    """Address of a page of the service; the encoded ids replace each ``{}`` of the path."""
-    return base_url + path.format(*(quote(str(value), safe="") for value in ids))
+    """Address of a page of the service; the ids replace each ``{}`` of the path.
+
+    An id that could lead to another page leads to the list of workflows instead, so that a report or a task with such
+    an object still has an address.
+    """
+    texts = [str(value) for value in ids]
+    return base_url + (path.format(*texts) if all(map(is_plain_id, texts)) else WORKFLOWS_PAGE)
 
 
 def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> str:
@@ -52,7 +58,9 @@ def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> s
 def read_execution_url(url: object) -> ExecutionAddress | None:
     """What :func:`execution_url` was made of; None for anything else."""
     found = _EXECUTION_ADDRESS.fullmatch(url) if isinstance(url, str) else None
-    return ExecutionAddress(found[1], unquote(found[2]), unquote(found[3])) if found else None
+    if not found or not all(map(is_plain_id, found.group(2, 3))):
+        return None
+    return ExecutionAddress(found[1], found[2], found[3])
 
 
 class ServiceLink(BaseOperatorLink):

@@ -10,7 +10,7 @@ import logging
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 StoredPath = str | os.PathLike[str]
 
 GZIP_ENDING = ".gz"
+_MAX_PARTIAL_BYTES = 200
 #: Bytes of a file in object storage that are sent or read at a time; the default of some storages is 50 MiB.
 BLOCK_BYTES = 8 * 1024 * 1024
 
@@ -79,7 +80,9 @@ def address_of(path: StoredPath, *, conn_id: str | None = None) -> str:
 
 
 @contextmanager
-def whole_file(name: str, path: StoredPath, *, conn_id: str | None = None) -> Iterator[IO[bytes]]:
+def whole_file(
+    name: str, path: StoredPath, *, conn_id: str | None = None, check: Callable[[IO[bytes]], object] | None = None
+) -> Iterator[IO[bytes]]:
     """Open a file to write, which gets its name when the block ends without an error. Safe to repeat.
 
     After an error, what was there before is unchanged. On a disk, a new file takes over the permissions of the file
@@ -89,10 +92,11 @@ def whole_file(name: str, path: StoredPath, *, conn_id: str | None = None) -> It
     :param name: the argument with the path, for messages.
     :param path: a path whose directory exists, or an address, in which an Airflow connection may be named.
     :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :param check: reads the bytes that were written before they get their name, and raises an error if they may not.
     :raises ServiceInputError: the path cannot be that of a file; see :func:`require_place`.
     """
     place = _place(name, path, conn_id)
-    with _whole_on_disk(place.local) if place.local else _whole_in_storage(place.remote) as raw:
+    with _whole_on_disk(place.local, check) if place.local else _whole_in_storage(place.remote, check) as raw:
         if not place.is_gzip:
             yield raw
             return
@@ -172,12 +176,15 @@ def _require_writable(name: str, place: _Place) -> None:
 
 
 @contextmanager
-def _whole_on_disk(target: Path) -> Iterator[IO[bytes]]:
+def _whole_on_disk(target: Path, check: Callable[[IO[bytes]], object] | None) -> Iterator[IO[bytes]]:
     partial = target.with_name(_partial_name(target.name))
     try:
         _create_like(target, partial)
         with partial.open("wb") as file:
             yield file
+        if check is not None:
+            with partial.open("rb") as written:
+                check(written)
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -193,7 +200,7 @@ def _create_like(target: Path, partial: Path) -> None:
 
 
 @contextmanager
-def _whole_in_storage(target: Any) -> Iterator[IO[bytes]]:
+def _whole_in_storage(target: Any, check: Callable[[IO[bytes]], object] | None) -> Iterator[IO[bytes]]:
     # With a name of its own, because a file of a storage also gets its name when it is closed after an error.
     partial = str((target.parent / _partial_name(target.name)).path)
     file = target.fs.open(partial, "wb", block_size=BLOCK_BYTES)
@@ -202,6 +209,9 @@ def _whole_in_storage(target: Any) -> Iterator[IO[bytes]]:
             yield file
         finally:
             file.close()
+        if check is not None:
+            with target.fs.open(partial, "rb", block_size=BLOCK_BYTES) as written:
+                check(written)
         target.fs.cp_file(partial, target.path)
     except BaseException:
         with suppress(Exception):
@@ -214,7 +224,9 @@ def _whole_in_storage(target: Any) -> Iterator[IO[bytes]]:
 
 
 def _partial_name(name: str) -> str:
-    return f".{name}.{uuid4().hex}.part"
+    # File systems limit the bytes of a name, and the target's own may need all of them.
+    short = name.encode(errors="replace")[:_MAX_PARTIAL_BYTES].decode(errors="ignore")
+    return f".{short}.{uuid4().hex}.part"
 
 
 def _require_gzip(file: IO[bytes]) -> None:

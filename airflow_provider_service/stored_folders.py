@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from airflow_provider_service.arguments import refuse
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.object_storage import LOCAL_PROTOCOLS, storage_path
+from airflow_provider_service.object_storage import LOCAL_PROTOCOLS, storage_path, write_whole
+
+_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f\\]")
+
+
+def stays_below(path: str) -> bool:
+    """Whether a path, taken from any folder, leads to a file below that folder."""
+    return not _NOT_IN_PATHS.search(path) and {"", ".", ".."}.isdisjoint(path.split("/"))
 
 
 class StoredFolder:
@@ -27,7 +35,7 @@ class StoredFolder:
 
     def make(self) -> None:
         """Make the folder if it does not exist; object storage needs none."""
-        if self._place.protocol in LOCAL_PROTOCOLS:
+        if self._is_local:
             self._attempt(lambda: self._place.mkdir(parents=True, exist_ok=True))
 
     def files(self, ending: str) -> list[str]:
@@ -45,13 +53,39 @@ class StoredFolder:
         """The text of a file.
 
         :param path: path from the folder.
-        :raises ServiceInputError: there is no such file, or it is not UTF-8 text.
+        :raises ServiceInputError: there is no such file below the folder, or it is not UTF-8 text.
         """
-        content: bytes = self._attempt(lambda: self._place.fs.cat_file(str(self._root / path)))
+        root = self._root
+        self._require_below(root, path)
+        content: bytes = self._attempt(lambda: self._place.fs.cat_file(str(root / path)))
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise ServiceInputError(f"{self._name}: the file {path!r} is not UTF-8 text") from None
+
+    def write(self, path: str, content: bytes) -> str:
+        """Write a file, and return its address. Safe to repeat: it replaces what is there.
+
+        :param path: path from the folder; folders in it are made if they do not exist.
+        :raises ServiceInputError: the path leads out of the folder, on a disk also by a symbolic link.
+        """
+        root = PurePosixPath(self._place.fs._strip_protocol(self._place.path))
+        self._require_below(root, path)
+        if self._is_local:
+            self._attempt(lambda: Path(root / path).parent.mkdir(parents=True, exist_ok=True))
+        return write_whole(f"{self.path.rstrip('/')}/{path}", content)
+
+    def _require_below(self, root: PurePosixPath, path: str) -> None:
+        """Every file of a folder passes here before it is opened, whoever has chosen its name."""
+        is_below = stays_below(path)
+        if is_below and self._is_local:
+            is_below = self._attempt(lambda: Path(root / path).resolve().is_relative_to(Path(root).resolve()))
+        if not is_below:
+            raise ServiceInputError(f"{self._name}: the file {path!r} is not below the folder {self.path!r}")
+
+    @property
+    def _is_local(self) -> bool:
+        return self._place.protocol in LOCAL_PROTOCOLS
 
     @property
     def _root(self) -> PurePosixPath:
@@ -61,7 +95,7 @@ class StoredFolder:
     def _attempt(self, call: Callable[[], Any]) -> Any:
         try:
             return call()
-        except (ImportError, OSError, TypeError, ValueError) as error:
+        except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
             raise ServiceInputError(f"{self._name} {self.path!r} cannot be used: {error}") from error
 
 

@@ -354,7 +354,7 @@ def _project_of_workflow(client: Resources, workflow: Workflow) -> _Place:
     """The project of a workflow, with its name, which only the whole workflow shows."""
     try:
         shared = client.workflows.get(workflow.id, exclude_pinned_data=True).shared
-    except ServiceApiError:
+    except (ServiceApiError, ServiceInputError):  # the id may be none that can be read by
         shared = workflow.shared
     named = [{**one, "name": (one.get("project") or {}).get("name")} for one in shared or ()]
     return _owner(named, "projectId", "name")

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow_provider_service.client.definitions import are_same, running
 from airflow_provider_service.client.models.workflows import writable
-from airflow_provider_service.instances.backup_archive import ArchiveWriter, Hashing
+from airflow_provider_service.instances.backup_archive import (
+    MAX_UNPACKED_BYTES,
+    ArchiveReader,
+    ArchiveWriter,
+    Hashing,
+)
 from airflow_provider_service.instances.backup_contents import (
+    CONTENTS,
     NEVER_BACKED_UP,
+    TABLES,
+    WORKFLOWS,
     Contents,
     Gap,
     TableEntry,
@@ -24,6 +32,7 @@ from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.inventory import Inventory, columns_of
 from airflow_provider_service.instances.portable import portable
 from airflow_provider_service.instances.references import Named
+from airflow_provider_service.instances.restore_reading import read_backup
 from airflow_provider_service.instances.restore_record import is_record
 from airflow_provider_service.object_storage import address_of, whole_file
 from airflow_provider_service.rows.formats import JsonLinesFormat
@@ -35,10 +44,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.object_storage import StoredPath
 
 log = logging.getLogger(__name__)
-
-#: Members of an archive.
-CONTENTS = "contents.json"
-WORKFLOWS, TABLES = "workflows", "data_tables"
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Backup:
 
 
 def write_backup(client: Resources, path: StoredPath, *, made_at: datetime, service: str) -> Backup:
-    """Write a backup. Safe to repeat: it replaces the file when it is complete.
+    """Write a backup. Safe to repeat: it replaces the file when it is complete, and has been read as a restore does.
 
     It is no snapshot: what changes in the meantime is in it as it was when it was read.
 
@@ -69,8 +74,9 @@ def write_backup(client: Resources, path: StoredPath, *, made_at: datetime, serv
     :param made_at: date and time, for the manifest.
     :param service: address of the instance, for the manifest.
     :raises ServiceApiError: a call failed; the file is as it was before.
+    :raises ServiceInputError: what was written could not be restored; the file is as it was before.
     """
-    with whole_file("path", path) as file:
+    with whole_file("path", path, check=_require_restorable) as file:
         archive = ArchiveWriter(file)
         try:
             counts, gaps = _write_members(archive, Inventory(client), made_at, service)
@@ -78,6 +84,13 @@ def write_backup(client: Resources, path: StoredPath, *, made_at: datetime, serv
             archive.abandon()
             raise
     return Backup(address_of(path), archive.written.count, archive.written.sha256, counts, gaps)
+
+
+def _require_restorable(file: IO[bytes]) -> None:
+    archive = ArchiveReader(file, max_bytes=sys.maxsize)
+    read_backup(archive)
+    if archive.unpacked_bytes > MAX_UNPACKED_BYTES:
+        log.warning("To restore the backup, max_unpacked_bytes must be at least %d", archive.unpacked_bytes)
 
 
 def _write_members(
@@ -134,7 +147,7 @@ def hashed_rows(
 
 def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
     directory = _NamingDirectory(inventory.client)
-    listed = [one for one in directory.workflows.values() if not is_record(one)]
+    listed = inventory.addressable("workflow", (one for one in directory.workflows.values() if not is_record(one)))
     taken: set[str] = set()
     for one in sorted(listed, key=lambda one: (one.name, one.id)):
         workflow = inventory.client.workflows.get(one.id)
@@ -176,8 +189,3 @@ def _each_table(
         with archive.member(member) as file:
             hashed = hashed_rows(inventory.client, table, types, file)  # type: ignore[arg-type]
         yield TableEntry(name=name, project=project, columns=columns, rows=hashed.rows, file=member)
-
-
-def repeated(names: Iterable[str]) -> set[str]:
-    """The names that are there more than once."""
-    return {name for name, count in Counter(names).items() if count > 1}

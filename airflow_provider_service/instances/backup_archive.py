@@ -18,6 +18,7 @@ from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.stored_folders import stays_below
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "airflow-provider-service backup", 1
@@ -84,7 +85,12 @@ class ArchiveWriter:
 
     @contextmanager
     def member(self, name: str) -> Iterator[Hashing]:
-        """Open the next member to write."""
+        """Open the next member to write.
+
+        :raises ServiceInputError: the name leads out of the archive, or another member has it.
+        """
+        if not stays_below(name) or name in self._members:
+            raise ServiceInputError(f"{shown(name)} cannot be the name of another member of the archive")
         info = ZipInfo(name, _NO_DATE)
         info.compress_type = ZIP_DEFLATED
         with self._zip.open(info, "w", force_zip64=True) as file:
@@ -132,7 +138,8 @@ class ArchiveReader:
         # Others may take gigabytes of memory to unpack a few bytes.
         is_usual = all(one.compress_type in (ZIP_STORED, ZIP_DEFLATED) for one in infos)
         _require(is_usual, "it has members that are compressed otherwise than by deflate")
-        total = sum(one.file_size for one in infos)
+        #: Bytes of all members together.
+        self.unpacked_bytes = total = sum(one.file_size for one in infos)
         _require(total <= max_bytes, f"it has {total:,} bytes when unpacked, and {max_bytes:,} are accepted")
         _require(MANIFEST in self._infos, f"it has no {MANIFEST}")
         self.manifest = self._read_manifest()
@@ -186,8 +193,7 @@ class ArchiveReader:
         others = sorted(self._infos.keys() ^ {*members, MANIFEST})
         _require(not others, f"members and {MANIFEST} do not agree on {', '.join(map(shown, others[:5]))}")
         for name, entry in members.items():
-            is_path = name.startswith("/") or "\\" in name or not {".", "..", ""}.isdisjoint(name.split("/"))
-            _require(not is_path, f"{shown(name)} is not the name of a member")
+            _require(stays_below(name), f"{shown(name)} is not the name of a member")
             _require(self._infos[name].file_size == entry["bytes"], f"{name} does not have the size in {MANIFEST}")
 
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from airflow_provider_service.client.ids import plain_id
 from airflow_provider_service.rows.options import COLUMN_TYPES
+
+T = TypeVar("T", bound=Hashable)
+
+#: Members of an archive.
+CONTENTS = "contents.json"
+WORKFLOWS, TABLES = "workflows", "data_tables"
 
 #: What is in the archive, and what a report counts.
 KINDS = ("workflows", "tags", "data_tables", "rows", "variables", "projects", "folders", "credentials", "users")
@@ -111,7 +120,7 @@ class TableEntry(_Entry):
 class WorkflowEntry(_Entry):
     """A workflow: what runs, and its draft where that is another."""
 
-    id: str
+    id: Annotated[str, AfterValidator(plain_id)]
     project: str | None = None
     definition: dict[str, Any]
     draft: dict[str, Any] | None = None
@@ -126,3 +135,8 @@ class Contents(_Entry):
     credentials: list[CredentialEntry] | None
     users: list[UserEntry] | None
     data_tables: list[TableEntry] | None
+
+
+def repeated(values: Iterable[T]) -> set[T]:
+    """The values that are there more than once."""
+    return {one for one, count in Counter(values).items() if count > 1}

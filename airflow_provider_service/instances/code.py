@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.instances.file_names import file_name
+from airflow_provider_service.stored_folders import stays_below
 
 #: Parameters of nodes that hold code, with the ending of its file.
 _CODE = {"jsCode": ".js", "pythonCode": ".py", "functionCode": ".js"}
@@ -24,7 +25,7 @@ def code_apart(definition: Mapping[str, Any], stem: str) -> tuple[dict[str, Any]
 
     def apart(node: Mapping[str, Any], name: str, code: Any) -> Any:
         # An expression belongs to the node, and a line is read best where it is.
-        if not isinstance(code, str) or "\n" not in code or code.startswith("="):
+        if not isinstance(code, str) or "\n" not in code or code.startswith("=") or not _is_unicode(code):
             return code
         path = _free_path(stem, node, name, files)
         files[path] = code
@@ -44,11 +45,20 @@ def code_inside(definition: Mapping[str, Any], read: Callable[[str], str]) -> di
         if not isinstance(code, Mapping) or not isinstance(code.get(_FILE), str):
             return code
         path = code[_FILE]
-        if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+        if not stays_below(path):
             raise ServiceInputError(f"the file of code {path!r} must be below the folder of the definition")
         return read(path)
 
     return _with_code(definition, inside)
+
+
+def _is_unicode(code: str) -> bool:
+    """Whether a file can hold it; JSON can also hold half of a character."""
+    try:
+        code.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _with_code(definition: Mapping[str, Any], change: Callable[[Mapping[str, Any], str, Any], Any]) -> dict[str, Any]:

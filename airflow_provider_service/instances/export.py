@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.instances.code import code_apart
 from airflow_provider_service.instances.directory import Directory
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.portable import portable, to_text
-from airflow_provider_service.object_storage import write_whole
 from airflow_provider_service.stored_folders import StoredFolder
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
+
+log = logging.getLogger(__name__)
 
 
 class Selection(NamedTuple):
@@ -50,13 +54,23 @@ class Exported(NamedTuple):
     definition: dict[str, Any]
 
 
-def exported(client: Resources, selection: Selection, *, pinned_data: bool = False) -> Iterator[Exported]:
+def exported(
+    client: Resources, selection: Selection, *, pinned_data: bool = False, left_out: list[str] | None = None
+) -> Iterator[Exported]:
     """Read the selected workflows, in the form of files.
 
     :param pinned_data: whether the pinned data of the nodes is included.
+    :param left_out: takes the ids that cannot be used to read a workflow; None to refuse them.
+    :raises ServiceInputError: an id cannot be used to read a workflow.
     """
     directory = Directory(client)
-    for workflow_id in selection.ids(client):
+    found = selection.ids(client)
+    for odd in (one for one in found if not is_plain_id(one)):
+        if left_out is None:
+            raise ServiceInputError(f"a workflow cannot be read: {shown(odd)} {NOT_PLAIN}")
+        log.warning("A workflow is left out: %s %s", shown(odd), NOT_PLAIN)
+        left_out.append(odd)
+    for workflow_id in filter(is_plain_id, found):
         workflow = client.workflows.get(workflow_id, exclude_pinned_data=not pinned_data)
         yield Exported(workflow_id, portable(workflow, directory, pinned_data=pinned_data))
 
@@ -68,8 +82,8 @@ def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool
     :param code_files: whether the code of nodes becomes files of its own, in a folder beside the workflow's file.
     :returns: the address of each file, by the id of its workflow.
     """
-    folder = folder.rstrip("/")
-    StoredFolder("folder", folder).make()
+    stored = StoredFolder("path", folder)
+    stored.make()
     written: dict[str, str] = {}
     taken: set[str] = set()
     for workflow_id, definition in workflows:
@@ -77,9 +91,7 @@ def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool
         content: Mapping[str, Any] = definition
         if code_files:
             content, files = code_apart(definition, stem)
-            if files:
-                StoredFolder("folder", f"{folder}/{stem}").make()
             for name, code in files.items():
-                write_whole(f"{folder}/{name}", code.encode())
-        written[workflow_id] = write_whole(f"{folder}/{stem}.json", to_text(content).encode())
+                stored.write(name, code.encode())
+        written[workflow_id] = stored.write(f"{stem}.json", to_text(content).encode(errors="backslashreplace"))
     return written

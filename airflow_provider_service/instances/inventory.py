@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError
+from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError, shown
+from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client.resources.folders import ROOT
 from airflow_provider_service.instances.backup_contents import (
     ColumnEntry,
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.client.models.projects import Project
+    from airflow_provider_service.client.models.workflows import Workflow
 
 T = TypeVar("T")
+Object = TypeVar("Object", "Workflow", "DataTable", "Project")
 #: A data table, or a credential, by the name of its team project and its own name.
 Key = tuple[str | None, str]
 
@@ -66,8 +69,11 @@ class Inventory:
     def team_projects(self) -> Mapping[str, Project] | None:
         """The team projects by id."""
         return self._offered(
-            "projects", lambda: {one.id: one for one in self.client.projects.list() if one.type == "team"}
+            "projects", lambda: {one.id: one for one in self.addressable("project", self._listed_team_projects())}
         )
+
+    def _listed_team_projects(self) -> Iterator[Project]:
+        return (one for one in self.client.projects.list() if one.type == "team")
 
     @cached_property
     def projects(self) -> list[ProjectEntry] | None:
@@ -128,13 +134,23 @@ class Inventory:
 
         def read() -> dict[Key, DataTable]:
             found: dict[Key, DataTable] = {}
-            for one in sorted(self.client.data_tables.list(), key=lambda one: (one.name, one.id)):
+            listed = self.addressable("data table", self.client.data_tables.list())
+            for one in sorted(listed, key=lambda one: (one.name, one.id)):
                 key = self._team_name(one.project_id), one.name
                 # Personal projects of several users may have tables of the same name.
                 found[(key[0], f"{one.name} ({one.id})") if key in found else key] = one
             return found
 
         return self._offered("data tables", read)
+
+    def addressable(self, kind: str, found: Iterable[Object]) -> list[Object]:
+        """Those of an instance's objects that can be read by their ids; each other one becomes a gap."""
+        listed = list(found)
+        for one in listed:
+            gap = Gap(f"{kind} {one.name!r} with the id {shown(one.id)}", f"the id {NOT_PLAIN}")
+            if not is_plain_id(one.id) and gap not in self.gaps:
+                self.gaps.append(gap)
+        return [one for one in listed if is_plain_id(one.id)]
 
     def project_id(self, name: str | None) -> str | None:
         """The id of a team project; None for the personal project of the key's user."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_service.client.errors import ServiceLookupError
+from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client.lookup import get_folder
 from airflow_provider_service.client.models.tags import MAX_TAG_CHARS
 from airflow_provider_service.instances.directory import Directory, Entry
@@ -47,12 +48,17 @@ class Resolver:
         if named.kind == "workflow" and name in self.ids:
             return Named(named.kind, self.ids[name], name)
         known = self._directory.find(named)
-        if known is not None and name in (None, known.name) and named.type in (None, known.type):
+        is_same = known is not None and name in (None, known.name) and named.type in (None, known.type)
+        if known is not None and is_same and is_plain_id(known.id):
             return Named(named.kind, known.id, known.name, type=named.type)
         wanted = Named(named.kind, named.id, name, named.place, named.type)
         entries = self._directory.entries(wanted) if name else []
         preferred = [one for one in entries if one.id in used]
         chosen = preferred if len(preferred) == 1 else entries
+        if len(chosen) == 1 and not is_plain_id(chosen[0].id):
+            # The service evaluates text in a definition that looks like one of its expressions.
+            self.problems.append(f"{workflow!r}, {named.place}: the id of {wanted} {NOT_PLAIN}")
+            return named
         if len(chosen) != 1:
             self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(wanted, chosen)}")
             return named

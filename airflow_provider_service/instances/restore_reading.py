@@ -11,8 +11,15 @@ from pydantic import BaseModel, ValidationError
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.definitions import read_definition
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.instances.backup import CONTENTS, TABLES, WORKFLOWS, repeated
-from airflow_provider_service.instances.backup_contents import Contents, TableEntry, WorkflowEntry
+from airflow_provider_service.instances.backup_contents import (
+    CONTENTS,
+    TABLES,
+    WORKFLOWS,
+    Contents,
+    TableEntry,
+    WorkflowEntry,
+    repeated,
+)
 from airflow_provider_service.instances.source import Source
 from airflow_provider_service.instances.wanted.data_tables import types_by_name
 from airflow_provider_service.rows.formats import JsonLinesFormat
@@ -97,8 +104,8 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
     _require_same("members", sorted(expected), sorted(archive.manifest["members"]))
     require(not repeated(one.id for one in entries), "the archive cannot be restored: a workflow is in it twice")
     backup = StoredBackup(archive, contents, {one.name: one for one in _told_apart(entries)})
-    twice = repeated(f"{one.project} {one.name}" for one in tables)
-    require(not twice, f"the archive cannot be restored: it has data tables of the same name: {sorted(twice)}")
+    twice = sorted({name for _, name in repeated((one.project, one.name) for one in tables)})
+    require(not twice, f"the archive cannot be restored: it has data tables of the same name: {twice}")
     for table in tables:
         _check_rows(backup, table)
     return backup

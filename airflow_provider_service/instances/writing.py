@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.definitions import content
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceNotOfferedError
+from airflow_provider_service.client.ids import plain_id
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -70,9 +71,12 @@ class Writer:
 
 
 def with_ids(wanted: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """A definition in which tokens have become the ids that they stand for."""
+    """A definition in which tokens have become the ids that they stand for.
+
+    :raises ServiceInputError: an id could become more than a value.
+    """
     text = json.dumps(wanted)
     for token, workflow_id in ids.items():
-        text = text.replace(token, workflow_id)
+        text = text.replace(token, plain_id(workflow_id))
     done: dict[str, Any] = json.loads(text)
     return done

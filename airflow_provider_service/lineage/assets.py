@@ -9,6 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
+from airflow_provider_service.client.ids import plain_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from urllib.parse import SplitResult
@@ -52,13 +54,15 @@ def create_asset(
 ) -> Asset:
     """The asset of a data table or of a workflow; the factory that Airflow knows.
 
-    :raises ValueError: both or none of the two are given, or the address has no host.
+    :raises ValueError: both or none of the two are given, the id is none that the service makes, or the address has no
+        host.
     """
     from airflow.providers.common.compat.sdk import Asset
 
     if (data_table_id is None) == (workflow_id is None):
         raise ValueError("give either data_table_id or workflow_id")
-    name = object_name(TABLES, data_table_id) if data_table_id is not None else object_name(WORKFLOWS, workflow_id)
+    kind, object_id = (TABLES, data_table_id) if data_table_id is not None else (WORKFLOWS, workflow_id)
+    name = object_name(kind, plain_id(str(object_id)))
     return Asset(uri=f"{namespace_of(base_url)}/{name}", extra=None if extra is None else dict(extra))
 
 

@@ -53,8 +53,9 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         workflow's file; False by default.
     :param pinned_data: whether the pinned data of nodes is included, which is often real data; False by default.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
-    :returns: ``{"path", "workflows", "files"}``: the number of workflows, and the address of each file by the id of its
-        workflow.
+    :returns: ``{"path", "workflows", "files", "left_out"}``: the number of workflows, the address of each file by the
+        id of its workflow, and the ids that somebody has chosen so that they could lead to other addresses or folders.
+        Workflows with such ids are left out, with a warning; if ``workflow_names`` names one, nothing is written.
     """
 
     template_fields: Sequence[str] = (
@@ -98,10 +99,16 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         from airflow_provider_service.instances.export import exported, write_folder
 
         self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        workflows = exported(self.hook, _selection(self, self.hook), pinned_data=self.pinned_data)
+        left_out: list[str] = []
+        workflows = exported(
+            self.hook,
+            _selection(self, self.hook),
+            pinned_data=self.pinned_data,
+            left_out=left_out if self.workflow_names is None else None,
+        )
         files = write_folder(self.path, workflows, code_files=self.code_files)
         self.log.info("%d workflows were written to %s", len(files), self.path)
-        return {"path": self.path, "workflows": len(files), "files": files}
+        return {"path": self.path, "workflows": len(files), "files": files, "left_out": left_out}
 
 
 class _DeployingOperator(ServiceBaseOperator):

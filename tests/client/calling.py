@@ -63,13 +63,13 @@ def unlicensed(feature: str) -> Refusal:
     return 403, f"{text} this feature.", errors.ServiceNotLicensedError
 
 
-# Ids that would change the path, were they not encoded.
-W, W_ = "w/1", "w%2F1"
-C, C_ = "c?é", "c%3F%C3%A9"
-T, T_ = "t #1", "t%20%231"
-P, P_ = "p%2F", "p%252F"
+# Ids, of which each operation must put the right one in its place.
+W, W_ = "w-1", "w-1"
+C, C_ = "5b7d6f0e-1c2d-4e3f-8a9b-0c1d2e3f4a5b", "5b7d6f0e-1c2d-4e3f-8a9b-0c1d2e3f4a5b"
+T, T_ = "t_1", "t_1"
+P, P_ = "P.1", "P.1"
 U, U_ = "u:1", "u%3A1"
-V, V_ = "v&1", "v%261"
+V, V_ = "-v1", "-v1"
 PACKAGE, PACKAGE_ = "@scope/n8n-nodes-x", "%40scope%2Fn8n-nodes-x"
 
 WHEN, WHEN_ = datetime(2026, 1, 2, 4, 4, 5, 6789, tzinfo=timezone(timedelta(hours=1))), "2026-01-02T03:04:05.006Z"

@@ -81,8 +81,8 @@ CREDENTIALS_AND_TAGS = [
     Call(
         "get_credential_schema",
         "credentials.get_schema",
-        ("http/x",),
-        "GET /credentials/schema/http%2Fx",
+        ("httpBasicAuth",),
+        "GET /credentials/schema/httpBasicAuth",
         samples.CREDENTIAL_SCHEMA,
         not_found(),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -12,18 +13,57 @@ from hypothesis import strategies as st
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.http.encoding import encode_query, fill_path
+from airflow_provider_service.client.ids import plain_id
 
 from .clients import ROOT, Client
 
+PLAIN = st.from_regex(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", fullmatch=True)
 
-@given(st.text().filter(lambda text: text.strip() not in ("", ".", "..")))
-def test_any_text_can_be_an_id(text: str) -> None:
-    path = fill_path("/x/{}/y", [text])
 
-    segment = path.removeprefix("/x/").removesuffix("/y")
-    assert unquote(segment) == text
-    assert not set(segment) & set(":/?#[]@!$&'()*+,;= \\\"<>^`{|}")
-    assert segment.isascii()
+@given(PLAIN | st.uuids().map(str) | st.integers(min_value=0).map(str))
+def test_what_the_service_generates_can_be_an_id(text: str) -> None:
+    assert fill_path("/x/{}/y", [text]) == f"/x/{text}/y"
+    assert plain_id(text) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "encoded"),
+    [
+        ("o'neil+a@example.com", "o%27neil%2Ba%40example.com"),
+        ("jörg@bücher.example", "j%C3%B6rg%40b%C3%BCcher.example"),
+        ("@scope/n8n-nodes-x", "%40scope%2Fn8n-nodes-x"),
+        ("global:admin", "global%3Aadmin"),
+    ],
+)
+def test_names_that_stand_in_place_of_ids_are_encoded(name: str, encoded: str) -> None:
+    assert fill_path("/x/{}", [name]) == f"/x/{encoded}"
+
+
+HOSTILE = [
+    *("", " ", ".", "..", "../x", "..%2Fx", "a/b", "/etc", "a\\b", "%2e%2e", "a%2Fb", "a?b", "a#b", "a;b", "a b"),
+    *("a\n", "\x00", ".hidden", "={{ $env }}", "{{ ti }}", "<b>", "\u202e", "ä", "\ud800"),
+    *("a@../b", "../a@b", "@../x", "@a/..", "@a/b/c", "a" * 301, "@a/" + "b" * 300),
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_an_id_that_could_lead_elsewhere_is_refused(hostile: str) -> None:
+    for call in (plain_id, lambda text: fill_path("/x/{}", [text])):
+        with pytest.raises(errors.ServiceInputError, match="cannot be used as an id") as refused:
+            call(hostile)
+        str(refused.value).encode()
+
+
+@given(st.text(st.characters(min_codepoint=1), max_size=30))
+def test_no_id_leaves_its_segment_even_if_it_is_decoded(text: str) -> None:
+    try:
+        path = fill_path("/x/{}/y", [text])
+    except errors.ServiceInputError:
+        return
+    decoded = unquote(unquote(path))
+    assert posixpath.normpath(decoded) == decoded
+    assert decoded.startswith("/x/")
+    assert not set(decoded) & set("\\?#;\n")
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text(), max_size=4))
@@ -35,15 +75,15 @@ def test_any_text_can_be_a_query_value(query: dict[str, str]) -> None:
     assert encoded.isascii()
 
 
-@given(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.strip() not in ("", ".", "..")))
-def test_what_is_encoded_reaches_the_wire_unchanged(text: str) -> None:
+@given(PLAIN, st.text(st.characters(codec="utf-8"), min_size=1))
+def test_what_is_encoded_reaches_the_wire_unchanged(plain: str, text: str) -> None:
     with requests_mock.Mocker() as server:
         server.get(requests_mock.ANY, json={})
-        Client().request("GET", "/x/{}", text, query={"q": text})
+        Client().request("GET", "/x/{}", plain, query={"q": text})
 
     raw = server.last_request.url.removeprefix(f"{ROOT}/x/")
     segment, _, query = raw.partition("?q=")
-    assert (unquote(segment), unquote(query)) == (text, text)
+    assert (segment, unquote(query)) == (plain, text)
     assert "+" not in raw
 
 

@@ -61,7 +61,7 @@ def test_a_path_needs_as_many_ids_as_it_has_placeholders(path: str, ids: list[st
 
 @pytest.mark.parametrize("value", ["x" * 301, 10**5000, -(10**5000)], ids=["text", "number", "negative"])
 def test_an_id_that_is_too_long_is_refused(value: str | int) -> None:
-    with pytest.raises(errors.ServiceInputError, match="cannot be an id; nothing was sent"):
+    with pytest.raises(errors.ServiceInputError, match=r"cannot be used as an id: .*; nothing was sent"):
         fill_path("/x/{}", [value])
 
 

@@ -47,8 +47,14 @@ def test_addresses_are_those_of_the_service_without_secrets(base_url: str, uri: 
     assert (dataset.namespace, dataset.name) == (namespace, f"data_tables/{name}")
 
 
-def test_a_workflow_and_ids_of_any_characters() -> None:
-    assert workflow_asset("https://s", "a b/c").uri == "service://s/workflows/a%20b%2Fc"
+def test_a_workflow() -> None:
+    assert workflow_asset("https://s", "a.b-c_1").uri == "service://s/workflows/a.b-c_1"
+
+
+@pytest.mark.parametrize("hostile", ["a b/c", "../x", "", "x?y"])
+def test_an_id_that_could_make_another_address_is_refused(hostile: str) -> None:
+    with pytest.raises(ValueError, match="cannot be used as an id"):
+        workflow_asset("https://s", hostile)
 
 
 @pytest.mark.parametrize(

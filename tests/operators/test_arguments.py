@@ -179,12 +179,12 @@ def test_invalid_arguments_are_refused_by_name(refused, kind, arguments):
         (CREATE_CREDENTIAL, {"data_conn_fields": {"user": "uri"}}, "one of host, port, login, .*, not 'uri'"),
         (CREATE_TABLE, {"columns": {"SKU": "string", "sku": "number"}}, "each name once, regardless of case"),
         # ids
-        (STOP, {"execution_id": "9" * 5000}, "'9+' cannot be an id"),
-        (STOP, {"execution_id": 10**5000}, "cannot be an id"),
+        (STOP, {"execution_id": "9" * 5000}, "'9+'?\\.* cannot be used as an id"),
+        (STOP, {"execution_id": 10**5000}, "cannot be used as an id"),
         (STOP, {"execution_id": True}, "an id must be text or a whole number, not bool"),
         (STOP, {"execution_id": "all"}, "an execution id must be a whole number from 1, not 'all'"),
-        ((ServiceActivateWorkflowOperator, {}), {"workflow_id": "\udc80"}, r"'\\udc80' is not valid Unicode text"),
-        (SET_TAGS, {"workflow_id": "\udc80", "tags": []}, r"'\\udc80' is not valid Unicode text"),
+        ((ServiceActivateWorkflowOperator, {}), {"workflow_id": "\udc80"}, r"'\\udc80' cannot be used as an id"),
+        (SET_TAGS, {"workflow_id": "\udc80", "tags": []}, r"'\\udc80' cannot be used as an id"),
         (DELETE, {"workflow_id": "\udc80"}, r"'\\udc80' is not valid Unicode text"),
     ],
 )

@@ -16,10 +16,10 @@ from pydantic_core import to_jsonable_python
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.http.redaction import HiddenBytes, HiddenText
+from airflow_provider_service.client.ids import MAX_ID_CHARS, NOT_PLAIN, is_addressable
 
 Query = Mapping[str, Any]
 
-MAX_ID_CHARS = 300
 # Written by the caller, with {} for each id; everything else in it is sent as it is.
 _PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
 
@@ -60,14 +60,14 @@ def fill_path(path: str, ids: Sequence[str | int]) -> str:
     """Put percent-encoded ids into a path.
 
     :raises ServiceInputError: the path is not below the API root, the number of ids does not match its placeholders, or
-        an id is empty, of another type, or would change the path.
+        an id is of another type or could lead elsewhere.
     """
     if not isinstance(path, str):
         raise ServiceInputError(f"path must be text such as '/workflows', not {shown(path)}; nothing was sent")
     parts = _parts_of(path)
     if len(parts) != len(ids) + 1:
         raise ServiceInputError(f"{path!r} has {len(parts) - 1} placeholders for ids, not {len(ids)}; nothing was sent")
-    return "".join(chain.from_iterable(zip(parts, (*map(segment, ids), ""), strict=True)))
+    return "".join(chain.from_iterable(zip(parts, (*map(_id_segment, ids), ""), strict=True)))
 
 
 @lru_cache(maxsize=512)
@@ -80,18 +80,27 @@ def _parts_of(path: str) -> list[str]:
     return path.split("{}")
 
 
-def segment(value: str | int) -> str:
-    """Percent-encode an id as one segment of a path.
+def segment(text: str) -> str:
+    """Percent-encode a segment of a webhook's path.
 
-    :raises ServiceInputError: it is empty, of another type, or would change the path.
+    :raises ServiceInputError: it is empty, too long, or would change the path.
+    """
+    if text.strip() in ("", ".", "..") or len(text) > MAX_ID_CHARS:
+        raise ServiceInputError(f"{shown(text)} cannot be a segment of a path; nothing was sent")
+    return _quote(text)
+
+
+def _id_segment(value: str | int) -> str:
+    """Percent-encode an id, or a name in its place, as one segment of a path.
+
+    Encoding alone does not suffice: proxies and servers decode what they pass on, and then see another path.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise ServiceInputError(f"an id must be text or a whole number, not {type(value).__name__}; nothing was sent")
     is_short = isinstance(value, str) or abs(value) < 10**MAX_ID_CHARS
-    text = str(value) if is_short else ""
-    if text.strip() in ("", ".", "..") or len(text) > MAX_ID_CHARS:
-        raise ServiceInputError(f"{text[:MAX_ID_CHARS]!r} cannot be an id; nothing was sent")
-    return _quote(text)
+    if not is_short or not is_addressable(str(value)):
+        raise ServiceInputError(f"{shown(value)} {NOT_PLAIN}; nothing was sent")
+    return _quote(str(value))
 
 
 def encode_query(query: Query | None) -> str:

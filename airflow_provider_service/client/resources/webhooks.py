@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
-from airflow_provider_service.client.http.encoding import MAX_ID_CHARS
 from airflow_provider_service.client.http.multipart import FilePart, FileSource, file_parts
 from airflow_provider_service.client.http.redaction import HiddenText
+from airflow_provider_service.client.ids import MAX_ID_CHARS
 from airflow_provider_service.client.models.webhooks import PARAMETER_MARK, WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._base import Resource
 
