@@ -10,6 +10,8 @@ from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.workflows import Workflow, writable
 
 _REQUIRED = ("name", "nodes", "connections")
+_IN_NODES: Mapping[str, type] = {"name": str, "type": str, "parameters": Mapping, "credentials": Mapping}
+_KINDS: Mapping[type, str] = {str: "text", list: "a list", Mapping: "a mapping"}
 # Values that the service fills in where a node omits them.
 _GENERATED_IN_NODES = ("id", "webhookId")
 _NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
@@ -57,15 +59,35 @@ def read_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
 
     Static data is left out, because a running workflow keeps its state there.
 
-    :raises ServiceInputError: name, nodes or connections are missing.
+    :raises ServiceInputError: name, nodes or connections are missing, or something in it has another form.
     """
     missing = [name for name in _REQUIRED if name not in definition]
     if missing:
         raise ServiceInputError(f"definition lacks {', '.join(missing)}; nothing was sent")
+    _require_form(definition)
     wanted = writable(definition)
     wanted.pop("staticData", None)
     wanted["settings"] = wanted.get("settings") or {}
     return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _require_form(definition: Mapping[str, Any]) -> None:
+    _require_map("definition", definition, {"name": str, "nodes": list, "connections": Mapping})
+    _require_map("definition", definition, {"settings": Mapping}, is_optional=True)
+    for number, node in enumerate(definition["nodes"]):
+        _require(f"nodes[{number}] of definition", node, Mapping)
+        _require_map(f"nodes[{number}] of definition", node, _IN_NODES, is_optional=True)
+
+
+def _require_map(place: str, value: Mapping[str, Any], kinds: Mapping[str, type], *, is_optional: bool = False) -> None:
+    for name, kind in kinds.items():
+        if not (is_optional and value.get(name) is None):
+            _require(f"{name} of {place}", value[name], kind)
+
+
+def _require(place: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise ServiceInputError(f"{place} must be {_KINDS[kind]}, not {type(value).__name__}; nothing was sent")
 
 
 def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +159,8 @@ def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
     """A node without what is only for show; a credential is its id, or its name if only that is known of both."""
     held, of_other = node.get("credentials") or {}, other.get("credentials") or {}
-    named = {kind: _credential(one, of_other.get(kind)) for kind, one in held.items()} if _is_map(held) else held
+    are_maps = _is_map(held) and _is_map(of_other)
+    named = {kind: _credential(one, of_other.get(kind)) for kind, one in held.items()} if are_maps else held
     return without_caches({**_NODE_DEFAULTS, **node, "credentials": named})
 
 

@@ -27,11 +27,10 @@ from airflow_provider_service.instances.backup_contents import (
     TableEntry,
     WorkflowEntry,
 )
-from airflow_provider_service.instances.directory import Directory
+from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.inventory import Inventory, columns_of
 from airflow_provider_service.instances.portable import portable
-from airflow_provider_service.instances.references import Named
 from airflow_provider_service.instances.restore_reading import read_backup
 from airflow_provider_service.instances.restore_record import is_record
 from airflow_provider_service.object_storage import address_of, whole_file
@@ -146,7 +145,7 @@ def hashed_rows(
 
 
 def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
-    directory = _NamingDirectory(inventory.client)
+    directory = UnambiguousDirectory(inventory.client)
     listed = inventory.addressable("workflow", (one for one in directory.workflows.values() if not is_record(one)))
     taken: set[str] = set()
     for one in sorted(listed, key=lambda one: (one.name, one.id)):
@@ -161,15 +160,6 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
         archive.write_json(f"{WORKFLOWS}/{file_stem(one.name, one.id, taken)}.json", entry.model_dump(mode="json"))
     log.info("%d workflows were read", len(listed))
     return len(listed)
-
-
-class _NamingDirectory(Directory):
-    """Names workflows only if they can be found by their names; others are named by their ids in the archive."""
-
-    def find(self, named: Named) -> Any:
-        entry = super().find(named)
-        is_ambiguous = entry and named.kind == "workflow" and len(self.entries(Named("workflow", None, entry.name))) > 1
-        return None if is_ambiguous else entry
 
 
 def _write_tables(archive: ArchiveWriter, inventory: Inventory) -> list[TableEntry] | None:

@@ -112,6 +112,16 @@ class Directory:
         return {one.id: Entry(one.id, one.name) for one in listed}
 
 
+class UnambiguousDirectory(Directory):
+    """Names workflows only if they can be found by their names; others keep their ids."""
+
+    def find(self, named: Named) -> Entry | None:
+        """The object of the same kind with the id, unless other workflows have its name."""
+        entry = super().find(named)
+        is_shared = entry and named.kind == "workflow" and len(self._by_name(named.kind)[entry.name]) > 1
+        return None if is_shared else entry
+
+
 def credentials_of(workflow: Workflow) -> Iterator[Entry]:
     """The credentials that the nodes of a workflow use, as far as they hold id and name."""
     for node in workflow.nodes or ():

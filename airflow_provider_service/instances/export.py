@@ -10,7 +10,8 @@ from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.instances.code import code_apart
-from airflow_provider_service.instances.directory import Directory
+from airflow_provider_service.instances.directory import UnambiguousDirectory
+from airflow_provider_service.instances.distinct_names import distinct_names
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.portable import portable, to_text
 from airflow_provider_service.stored_folders import StoredFolder
@@ -48,7 +49,7 @@ class Selection(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """A workflow in the form of a file."""
+    """A workflow in the form of a file; if others share its name, the definition has its id, also in the name."""
 
     workflow_id: str
     definition: dict[str, Any]
@@ -63,16 +64,21 @@ def exported(
     :param left_out: takes the ids that cannot be used to read a workflow; None to refuse them.
     :raises ServiceInputError: an id cannot be used to read a workflow.
     """
-    directory = Directory(client)
+    directory = UnambiguousDirectory(client)
     found = selection.ids(client)
     for odd in (one for one in found if not is_plain_id(one)):
         if left_out is None:
             raise ServiceInputError(f"a workflow cannot be read: {shown(odd)} {NOT_PLAIN}")
         log.warning("A workflow is left out: %s %s", shown(odd), NOT_PLAIN)
         left_out.append(odd)
-    for workflow_id in filter(is_plain_id, found):
+    readable = list(filter(is_plain_id, found))
+    names = distinct_names({one: directory.workflows[one].name for one in readable if one in directory.workflows})
+    for workflow_id in readable:
         workflow = client.workflows.get(workflow_id, exclude_pinned_data=not pinned_data)
-        yield Exported(workflow_id, portable(workflow, directory, pinned_data=pinned_data))
+        definition = portable(workflow, directory, pinned_data=pinned_data)
+        name = names.get(workflow_id, workflow.name)
+        own = {} if name == workflow.name else {"name": name, "id": workflow_id}
+        yield Exported(workflow_id, {**definition, **own})
 
 
 def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool = False) -> dict[str, str]:

@@ -15,8 +15,10 @@ from airflow_provider_service.client.definitions import (
     tag_names,
     taking_back,
 )
+from airflow_provider_service.client.ids import is_plain_id
 from airflow_provider_service.instances.diff import changed_lines
 from airflow_provider_service.instances.directory import Directory
+from airflow_provider_service.instances.distinct_names import name_with_id
 from airflow_provider_service.instances.order import called_by, circles, in_order
 from airflow_provider_service.instances.plan import Action, Plan, WorkflowChange, refuse_all
 from airflow_provider_service.instances.references import Named, with_references
@@ -72,6 +74,9 @@ class _Planner:
         by_id = {str(one.definition["id"]): one.name for one in sources if one.definition.get("id")}
         self._called: dict[str, set[str]] = {}
         self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id)
+        found = {one.name: self._exported_from(one) for one in sources if one.definition.get("id")}
+        self._exported_ids = {name: one for name, one in found.items() if one}
+        self._known_ids = {**self._exported_ids, **target.workflow_ids}
 
     def plan(self) -> Plan:
         held = {name: self._held(name) for name in self._sources}
@@ -84,7 +89,7 @@ class _Planner:
         return Plan([changes[name] for name in in_order(calls)], new_tags)
 
     def _held(self, name: str) -> Workflow | None:
-        known = self._target.workflow_ids
+        known = self._known_ids
         named = (one.id for one in self._directory.entries(Named("workflow", None, name)))
         ids = [known[name]] if name in known else [one for one in named if one not in known.values()]
         if len(ids) > 1:
@@ -92,6 +97,12 @@ class _Planner:
             self._resolver.problems.append(f"{name!r}: there is more than one workflow of this name: ids {listed}")
         # An item of a list lacks the description and the pinned data, so it cannot be compared.
         return self._target.client.workflows.get(ids[0]) if ids else None
+
+    def _exported_from(self, source: Source) -> str | None:
+        """The id of the workflow that was exported under a name with this id, because others share its own."""
+        held = self._directory.find(Named("workflow", str(source.definition.get("id")), None))
+        is_same = held and is_plain_id(held.id) and name_with_id(held.name, held.id) == source.name
+        return held.id if held and is_same else None
 
     def _change(self, source: Source, before: Workflow | None) -> WorkflowChange:
         wanted, tags = self._wanted(source, before), self._tags(source, before)
@@ -120,6 +131,8 @@ class _Planner:
         mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
         self._called[source.name] = called_by(mapped)
         wanted = read_definition(mapped)
+        if before is not None and source.name in self._exported_ids:
+            wanted["name"] = before.name
         return {**wanted, "settings": taking_back(wanted["settings"], before.settings if before else None)}
 
     def _is_active(self, source: Source, before: Workflow | None) -> bool:
@@ -216,10 +229,10 @@ def _diff(before: Workflow | None, wanted: Mapping[str, Any] | None, tags: Seque
 
 def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
     """The nodes with the ids that the nodes of the same names have: a new webhook id would be a new address."""
-    known = {node.get("name"): node for node in (running(before).get("nodes") or ())} if before else {}
+    known = {str(node.get("name")): node for node in (running(before).get("nodes") or ())} if before else {}
     filled = []
     for node in nodes:
-        held = known.get(node.get("name"), {}) if isinstance(node, Mapping) else {}
+        held = known.get(str(node.get("name")), {}) if isinstance(node, Mapping) else {}
         kept = {name: held[name] for name in _KEPT_IN_NODES if held.get(name) and held.get("type") == node.get("type")}
         filled.append({**kept, **node} if isinstance(node, Mapping) else node)
     return filled

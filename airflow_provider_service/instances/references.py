@@ -73,7 +73,7 @@ def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
 def _credential(kind: str, value: Any, place: str, replace: Replace) -> Any:
     if not isinstance(value, Mapping):
         return value
-    found = replace(Named("credential", value.get("id"), value.get("name"), place, kind))
+    found = replace(Named("credential", _text(value.get("id")), _text(value.get("name")), place, kind))
     return {**({} if found.id is None else {"id": found.id}), "name": found.name}
 
 
@@ -114,10 +114,14 @@ def _id_or_name(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
 def _found(kind: Kind, value: Any, known_name: str | None, place: str, replace: Replace) -> Named | None:
     """The object that a value names; None if it names none, or an expression of the service chooses it."""
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
-        return replace(Named(kind, value.get("id"), value["name"], place))
+        return replace(Named(kind, _text(value.get("id")), value["name"], place))
     if not isinstance(value, str) or not value.strip() or value.startswith("="):
         return None
     return replace(Named(kind, value, known_name, place))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _written(named: Named) -> Any:

@@ -20,6 +20,7 @@ from airflow_provider_service.instances.backup_contents import (
     WorkflowEntry,
     repeated,
 )
+from airflow_provider_service.instances.distinct_names import distinct_names
 from airflow_provider_service.instances.source import Source
 from airflow_provider_service.instances.wanted.data_tables import types_by_name
 from airflow_provider_service.rows.formats import JsonLinesFormat
@@ -114,23 +115,18 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
 def _told_apart(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
     for one in entries:
         _check_definition(one)
-    names = {str(one.definition["name"]) for one in entries}
-    shared = repeated(str(one.definition["name"]) for one in entries)
+    names = distinct_names({one.id: str(one.definition["name"]) for one in entries})
     for one in entries:
-        name = str(one.definition["name"])
-        if name in shared:
-            name = f"{name} ({one.id})"
-            while name in names:
-                name += "*"
-        yield StoredWorkflow(one.id, name, one.definition, one.draft, one.project)
+        yield StoredWorkflow(one.id, names[one.id], one.definition, one.draft, one.project)
 
 
 def _check_definition(entry: WorkflowEntry) -> None:
-    for definition in filter(None, (entry.definition, entry.draft)):
-        wanted = read_definition(definition)
-        is_whole = isinstance(wanted["name"], str) and wanted["name"] and isinstance(wanted["nodes"], list)
-        are_maps = isinstance(wanted["connections"], dict) and isinstance(wanted["settings"], dict)
-        require(is_whole and are_maps, f"the archive cannot be restored: workflow {entry.id} is not a definition")
+    for definition in (entry.definition, entry.definition if entry.draft is None else entry.draft):
+        try:
+            name = read_definition(definition)["name"]
+        except ServiceInputError as error:
+            raise ServiceInputError(f"the archive cannot be restored: workflow {entry.id}: {error}") from None
+        require(name, f"the archive cannot be restored: workflow {entry.id} has no name; nothing was written")
 
 
 def _check_rows(backup: StoredBackup, table: TableEntry) -> None:

@@ -98,8 +98,6 @@ def _checked(source: Source) -> Source:
         read_definition(source.definition)
     except ServiceInputError as error:
         raise ServiceInputError(f"{source.place}: {error}") from None
-    if not isinstance(source.definition["name"], str) or not isinstance(source.definition["nodes"], list):
-        raise ServiceInputError(f"{source.place}: name must be text, and nodes a list")
     return source
 
 

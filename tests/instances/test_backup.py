@@ -348,3 +348,16 @@ def test_a_workflow_without_nodes_and_a_table_without_columns(client, back_up, r
     restore()
     assert state_of(second_client) == state_of(client)
     assert workflow("bare")["name"] in state_of(client)["workflows"]
+
+
+def test_a_restore_into_the_same_instance_finds_workflows_that_share_a_name(client, back_up, restore, writes):
+    first = client.workflows.create("x", [webhook("first")], {}, {}).id
+    for path in ("second", "third"):
+        made = client.workflows.create("x", [webhook(path)], {}, {})
+    client.workflows.activate(made.id)
+    client.workflows.update(made.id, "x", [webhook("draft")], {}, {}, publish_if_active=False)
+    client.workflows.create(f"x ({first})", [webhook("fourth")], {}, {})
+    back_up()
+    writes()
+    assert restore(service_conn_id="service_default")["outcome"] == "unchanged"
+    assert writes() == []

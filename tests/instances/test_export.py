@@ -7,7 +7,7 @@ import json
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.operators.instances import ServiceExportWorkflowsOperator
+from airflow_provider_service.operators.instances import ServiceExportWorkflowsOperator, ServicePromoteWorkflowsOperator
 
 from .workflows import address, calling, child, node, parent, webhook, workflow
 
@@ -108,3 +108,40 @@ def test_the_operator_exports_a_selection(execute, client, deploy, tmp_path, lin
     assert link() == "/home/workflows"
     with pytest.raises(AirflowFailException, match=r"no workflow named 'Parent'.*'parent' differs only"):
         names(workflow_names=["Parent"], code_files=True)
+
+
+def twins(client) -> list[str]:
+    """Three workflows, of which two share a name, and the third is called as the file of one of them would be."""
+    first = client.workflows.create("x", [webhook("first")], {}, {}).id
+    calls = node("Call", "executeWorkflow", {"workflowId": address(first)}, typeVersion=1.2)
+    second = client.workflows.create("x", [webhook("second"), calls], {}, {}).id
+    return [first, second, client.workflows.create(f"x ({first})", [webhook("third")], {}, {}).id]
+
+
+def test_workflows_that_share_a_name_are_exported_and_deployed_again(
+    client, second_client, deploy, files, tmp_path, writes
+):
+    ids = twins(client)
+    exported = {name: json.loads(text) for name, text in files().items()}
+    assert sorted(one["id"] for one in exported.values()) == sorted(ids)
+    assert {f"{one['name']}.json" for one in exported.values()} == exported.keys()
+    writes()
+    assert deploy(str(tmp_path / "export")).keys() == {"unchanged"}
+    assert writes() == []
+    made = deploy(str(tmp_path / "export"), to=second_client)
+    assert len(made["create"]) == 3
+    held = {one.name: one for one in second_client.workflows.list()}
+    caller, called = held[f"x ({ids[1]})"], held[f"x ({ids[0]})"]
+    assert caller.nodes[1]["parameters"]["workflowId"]["value"] == called.id
+    assert deploy(str(tmp_path / "export"), to=second_client).keys() == {"unchanged"}
+
+
+def test_a_promotion_carries_all_workflows_that_share_a_name(execute, client, second_client, second):
+    twins(client)
+    tag = client.tags.create("all").id
+    for one in list(client.workflows.list()):
+        client.workflows.update_tags(one.id, [tag])
+    arguments = {"source_conn_id": "service_default", "service_conn_id": "production", "tag_name": "all"}
+    assert len(execute(ServicePromoteWorkflowsOperator, **arguments)["created"]) == 3
+    assert len(list(second_client.workflows.list())) == 3
+    assert execute(ServicePromoteWorkflowsOperator, **arguments)["outcome"] == "unchanged"

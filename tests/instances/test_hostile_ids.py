@@ -97,7 +97,7 @@ def test_an_archive_that_could_not_be_restored_fails_the_backup_and_the_former_o
     execute(ServiceBackupOperator, path=str(path))
     before = path.read_bytes()
     plant("0" * 16, "")
-    with pytest.raises(AirflowFailException, match=r"the archive cannot be restored: workflow 0+ is not a definition"):
+    with pytest.raises(AirflowFailException, match=r"the archive cannot be restored: workflow 0+ has no name"):
         execute(ServiceBackupOperator, path=str(path))
     assert path.read_bytes() == before
     assert below(tmp_path) == ["backup.zip"]
