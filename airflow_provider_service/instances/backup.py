@@ -152,7 +152,7 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
         workflow = inventory.client.workflows.get(one.id)
         is_other = workflow.active and not are_same(writable(workflow), running(workflow))
         entry = WorkflowEntry(
-            id=workflow.id,
+            id=one.id,
             project=inventory.owner_of_workflow(workflow.shared),
             definition=portable(workflow, directory, pinned_data=True),
             draft=portable(workflow, directory, pinned_data=True, draft=True) if is_other else None,

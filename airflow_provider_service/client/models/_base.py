@@ -21,8 +21,17 @@ def _in_utc(moment: datetime) -> datetime:
 #: A date and time, always with a time zone; written as the service writes it, in UTC with milliseconds.
 Timestamp = Annotated[datetime, AfterValidator(_in_utc), PlainSerializer(wire_time, return_type=str, when_used="json")]
 
-#: A number; whole numbers stay whole.
-Number = int | float
+
+def _as_float(number: float) -> float:
+    try:
+        float(number)
+    except OverflowError:
+        raise ValueError("a number is too large") from None
+    return number
+
+
+#: A number that a float can hold; whole numbers stay whole.
+Number = Annotated[int | float, AfterValidator(_as_float)]
 
 
 class ServiceModel(BaseModel):

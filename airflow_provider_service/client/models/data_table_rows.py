@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
+from pydantic import AfterValidator
 from typing_extensions import NotRequired
 
 from airflow_provider_service.client.models._base import ServiceModel
 
 #: A row: its columns by name, and ``id``, ``createdAt`` and ``updatedAt``.
 Row = dict[str, Any]
+
+#: Ids of rows are 64-bit numbers wherever they are stored.
+_MAX_ROW_ID = 2**63 - 1
+
+
+def _require_id(row: Row) -> Row:
+    row_id = row.get("id")
+    if isinstance(row_id, bool) or not isinstance(row_id, int) or not 0 < row_id <= _MAX_ROW_ID:
+        raise ValueError("the id of a row is not a whole number from 1")
+    return row
+
+
+#: A row with a usable id, as a list has it.
+StoredRow = Annotated[Row, AfterValidator(_require_id)]
 
 Comparison = Literal["eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte", "isEmpty", "isNotEmpty"]
 

@@ -17,6 +17,7 @@ from airflow_provider_service.client.models.data_table_rows import (
     InsertedRows,
     Row,
     RowFilter,
+    StoredRow,
 )
 from airflow_provider_service.client.resources._base import CallOptions, Resource, given, json_text, require
 
@@ -56,7 +57,7 @@ class DataTableRows(Resource):
         """
         query = {"filter": json_text(filter), "sortBy": sort_by, "search": search}
         rows = self._pages(
-            Row, "/data-tables/{}/rows", data_table_id, scope="dataTableRow:read", query=query, limit=limit
+            StoredRow, "/data-tables/{}/rows", data_table_id, scope="dataTableRow:read", query=query, limit=limit
         )
         return rows if sort_by is None and filter is None else _explaining(rows, sort_by)
 

@@ -1,0 +1,112 @@
+"""Hostile ids, names, numbers and forms through everything that reads answers of the service.
+
+Whatever a surface is answered, it ends with a value or with a named error, and writes no file outside of its folder. A
+failure says which surface and which seed; ``SEEDS=100 make test`` tries more of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from airflow.exceptions import AirflowException
+from airflow.providers.common.compat.sdk import AirflowSkipException
+
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.get_provider_info import get_provider_info
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.passing_time import time_passes_at
+from tests.operators.test_every_operator import public_operators
+
+from .hostile import KINDS, HostileLayer
+from .surfaces import SURFACES, Place, Surface, fill
+
+SEEDS = int(os.environ.get("SEEDS", "1"))
+NAMED = (ServiceError, AirflowException)
+
+
+@pytest.fixture
+def place(
+    simulator: ServiceSimulator, client: ServiceClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], Place]:
+    """``place()`` makes a filled service, and a folder deep below that of the test."""
+    folder = tmp_path / "a/b/c/d/folder"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    fields = json.loads(simulator.connection_json())
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**fields, "extra": {"retry_deadline": 0}}))
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps({"conn_type": "sqlite", "host": str(folder / "shop.sqlite")}))
+    orders = {"conn_type": "generic", "login": "X-Key", "password": "a-secret"}
+    monkeypatch.setenv("AIRFLOW_CONN_ORDERS", json.dumps(orders))
+
+    def make() -> Place:
+        simulator.reset()
+        with closing(sqlite3.connect(folder / "shop.sqlite")) as database:
+            database.executescript(
+                "DROP TABLE IF EXISTS articles; DROP TABLE IF EXISTS stock;"
+                "CREATE TABLE articles (sku TEXT, amount REAL);"
+                "CREATE TABLE stock (sku TEXT, amount REAL); INSERT INTO articles VALUES ('c', 3), ('e', 1);"
+            )
+        (folder / "stock.jsonl").write_text('{"sku": "c", "amount": 3}\n')
+        return Place(simulator, folder, *fill(simulator, client))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def counts() -> Iterator[Counter[str]]:
+    """How often surfaces ended in which way."""
+    counts = Counter[str]()
+    yield counts
+    print(f"\nhostile values: {dict(counts)}")
+
+
+def outcome(surface: Surface, place: Place) -> str:
+    """How a surface ends; anything but a value or a named error breaks the test."""
+    with time_passes_at(place.simulator):
+        try:
+            surface(place)
+        except NAMED as error:
+            str(error).encode(errors="backslashreplace")
+            return type(error).__name__
+    return "a value"
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_a_surface_works_on_the_service_as_it_is(place: Callable[[], Place], name: str) -> None:
+    assert outcome(SURFACES[name], place()) in ("a value", AirflowSkipException.__name__)
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_a_surface_ends_with_a_value_or_a_named_error(
+    place: Callable[[], Place], tmp_path: Path, counts: Counter[str], name: str
+) -> None:
+    for kind, hostile in KINDS.items():
+        for seed in range(SEEDS):
+            made = place()
+            layer = HostileLayer(hostile(random.Random(f"{name} {kind} {seed}")))
+            made.simulator.wrap(layer.around)
+            try:
+                counts[outcome(SURFACES[name], made)] += 1
+            except Exception as error:
+                error.add_note(f"{name}: {kind}, seed {seed}")
+                raise
+            counts["values changed"] += layer.count
+            outside = [one for one in tmp_path.rglob("*") if one.is_file() and made.folder not in one.parents]
+            assert not outside, f"{name}: {kind}, seed {seed}"
+
+
+def test_every_operator_transfer_sensor_and_trigger_is_a_surface() -> None:
+    info = get_provider_info()
+    modules = {one for kind in ("sensors", "triggers") for listed in info[kind] for one in listed["python-modules"]}
+    kinds = {kind for one in SURFACES.values() for kind in getattr(one, "kinds", ())}
+    assert {one.__name__ for one in public_operators()} <= {one.__name__ for one in kinds}
+    assert modules <= {one.__module__ for one in kinds}
