@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.client.execution_data import failure_of, last_output, nodes_of
 from airflow_provider_service.runs.search import RUN_KEY_HEADER, EarlierRuns, RunKey, RunSearch, find_earlier_runs
+from airflow_provider_service.simulator.samples import node
 
 from .expecting import unique
 from .target import Target, until
@@ -154,3 +155,45 @@ def test_custom_data_is_there_after_the_run(bench: Workbench) -> None:
     }
     execution = bench.finished(start(bench, node))
     assert execution.custom_data == {"order": "A-1"}
+
+
+def at_least(least: int) -> dict[str, object]:
+    """Conditions that hold if a number, which is 5, is large enough."""
+    options = {"caseSensitive": True, "leftValue": "", "typeValidation": "strict", "version": 2}
+    one = {
+        "id": f"at-least-{least}",
+        "leftValue": "={{ $json.n }}",
+        "rightValue": least,
+        "operator": {"type": "number", "operation": "gte"},
+    }
+    return {"conditions": {"options": options, "conditions": [one], "combinator": "and"}}
+
+
+@pytest.mark.covers("get_execution")
+@pytest.mark.parametrize(
+    ("branching", "outputs"),
+    [
+        (node("Branch", "if", 2.2, at_least(5), 1), [1, 0]),
+        (node("Branch", "if", 2.2, at_least(6), 1), [0, 1]),
+        (node("Branch", "filter", 2.2, at_least(6), 1), [0]),
+        (node("Branch", "switch", 3.2, {"rules": {"values": [at_least(6), at_least(5), at_least(4)]}}, 1), [0, 1, 0]),
+        (
+            node(
+                "Branch",
+                "switch",
+                3.2,
+                {"rules": {"values": [at_least(6)]}, "options": {"fallbackOutput": "extra"}},
+                1,
+            ),
+            [0, 1],
+        ),
+    ],
+    ids=["if true", "if false", "filter", "switch", "fallback"],
+)
+def test_a_branching_node_has_items_in_the_outputs_that_it_chooses(
+    bench: Workbench, branching: dict[str, object], outputs: list[int]
+) -> None:
+    five = node("Five", "set", 3.4, {"mode": "raw", "jsonOutput": '={{ {"n": 5} }}'}, 1)
+    execution = bench.finished(start(bench, five, branching))
+    main = execution.data["resultData"]["runData"]["Branch"][0]["data"]["main"]
+    assert [len(items or []) for items in main] == outputs

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_service.simulator.engine.expressions import ExpressionError, Scope, evaluate
 
 SCOPE = Scope(
-    {"a": {"b": [1, {"c": "x"}]}, "odd key": 2},
+    {"a": {"b": [1, {"c": "x"}]}, "odd key": 2, "name": "Ann"},
     {"id": "7", "mode": "production"},
     {"id": "w", "name": "W"},
     {"My node": {"v": 5}},
@@ -27,6 +27,8 @@ SCOPE = Scope(
         ("={{ $json.a.b.length }}", 2),
         ("={{ $('My node').item.json.v }}", 5),
         ("={{ $('My node').first().json.v }}", 5),
+        ("={{ $('My node').last().json?.v }}", 5),
+        ("={{ $json.name[0] }}", "A"),
         ("=run {{ $execution.id }} of {{ $workflow.name }}", "run 7 of W"),
         ("={{ {a: -1.5, 'b': true, \"c\": [null, $execution.id],} }}", {"a": -1.5, "b": True, "c": [None, "7"]}),
         ("={{ 'it\\'s' }}", "it's"),
@@ -53,4 +55,24 @@ def test_expressions(text: str, value: Any) -> None:
 )
 def test_expressions_outside_the_subset(text: str) -> None:
     with pytest.raises(ExpressionError):
+        evaluate(text, SCOPE)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("={{ $json.name.toUpperCase() }}", r"a call of toUpperCase\(\) is not simulated"),
+        ("={{ $json.name.slice(1) }}", r"a call of slice\(\) is not simulated"),
+        ("=Hello {{ $json.missing.trim() }}", r"a call of trim\(\) is not simulated"),
+        ("={{ $json['name']() }}", "is not simulated"),
+        ("={{ $json.keys() }}", "is not simulated"),
+        ("={{ $('My node').all() }}", r"\.all is not simulated"),
+        ("={{ $('My node').params }}", r"\.params is not simulated"),
+        ("={{ $('My node').item.binary }}", "binary of the item of a node is not simulated"),
+        ("={{ $execution.resumeUrl }}", r"resumeUrl of \$execution is not simulated"),
+        ("={{ $workflow['tags'] }}", r"tags of \$workflow is not simulated"),
+    ],
+)
+def test_what_is_not_evaluated_is_named(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError, match=message):
         evaluate(text, SCOPE)

@@ -1,7 +1,8 @@
 """The subset of the service's expressions that the simulator evaluates.
 
 ``={{ ... }}`` holds ``$json``, ``$execution``, ``$workflow`` and ``$('Node').item.json`` paths, literals, and objects
-and arrays of these. Text around the braces makes it a string. Anything else is an :class:`ExpressionError`.
+and arrays of these. Text around the braces makes it a string. Anything else, such as a call of a method, is an
+:class:`ExpressionError`.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class _Parser:
     def _path(self, name: str) -> Any:
         if name in _CONSTANTS:
             return _CONSTANTS[name]
-        value = self._root(name)
+        value, key = self._root(name), name
         while True:
             if self._accept(".", "?."):
                 if self._accept("["):
@@ -150,9 +151,8 @@ class _Parser:
                     value = _member(value, key)
             elif self._accept("["):
                 value = self._index(value)
-            elif self._accept("("):
-                # first() and last() of a node read the same item here.
-                self._expect(")")
+            elif self._peek()[1] == "(":
+                raise ExpressionError(f"a call of {key}() is not simulated")
             else:
                 return value
 
@@ -164,17 +164,39 @@ class _Parser:
     def _root(self, name: str) -> Any:
         scope = self._scope
         if name == "$":
-            self._expect("(")
-            node = self._value()
-            self._expect(")")
-            if node not in scope.nodes:
-                raise ExpressionError(f"Referenced node doesn't exist: {node}")
-            item = {"json": scope.nodes[node]}
-            return {"item": item, "first": item, "last": item}
-        roots = {"$json": scope.json, "$execution": scope.execution, "$workflow": scope.workflow}
+            return self._item_of_node()
+        roots = {
+            "$json": scope.json,
+            "$execution": _Known("$execution", scope.execution),
+            "$workflow": _Known("$workflow", scope.workflow),
+        }
         if name not in roots:
             raise ExpressionError(f"{name} is not simulated")
         return roots[name]
+
+    def _item_of_node(self) -> Any:
+        self._expect("(")
+        node = self._value()
+        self._expect(")")
+        if node not in self._scope.nodes:
+            raise ExpressionError(f"Referenced node doesn't exist: {node}")
+        self._expect(".")
+        member = self._next()[1]
+        if member not in ("item", "first", "last"):
+            raise ExpressionError(f"$('...').{member} is not simulated")
+        if member != "item":
+            # first() and last() read the same item here.
+            self._expect("(")
+            self._expect(")")
+        return _Known("the item of a node", {"json": self._scope.nodes[node]})
+
+
+class _Known(dict[str, Any]):
+    """An object of the service, of which only these members are simulated."""
+
+    def __init__(self, name: str, members: Mapping[str, Any]) -> None:
+        super().__init__(members)
+        self.name = name
 
 
 def _tokens(source: str) -> list[tuple[str, str]]:
@@ -202,9 +224,11 @@ def _unquote(text: str) -> str:
 
 
 def _member(value: Any, key: Any) -> Any:
+    if isinstance(value, _Known) and key not in value:
+        raise ExpressionError(f"{key} of {value.name} is not simulated")
     if isinstance(value, Mapping):
         return value.get(str(key))
-    if isinstance(value, list) and isinstance(key, int):
+    if isinstance(value, (list, str)) and isinstance(key, int):
         return value[key] if 0 <= key < len(value) else None
     if isinstance(value, (list, str)) and key == "length":
         return len(value)

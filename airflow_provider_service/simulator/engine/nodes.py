@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from airflow_provider_service.simulator.engine.branches import FILTER, IF, SWITCH, route
 from airflow_provider_service.simulator.engine.expressions import ExpressionError, Scope, as_text, evaluate
 from airflow_provider_service.simulator.validation import parse_datetime
 
@@ -19,6 +20,7 @@ WEBHOOK = "n8n-nodes-base.webhook"
 WAIT = "n8n-nodes-base.wait"
 RESPOND = "n8n-nodes-base.respondToWebhook"
 SUB_WORKFLOW_TRIGGER = "n8n-nodes-base.executeWorkflowTrigger"
+MERGE = "n8n-nodes-base.merge"
 
 # Trigger nodes that cannot start a production run by themselves.
 _PASSIVE_TRIGGERS = frozenset(
@@ -63,9 +65,10 @@ class WebhookAnswer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of running a node: items for each output, and side effects."""
+    """The result of running a node: items for its first output and for the others, and side effects."""
 
     items: Items
+    others: Sequence[Items] = ()
     wait_until: datetime | None = None
     answer: WebhookAnswer | None = None
     custom_data: Mapping[str, str] = field(default_factory=dict)
@@ -257,6 +260,18 @@ def _respond(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scop
     return Outcome(items, answer=WebhookAnswer(status, body, headers, media_type))
 
 
+def _route(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
+    first, *others = route(node, items, scope_of) or [[]]
+    return Outcome(first, others)
+
+
+def _merge(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
+    mode = (node.get("parameters") or {}).get("mode", "append")
+    if mode != "append":
+        raise ExpressionError(f"mode {mode!r} of {MERGE} is not simulated, but 'append'")
+    return Outcome(items)
+
+
 def _split_out(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
     field_name = as_text(_parameters(node, items, scope_of).get("fieldToSplitOut"))
     made: Items = []
@@ -321,6 +336,10 @@ _BEHAVIOURS: dict[str, Callable[[Node, Items, Callable[[dict[str, Any]], Scope],
     "n8n-nodes-base.set": _set,
     "n8n-nodes-base.code": _code,
     "n8n-nodes-base.executionData": _execution_data,
+    IF: _route,
+    FILTER: _route,
+    SWITCH: _route,
+    MERGE: _merge,
     "n8n-nodes-base.splitOut": _split_out,
     "n8n-nodes-base.executeWorkflow": _execute_workflow,
     SUB_WORKFLOW_TRIGGER: _sub_workflow_trigger,

@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_service.simulator.clock import epoch_milliseconds
 from airflow_provider_service.simulator.engine.expressions import Scope
 from airflow_provider_service.simulator.engine.nodes import (
+    MERGE,
     WAIT,
     Items,
     Node,
@@ -24,7 +25,7 @@ from airflow_provider_service.simulator.engine.nodes import (
 #: Starts a workflow for a node: takes the node, the workflow's id and the items, and returns the new execution's id.
 StartSubWorkflow = Callable[[Node, str, Items], int]
 
-# A loop in the connections would never end here: no simulated node can leave it.
+# A loop in the connections may never end.
 _MOST_NODE_RUNS = 10_000
 
 
@@ -100,7 +101,7 @@ class Run:
             self.custom_data.update(outcome.custom_data)
             # Only the first Respond to Webhook node has an effect.
             self.answer = self.answer or outcome.answer
-            outputs = [*([] for _ in range(pending.output)), outcome.items]
+            outputs = [*([] for _ in range(pending.output)), outcome.items, *outcome.others]
             self._complete(pending, outputs, moment, outcome.metadata)
         return None
 
@@ -110,6 +111,8 @@ class Run:
             raise NodeFailedError(operation_error(pending.node, "The workflow runs in a circle"))
         if pending.node["name"] in self.pinned:
             return Outcome(self.pinned[pending.node["name"]])
+        if pending.node["type"] == MERGE and pending.node["name"] in self.run_data:
+            raise NodeFailedError(operation_error(pending.node, "The simulator does not merge several branches"))
         if self.wait_over and pending.node["type"] == WAIT:
             return Outcome(pending.items)
         outcome = run_node(pending.node, pending.items, self.scope, moment)
