@@ -17,7 +17,8 @@ from airflow_provider_service.text_table import cut
 _MAX_LINES = 40
 #: Parameters whose values are not shown, and texts that name such a header or field.
 _SECRET = re.compile(r"authorization|api[-_]?key|password|passwd|secret|token|credential|cookie", re.IGNORECASE)
-_IGNORED_IN_NODES = ("id", "webhookId", "name")
+# A definition may leave them out; a new webhook id is a new address.
+_GENERATED = ("id", "webhookId")
 _MISSING = object()
 
 
@@ -46,10 +47,10 @@ def _nodes(before: list[Any], wanted: list[Any]) -> Iterator[str]:
         if name not in held:
             yield f"+ node {name!r} ({node.get('type')})"
             continue
-        old = {key: value for key, value in without_caches(held[name]).items() if key not in _IGNORED_IN_NODES}
-        now = {key: value for key, value in without_caches(node).items() if key not in _IGNORED_IN_NODES}
-        defaults = {"typeVersion": 1, "parameters": {}}
-        yield from _values(f"node {name!r}", {**defaults, **old}, {**defaults, **now})
+        old = {"typeVersion": 1, "parameters": {}, **held[name]}
+        kept = {key: old[key] for key in _GENERATED if key in old}
+        now = {"typeVersion": 1, "parameters": {}, **kept, **node}
+        yield from _values(f"node {name!r}", without_caches(old), without_caches(now))
     if list(held) != list(new) and held.keys() == new.keys():
         yield "order of the nodes changed"
 
@@ -61,11 +62,32 @@ def _by_name(nodes: list[Any]) -> dict[str, Mapping[str, Any]]:
 def _connections(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(before.keys() | wanted.keys()):
         if before.get(name) != wanted.get(name):
-            yield f"connections of {name!r}: {_targets(before.get(name))} -> {_targets(wanted.get(name))}"
+            old, new = (", ".join(_targets(one.get(name))) or "none" for one in (before, wanted))
+            yield f"connections of {name!r}" + (f": {old} -> {new}" if old != new else " changed in what has no target")
 
 
-def _targets(outputs: Any) -> str:
-    return ", ".join(re.findall(r'"node": ("[^"]*")', json.dumps(outputs, ensure_ascii=False))) or "none"
+def _targets(outputs: Any) -> Iterator[str]:
+    """The nodes that the outputs of a node lead to, each with what is not the first output or input of items."""
+    for kind, groups in _mapping(outputs).items():
+        for number, group in enumerate(_list(groups)):
+            for target in map(_mapping, _list(group)):
+                to, place = target.get("type", kind), target.get("index", 0)
+                words = (
+                    kind if kind != "main" else "",
+                    f"output {number}" if number else "",
+                    f"input {place}" if place != 0 or to != kind else "",
+                    f"of kind {to}" if to != kind else "",
+                )
+                told = " ".join(filter(None, words))
+                yield _shown(target.get("node")) + (f" ({told})" if told else "")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _settings(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:

@@ -339,3 +339,54 @@ def test_a_diff_hides_secrets_and_shows_code_line_by_line(client, deploy):
     assert "old" not in shown
     assert shown.count("*** changed") == 2
     assert "  -b\n  +B" in shown
+
+
+PLAIN = node("A", "noOp"), node('B "x" \\', "noOp")
+
+
+def diff_of(client, **changes):
+    [change] = plan_of(client, [workflow("one", webhook("one"), *PLAIN, **changes)]).changed
+    return list(change.diff)
+
+
+def connected(*outputs, kind="main"):
+    def target(name, index=0, to=kind):
+        return {"node": name, "type": to, "index": index}
+
+    return {kind: [[target(*one) if isinstance(one, tuple) else target(one) for one in group] for group in outputs]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        (connected(["A"]), connected(['B "x" \\']), r'"A" -> "B \"x\" \\"'),
+        (connected(["A"]), connected([], ["A"]), '"A" -> "A" (output 1)'),
+        (connected(["A"]), connected([("A", 1)]), '"A" -> "A" (input 1)'),
+        (connected(["A"]), connected([], [("A", 2)]), '"A" -> "A" (output 1 input 2)'),
+        (connected(["A"]), connected(["A"], kind="ai_tool"), '"A" -> "A" (ai_tool)'),
+        (connected(["A"]), connected([("A", 0, "ai_tool")]), '"A" -> "A" (input 0 of kind ai_tool)'),
+        (connected(["A", "Webhook"]), connected(["Webhook", "A"]), '"A", "Webhook" -> "Webhook", "A"'),
+        (connected(["A"]), {}, '"A" -> none'),
+    ],
+)
+def test_a_diff_shows_where_connections_lead(client, deploy, before, after, line):
+    deploy([workflow("one", webhook("one"), *PLAIN, connections={"Webhook": before})])
+    assert diff_of(client, connections={"Webhook": after}) == [f"connections of 'Webhook': {line}"]
+
+
+def test_a_diff_shows_connections_that_differ_in_nothing_but_their_form(client, deploy):
+    deploy([workflow("one", webhook("one"), *PLAIN, connections={"A": connected(["Webhook"])})])
+    after = {"A": connected(["Webhook"], [])}
+    assert diff_of(client, connections=after) == ["connections of 'A' changed in what has no target"]
+
+
+def test_a_diff_shows_other_ids_of_nodes_and_webhooks(client, deploy):
+    first = {"id": "node-1", "webhookId": "8c5ff1b6-6de7-4d4a-b8a9-0c3b61f1a001"}
+    other = {"id": "node-2", "webhookId": "8c5ff1b6-6de7-4d4a-b8a9-0c3b61f1a002"}
+    deploy([workflow("one", {**webhook("one"), **first})])
+    assert not plan_of(client, [workflow("one", webhook("one"))]).changed
+    [change] = plan_of(client, [workflow("one", {**webhook("one"), **other})]).changed
+    assert list(change.diff) == [
+        'node \'Webhook\': id: "node-1" -> "node-2"',
+        f'node \'Webhook\': webhookId: "{first["webhookId"]}" -> "{other["webhookId"]}"',
+    ]
