@@ -24,16 +24,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    with ServiceSimulator(
+    simulator = ServiceSimulator(
         host=options.host,
         port=options.port,
         api_key=options.api_key,
         licensed=not options.unlicensed,
         concurrency_limit=options.concurrency_limit,
         boot_seconds=options.boot_seconds,
-    ) as simulator:
+    )
+    try:
+        simulator.start()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        parser.exit(1, f"Cannot listen on {options.host}, port {options.port}: {reason}. Choose another --port.\n")
+    try:
         print(json.dumps({"base_url": simulator.base_url, "api_key": simulator.api_key}), flush=True)
         stopped.wait()
+    finally:
+        simulator.stop()
     return 0
 
 

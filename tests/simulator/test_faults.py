@@ -264,6 +264,25 @@ def test_command_line(number: signal.Signals) -> None:
     assert answer.status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--port", "{port}"], "127.0.0.1, port {port}: Address already in use"),
+        (["--port", "99999"], "127.0.0.1, port 99999: bind(): port must be 0-65535."),
+        (["--host", "host.invalid"], "host.invalid, port 0: "),
+    ],
+)
+def test_a_port_that_cannot_be_used_is_named_in_one_line(options: list[str], reason: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "airflow_provider_service.simulator", *options]
+        done = subprocess.run(
+            [one.format(port=port) for one in command], capture_output=True, text=True, timeout=600, check=False
+        )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("Cannot listen on " + reason.format(port=port))
+
+
 def test_importing_the_package_loads_no_server() -> None:
     code = "import sys, airflow_provider_service.simulator; print('starlette' in sys.modules, 'uvicorn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
