@@ -51,11 +51,9 @@ class TableLineageOperator(ServiceBaseOperator):
     def _lineage(self) -> Lineage | None:
         from airflow_provider_service.lineage import facets
 
-        if not facets.is_installed():
+        lineage = facets.empty()
+        if lineage is None:
             return None
-        from airflow.providers.openlineage.extractors import OperatorLineage
-
-        lineage: Lineage = OperatorLineage()
         table_id = self.data_table_id if self._table is None else self._table.id
         if table_id is not None:
             dataset = facets.table_dataset(

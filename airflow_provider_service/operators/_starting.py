@@ -111,7 +111,9 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def get_openlineage_facets_on_start(self) -> Lineage | None:
         """Nothing is known before the workflow has been started."""
-        return None
+        from airflow_provider_service.lineage import facets
+
+        return facets.empty()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
         """The execution, which is also reported as a run of the workflow; also when it failed, or after a deferral."""
@@ -119,7 +121,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
         execution_id = self._waiting_for if self._outcome is None else self._outcome.execution_id
         if not facets.is_installed() or not execution_id:
-            return None
+            return facets.empty()
         return facets.of_execution(task_instance, self.hook.config.base_url, execution_id, self._outcome)
 
     def _begin(self, context: Context) -> tuple[str, str]:

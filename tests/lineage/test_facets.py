@@ -138,6 +138,13 @@ def test_files(address: str, dataset: tuple[str, str]) -> None:
     assert names(of_file(address, is_output=False).inputs) == [dataset]
 
 
+def test_a_workflow_that_has_not_been_started_reads_and_writes_nothing(simulator: ServiceSimulator) -> None:
+    # Of anything but a lineage, the provider warns in the log of the task.
+    extractor = DefaultExtractor(ServiceRunWorkflowOperator(task_id="t", workflow_id="w"))
+    found = (extractor.extract(), extractor.extract_on_complete(FakeTaskInstance()))
+    assert [(one.inputs, one.outputs, one.run_facets) for one in found] == [([], [], {})] * 2
+
+
 def test_without_openlineage_nothing_is_reported(monkeypatch: pytest.MonkeyPatch, simulator, table) -> None:
     tasks = (
         ServiceInsertRowsOperator(task_id="t", data_table_id=table.id, rows=[{"sku": "a"}]),
