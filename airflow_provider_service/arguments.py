@@ -57,6 +57,19 @@ def require_one_of(**arguments: object) -> None:
     require(len(given) == 1, f"give either {' or '.join(arguments)}, not {' and '.join(given) or 'none of them'}")
 
 
+def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse a context in which Airflow's own variables are missing, as in a plain call of ``execute({})``.
+
+    :raises ServiceInputError: it lacks one of the names.
+    """
+    missing = [name for name in names if name not in context]
+    require(
+        not missing,
+        f"the context lacks {' and '.join(map(repr, missing))}, which Airflow gives to a task: execute the task with "
+        "run_task of airflow_provider_service.testing, or use ServiceHook without a task; nothing was done",
+    )
+
+
 def required(name: str, value: T | None) -> T:
     """Return an argument that must be given.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_service.arguments import CheckedArguments, require
+from airflow_provider_service.arguments import CheckedArguments, require, require_context
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import page_url
 from airflow_provider_service.operators._rendering import revealed
@@ -36,6 +36,8 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     blank_fields: Sequence[str] = ()
     #: The objects that arguments name by id or by name.
     references: ClassVar[Sequence[Alternatives]] = ()
+    #: The variables of Airflow's context that the task needs.
+    context_names: ClassVar[Sequence[str]] = ("ti",)
     ui_color = "#ede9fe"
 
     def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
@@ -45,6 +47,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     def execute(self, context: Context) -> Any:
         """Check the rendered arguments and perform the task; an error that a retry would meet again is not retried."""
         with failing_at_once():
+            require_context(context, self.context_names)
             self._refuse_blank_fields()
             self.check_arguments(are_rendered=True)
             result = self.perform(context)

@@ -36,6 +36,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     is given up while attempts are left, it keeps running, and the next attempt resumes it.
     """
 
+    context_names = ("ti", "task")
     checks = {
         **ServiceWaitingOperator.checks,
         "cancel_on_kill": require_flag,

@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import read_seconds
+from airflow_provider_service.arguments import read_seconds, require_context
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import ServicePageLink
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
@@ -38,6 +38,7 @@ class LookingSensor(ServiceBaseSensor):
     def execute(self, context: Context) -> Any:
         """Wait in the chosen mode."""
         with failing_at_once():
+            require_context(context, ("ti",))
             self.check_arguments(are_rendered=True)
             self._check = self.to_check()
         tolerance = read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True)

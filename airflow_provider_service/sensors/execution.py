@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.arguments import one_of, read_seconds
+from airflow_provider_service.arguments import one_of, read_seconds, require_context
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
@@ -93,6 +93,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     def execute(self, context: Context) -> Any:
         """Wait in the chosen mode."""
         with failing_at_once():
+            require_context(context, ("ti",))
             self.check_arguments(are_rendered=True)
         self._wait = Wait(
             execution_id=str(self.execution_id).strip(),

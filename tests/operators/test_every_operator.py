@@ -171,5 +171,12 @@ def test_a_template_that_renders_to_nothing_is_refused(operator):
                 task.execute(context)
 
 
+@every_operator
+def test_a_call_without_context_says_what_is_missing(operator):
+    task = operator(task_id="task", **dict.fromkeys(given_together(operator), "x"))
+    with pytest.raises(AirflowFailException, match=r"the context lacks 'ti'.*run_task.*ServiceHook.*nothing was done"):
+        task.execute({})
+
+
 def test_only_the_value_of_a_variable_may_be_empty():
     assert {name for operator in OPERATORS for name in operator.blank_fields} == {"value"}

@@ -171,6 +171,13 @@ def test_it_keeps_its_arguments(mode: Mode, simulator: ServiceSimulator, workflo
         assert (task.timeout, task.fault_tolerance, task.soft_fail) == (60, timedelta(seconds=60), True)
 
 
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_call_without_context_says_what_is_missing(deferrable: bool, simulator: ServiceSimulator) -> None:
+    with pytest.raises(AirflowFailException, match=r"the context lacks 'ti'.*nothing was done"):
+        sensor("1", deferrable=deferrable).execute({})  # type: ignore[typeddict-item]
+    assert not simulator.requests
+
+
 @every_mode
 def test_an_id_from_an_earlier_task(mode: Mode, simulator: ServiceSimulator, workflow_id: str) -> None:
     simulator.start_execution(workflow_id, status="success")
