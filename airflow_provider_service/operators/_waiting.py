@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 RESUMING_SECONDS = 30.0
 
 
+class _Kill(threading.Event):
+    """An event whose copy is a new one: Airflow copies and pickles tasks, and a copy has not been killed."""
+
+    def __reduce__(self) -> tuple[type[_Kill], tuple[()]]:
+        return _Kill, ()
+
+
 class ServiceWaitingOperator(ServiceBaseOperator):
     """Base of the operators that wait for an execution."""
 
@@ -52,7 +59,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         self.poll_interval = poll_interval
         self.timeout = timeout
         self.fault_tolerance = fault_tolerance
-        self._killed = threading.Event()
+        self._killed = _Kill()
 
     @property
     def wait_seconds(self) -> float:
