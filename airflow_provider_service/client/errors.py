@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
+from typing import Self
 
 MAX_SHOWN_CHARS = 100
 MAX_MESSAGE_CHARS = 500
@@ -125,6 +126,18 @@ class ServiceApiError(ServiceError):
         text = " ".join(parts)
         return f"{text}. {self.hint}" if self.hint else text
 
+    def with_hint(self, hint: str) -> Self:
+        """The same error with another hint."""
+        return type(self)(
+            self.reason,
+            method=self.method,
+            path=self.path,
+            status=self.status,
+            server_message=self.server_message,
+            hint=hint,
+            retry_after=self.retry_after,
+        )
+
 
 class ServiceUnreachableError(ServiceApiError):
     """No connection could be made, or it broke before an answer arrived."""
@@ -202,6 +215,12 @@ class ServiceNotOfferedError(ServiceApiError):
 
 class ServiceConflictError(ServiceApiError):
     """409: the state of the object does not allow the operation."""
+
+
+class ServiceWebhookTakenError(ServiceConflictError):
+    """409: the workflow cannot become active, because an active workflow holds one of its webhooks."""
+
+    final = True
 
 
 class ServiceInvalidRequestError(ServiceApiError):

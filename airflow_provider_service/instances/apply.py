@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
 from airflow_provider_service.client.lookup import create_tag
+from airflow_provider_service.client.webhook_conflicts import with_holder
 from airflow_provider_service.instances.way_back import WayBack
 from airflow_provider_service.instances.writing import Writer, with_ids
 
@@ -123,7 +124,7 @@ class _Deployment:
                 if len(refusals) == len(changes) or not pauses:
                     change, error = refusals[0]
                     self._step = f"activating {change.name!r}"
-                    raise error
+                    raise with_holder(error, self._client, self._ids[change.workflow_id])
                 pauses -= 1
                 sleep(_RELEASE_PAUSE_SECONDS)
             waiting = [one for one, _ in refusals]

@@ -130,6 +130,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     def _deploy(self, workflow: Workflow, wanted: Mapping[str, Any]) -> tuple[Workflow, bool]:
         """Write what differs and publish it; also return whether the definition was written or published."""
         from airflow_provider_service.client.definitions import content, is_as_defined, runs_as_defined
+        from airflow_provider_service.client.webhook_conflicts import naming_the_holder
 
         is_held, runs = is_as_defined(workflow, wanted), runs_as_defined(workflow, wanted)
         if self.activate is False and workflow.active:
@@ -140,7 +141,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
                 self.log.info("The draft of workflow %s differs from what runs, and was not changed", workflow.id)
             return workflow, False
         live_version = workflow.active_version_id
-        with self._saying_what_runs(workflow):
+        with self._saying_what_runs(workflow), naming_the_holder(self.hook, workflow.id, nodes=wanted["nodes"]):
             if not is_held:
                 text = wanted.get("description")
                 workflow = self.hook.workflows.update(workflow.id, **content(wanted), description=text)

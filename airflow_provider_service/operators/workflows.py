@@ -73,9 +73,11 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Activate the workflow and return its state."""
+        from airflow_provider_service.client.webhook_conflicts import naming_the_holder
 
         def activate() -> Workflow:
-            return self.hook.workflows.activate(self.target_id, version_id=self.version_id)
+            with naming_the_holder(self.hook, self.target_id, version_id=self.version_id):
+                return self.hook.workflows.activate(self.target_id, version_id=self.version_id)
 
         return self.change(context, activate, "is active")
 

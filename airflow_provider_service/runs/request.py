@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.resources.webhooks import methods_of
+from airflow_provider_service.client.webhook_conflicts import naming_the_holder
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -128,7 +129,8 @@ class RunRequest:
             return
         require(self.activate, f"{self.about} is not active, and activate=False; nothing was started")
         log.info("Activating %s", self.about)
-        client.workflows.activate(self.workflow.id)
+        with naming_the_holder(client, self.workflow.id):
+            client.workflows.activate(self.workflow.id)
 
     def refuse_archived(self) -> None:
         """Refuse a workflow that is archived.

@@ -165,6 +165,14 @@ def test_a_webhook_that_is_never_released_ends_the_deployment(client, deploy, si
     assert not any(one.active for one in client.workflows.list())
 
 
+def test_a_webhook_that_another_workflow_holds_is_named_and_fails_for_good(execute, client):
+    holder = client.workflows.create("holder", [webhook("taken")], {}, {}).id
+    client.workflows.activate(holder)
+    with pytest.raises(AirflowFailException, match=rf"activating 'one'.*POST 'taken' by 'holder' \({holder}\)"):
+        execute(ServiceDeployWorkflowsOperator, source=[workflow("one", webhook("taken"), active=True)])
+    assert [one.name for one in client.workflows.list()] == ["holder"]
+
+
 def test_workflows_that_call_each_other(client, deploy, writes):
     circle = [workflow("a", webhook("a"), calling("b")), workflow("b", webhook("b"), calling("a"))]
     deploy(circle)

@@ -256,12 +256,38 @@ def test_a_deployment_that_is_refused_fails_in_every_attempt(
 
 
 def test_a_deployment_whose_webhook_is_taken_fails_in_every_attempt(execute, client, simulator, definition, deployed):
-    simulator.create_webhook_workflow("rival", path="taken")
+    rival = simulator.create_webhook_workflow("rival", path="taken")["id"]
     definition["nodes"][0]["parameters"]["path"] = "taken"
     for _ in range(2):
-        with pytest.raises(errors.ServiceConflictError, match="There is a conflict with one of the webhooks"):
+        with pytest.raises(AirflowFailException, match=rf"POST 'taken' by 'rival' \({rival}\)"):
             execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     assert client.workflows.get(deployed["workflow_id"]).active_version_id == deployed["version_id"]
+
+
+def test_an_activation_says_which_workflow_holds_its_webhook(execute, client, simulator):
+    rival, other = (simulator.create_webhook_workflow(name, path="taken", active=False)["id"] for name in ("A", "B"))
+    client.workflows.activate(rival)
+    simulator.clock.advance(1)
+    message = (
+        rf"holds a webhook of workflow {other}: POST 'taken' by 'A' \({rival}\).*Deactivate that workflow, or give"
+    )
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceActivateWorkflowOperator, workflow_id=other)
+    version = client.workflows.get(other).version_id
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceActivateWorkflowOperator, workflow_id=other, version_id=version)
+
+
+def test_a_webhook_that_is_being_released_is_worth_another_attempt(execute, client, simulator):
+    rival, other = (simulator.create_webhook_workflow(name, path="taken", active=False)["id"] for name in ("A", "B"))
+    client.workflows.activate(rival)
+    simulator.clock.advance(1)
+    simulator.state.publish_delay = 600
+    client.workflows.deactivate(rival)
+    with pytest.raises(errors.ServiceConflictError, match="Its webhooks are POST 'taken'; no active workflow"):
+        execute(ServiceActivateWorkflowOperator, workflow_id=other)
+    simulator.clock.advance(601)
+    assert execute(ServiceActivateWorkflowOperator, workflow_id=other)["active"]
 
 
 def test_a_deployment_without_the_scope_to_publish_fails_in_every_attempt(
@@ -283,7 +309,7 @@ def test_a_refused_deployment_is_published_as_soon_as_possible(
 ):
     rival = simulator.create_webhook_workflow("rival", path="taken")["id"]
     definition["nodes"][0]["parameters"]["path"] = "taken"
-    with pytest.raises(errors.ServiceConflictError):
+    with pytest.raises(AirflowFailException, match="by 'rival'"):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
     client.workflows.deactivate(rival)
     simulator.clock.advance(1)

@@ -280,6 +280,15 @@ def test_a_token(task_run: MakeRun, simulator: ServiceSimulator, token: str, ref
     assert (calls(simulator), held(simulator, workflow_id)) == (1, [])
 
 
+def test_a_workflow_whose_webhook_is_taken(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    holder, other = put(simulator, webhook(), DONE, name="holder"), put(simulator, webhook(), DONE, active=False)
+    with pytest.raises(
+        AirflowFailException, match=rf"holds a webhook of workflow {other}: POST .* by 'holder' \({holder}\)"
+    ):
+        task_run(workflow_id=other).attempt(1)
+    assert (calls(simulator), held(simulator, other)) == (0, [])
+
+
 def test_a_connection_without_a_login(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:

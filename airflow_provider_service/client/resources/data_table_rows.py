@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, overload
 
 from typing_extensions import Unpack
 
-from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceServerError
+from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceServerError
 from airflow_provider_service.client.models.column_names import require_row, require_writable
 from airflow_provider_service.client.models.data_table_rows import (
     ClearedRows,
@@ -224,22 +224,10 @@ def _explaining(rows: Iterator[Row], sort_by: str | None) -> Iterator[Row]:
         if sort_by is None or error.status != HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
         hint = f"The service answers this when the table lacks the column of sort_by, here {sort_by!r}"
-        raise _with_hint(error, hint) from error
+        raise error.with_hint(hint) from error
     except ServiceInvalidRequestError as error:
         if error.server_message != _FILTER_REFUSED:
             raise
         known = ", ".join(get_args(Comparison))
         hint = f"Each of the filters has a columnName, a value and, unless it is eq, a condition: {known}"
-        raise _with_hint(error, hint) from error
-
-
-def _with_hint(error: ServiceApiError, hint: str) -> ServiceApiError:
-    return type(error)(
-        error.reason,
-        method=error.method,
-        path=error.path,
-        status=error.status,
-        server_message=error.server_message,
-        hint=hint,
-        retry_after=error.retry_after,
-    )
+        raise error.with_hint(hint) from error

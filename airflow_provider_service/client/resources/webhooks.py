@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.errors import ServiceInputError, shown
@@ -104,6 +105,18 @@ def methods_of(parameters: Mapping[str, Any]) -> list[str]:
     """The HTTP methods that a webhook node takes, in its order."""
     given = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") is True else "GET")
     return [str(one).upper() for one in (given if isinstance(given, list) and given else [given])]
+
+
+def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Method and path of each webhook that nodes would make live, if its path is fixed."""
+    found: set[tuple[str, str]] = set()
+    for node in nodes:
+        parameters = node.get("parameters") or {}
+        if node.get("type") == WEBHOOK_NODE and not node.get("disabled") and isinstance(parameters, Mapping):
+            with suppress(ServiceInputError):
+                path = _path(parameters, str(node.get("webhookId") or ""), "webhook")
+                found |= {(method, path) for method in methods_of(parameters)}
+    return found
 
 
 def _trigger(node: Mapping[str, Any], about: str, method: str | None) -> WebhookTrigger:
