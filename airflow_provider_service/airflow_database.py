@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow.jobs.job import Job
@@ -15,6 +15,7 @@ from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 from airflow.utils.session import create_session
 from sqlalchemy import and_, func, select
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.connection import CONNECTION_TYPE
 from airflow_provider_service.links import ServiceExecutionLink, read_execution_url
 from airflow_provider_service.pages.connection_view import LatestRun, Waits
@@ -72,7 +73,7 @@ def latest_runs(base_url: str) -> list[LatestRun]:
 
     :param base_url: the server's address, without a slash at its end.
     """
-    since = datetime.now(timezone.utc) - LOOK_BACK
+    since = clock().utcnow() - LOOK_BACK
     with _session() as session:
         found = session.execute(
             select(

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client.clock import clock
+
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.pages.checkup import Finding
@@ -67,7 +69,6 @@ def doctor(service_conn_id: str) -> int:
 
 
 def _print_what_airflow_knows(base_url: str) -> None:
-    from datetime import datetime, timezone
 
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -76,7 +77,7 @@ def _print_what_airflow_knows(base_url: str) -> None:
 
     try:
         tables = [
-            waits_table(airflow_database.waits(), datetime.now(timezone.utc)),
+            waits_table(airflow_database.waits(), clock().utcnow()),
             runs_table(airflow_database.latest_runs(base_url)[:SHOWN_RUNS]),
         ]
     except (SQLAlchemyError, RuntimeError) as error:  # no database here, or one that this process may not use

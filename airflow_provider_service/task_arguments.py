@@ -37,6 +37,8 @@ SourceControlState = Literal["changed", "unchanged"]
 #: Defaults of a wait: its timeout, the time between two polls, and for how long polls may keep failing.
 DAY_SECONDS = 86_400.0
 POLL_SECONDS = 10.0
+#: The shortest time between two polls: shorter ones would only occupy the service.
+LEAST_POLL_SECONDS = 0.05
 FAULT_TOLERANCE_SECONDS = 300.0
 #: Pause between two looks while looks fail, if the interval is longer.
 FAULT_PAUSE_SECONDS = 10.0

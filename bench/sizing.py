@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import math
 import os
 import random
 import time
@@ -18,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 
-from airflow_provider_service.waits.clock import Clock, going_by
+from airflow_provider_service.client.clock import Clock, using
+from airflow_provider_service.waits.poller import CONNECTION_CHECK_SECONDS
 from bench.many_executions import ManyExecutions
 from bench.waiting import shared_wait
 
@@ -33,8 +35,11 @@ class Rounds(Clock):
     def __init__(self) -> None:
         self._over, self._next = asyncio.Event(), asyncio.Event()
 
-    async def sleep(self, seconds: float, deadline: float) -> None:
-        """Wait for the next round to be begun."""
+    async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
+        """Wait for the next round to be begun; other pauses take their time."""
+        if deadline == math.inf or seconds == CONNECTION_CHECK_SECONDS:
+            await super().async_sleep(seconds)
+            return
         self._over.set()
         await self._next.wait()
         self._next.clear()
@@ -93,7 +98,7 @@ async def simulate(service: ManyExecutions, triggerers: int, interval: float, la
 
     await config_for("service_default")  # a triggerer has already loaded the modules that read connections
     rounds, chance, sample = Rounds(), random.Random(seed), Sample()
-    with going_by(rounds):
+    with using(rounds):
         own = Triggerer(interval)
         for execution_id in service.active:
             if chance.randrange(triggerers) == 0:

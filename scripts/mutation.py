@@ -52,7 +52,6 @@ TESTS = {
     "rows/upsert.py": f"{UPSERTS} operators/test_arguments",
     "rows/upsert_writes.py": UPSERTS,
     "waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_sensor runs/test_not_searchable",
-    "waits/clock.py": "waits/test_watch waits/test_poller testing/test_run_task",
     "waits/nodes.py": "runs/test_nodes waits/test_watch",
     "waits/wait.py": "waits/test_watch waits/test_trigger waits/test_sensor",
     "waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger",

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.clock import using
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import choose_home, migrate
 
 from .airflow_features import skip_what_airflow_lacks
 from .conformance.outcomes import Outcomes
 from .live.servers import GENERATIONS
+from .set_clock import SetClock
 
 if TYPE_CHECKING:
     from s3fs import S3FileSystem
@@ -165,6 +167,13 @@ def client(simulator: ServiceSimulator) -> Iterator[ServiceClient]:
     """A client for checking the service's contents."""
     with ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)) as one:
         yield one
+
+
+@pytest.fixture
+def set_clock() -> Iterator[SetClock]:
+    """The clock of the package, which stands still unless somebody pauses or the test lets time pass."""
+    with using(SetClock()) as clock:
+        yield clock
 
 
 @pytest.fixture(scope="session")

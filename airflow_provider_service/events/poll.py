@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.events.endings import Poll, Snapshot, listed_of, read
 from airflow_provider_service.events.selection import Members
@@ -80,7 +81,7 @@ class EventPoll(SharedStreamProducer):
         while True:
             look = await until_it_works(partial(self._look, poll), self._pause)
             yield look, look
-            await asyncio.sleep(self._pause)
+            await clock().async_sleep(self._pause)
 
     async def _look(self, poll: Poll) -> Look:
         from airflow_provider_service.connection import config_for
@@ -120,4 +121,4 @@ async def until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:
             return await action()
         except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
             log.error("The watch of executions is interrupted, trying again in %g s: %s", pause, error)
-            await asyncio.sleep(pause)
+            await clock().async_sleep(pause)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceLookupError
 from airflow_provider_service.health.figures import Tally, span
 from airflow_provider_service.health.report import Health, Member
@@ -47,7 +48,7 @@ def perform(check: HealthCheck, client: ServiceClient) -> Health:
     project_id = PROJECT.id_in(check, client)
     workflows = _workflows(check, client, project_id)
     # The offset of the service's clock is known once it has answered.
-    now = datetime.now(timezone.utc) + (client.transport.clock_offset or timedelta())
+    now = clock().utcnow() + (client.transport.clock_offset or timedelta())
     since = now - timedelta(seconds=check.window)
     random = Random(0)
     tallies = {id_: Tally(random) for id_ in workflows}

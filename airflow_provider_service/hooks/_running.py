@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, get_current_context
 
 from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
 from airflow_provider_service.lineage.headers import parent_headers
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.once import RunOnce, counting_doubts
 from airflow_provider_service.runs.workflow import resume_or_start
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
-from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.nodes import end_of
 from airflow_provider_service.waits.outcome import Outcome, settle, started, unseen
 from airflow_provider_service.waits.stop import stop_overdue
@@ -76,7 +76,7 @@ def attempt_for(run_key: str | None, workflow_id: str, context: Context | None) 
     if run_key is None:
         return Attempt.only()
     if context is None:
-        return Attempt.uncounted(workflow_id, run_key, since=datetime.now(timezone.utc) - KEY_LIFETIME)
+        return Attempt.uncounted(workflow_id, run_key, since=clock().utcnow() - KEY_LIFETIME)
     attempt = Attempt.of_task(context, workflow_id, run_key)
     attempt.is_repeated = attempt.key.mark in _called
     return attempt

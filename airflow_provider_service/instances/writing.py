@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.definitions import content
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceNotOfferedError
 from airflow_provider_service.client.ids import plain_id
@@ -65,7 +65,7 @@ class Writer:
             except ServiceConflictError:
                 if attempt == _DELETE_ATTEMPTS - 1:
                     raise
-                time.sleep(_DELETE_PAUSE_SECONDS)
+                clock().sleep(_DELETE_PAUSE_SECONDS)
             else:
                 return
 

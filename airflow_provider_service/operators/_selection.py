@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from airflow_provider_service.arguments import (
     require_choice,
     require_flag,
 )
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.references import OPTIONAL_WORKFLOW, PROJECT
@@ -96,4 +97,4 @@ class SelectedExecutionsOperator(ServiceBaseOperator):
         require(self.started_before is None or self.older_than is None, "give either started_before or older_than")
         if self.older_than is None:
             return read_moment("started_before", self.started_before)
-        return datetime.now(timezone.utc) - timedelta(seconds=read_seconds("older_than", self.older_than, or_zero=True))
+        return clock().utcnow() - timedelta(seconds=read_seconds("older_than", self.older_than, or_zero=True))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import one_of, require_flag
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.task_arguments import ON_VANISHED
-from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import as_list, read_count, read_seconds, require, require_choice
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._report import require_report_place, write_report
@@ -92,7 +92,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         for title, report in reports.items():
             self.log.info("%s\n%s", title, "\n".join(_lines(report)))
         found = findings_of(reports)
-        made_at = datetime.now(timezone.utc)
+        made_at = clock().utcnow()
         result = {
             "findings": sum(map(len, found.values())),
             "by_category": {category: _summary(sections) for category, sections in found.items()},

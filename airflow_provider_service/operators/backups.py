@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, read_count, require, require_choice, require_flag
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._report import require_report_place, write_report
@@ -72,7 +72,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         require_place("path", self.path)
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        made_at = datetime.now(timezone.utc)
+        made_at = clock().utcnow()
         backup = write_backup(self.hook, self.path, made_at=made_at, service=self.hook.config.base_url)
         write_report(self.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
         for gap in backup.gaps:
@@ -172,7 +172,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
             self.log.info("%s", line)
         for gap in plan.gaps:
             self.log.warning("Not restored: %s: %s", gap.what, gap.why)
-        made_at = datetime.now(timezone.utc)
+        made_at = clock().utcnow()
         write_report(self.report_path, lambda: restore_report(plan, archive.manifest, made_at=made_at, url=url))
         if not self.preview:
             restore.carry_out(plan)

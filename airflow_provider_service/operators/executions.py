@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from airflow.providers.common.compat.sdk import AirflowFailException, conf
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, one_of
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._starting import ServiceStartingOperator
@@ -19,7 +20,6 @@ from airflow_provider_service.operators.execution_selections import (
     ServiceStopExecutionsOperator as ServiceStopExecutionsOperator,
 )
 from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
-from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

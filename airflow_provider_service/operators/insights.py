@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import read_moment
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._report import require_report_place, write_report
@@ -76,7 +77,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         summary = self.hook.insights.get_summary(
             start_date=start, end_date=end, project_id=PROJECT.id_in(self, self.hook)
         )
-        made_at = datetime.now(timezone.utc)
+        made_at = clock().utcnow()
         figures = figures_of(summary)
         shown = ", ".join(f"{name} {figure.value:g} {figure.unit}" for name, figure in figures.items())
         self.log.info("Insights: %s: %s", shown, url)

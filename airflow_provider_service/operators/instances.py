@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, as_texts, require, require_flag
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._definitions import DefinitionsMixin
@@ -144,7 +144,7 @@ class _DeployingOperator(ServiceBaseOperator):
         plan = make_plan(self.sources(), target, activate=self.activate)
         for line in plan.lines():
             self.log.info("%s", line)
-        made_at = datetime.now(timezone.utc)
+        made_at = clock().utcnow()
         write_report(self.report_path, lambda: plan_report(plan, made_at=made_at, url=url))
         if self.preview:
             return _result(plan, "planned", plan.known_ids)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceMissingScopeError,
@@ -77,7 +78,7 @@ def to_report(title: str, findings: list[Finding], *tables: Table) -> Report:
         title=title,
         message=f"{len(failed)} of {len(findings)} checks failed." if failed else "All checks passed.",
         tone=_TONES["FAIL" if failed else "ok"],
-        made_at=datetime.now(timezone.utc),
+        made_at=clock().utcnow(),
         parts=[
             Table("Checks", ("subject", "result", "finding"), [(one.subject, one.grade, one.text) for one in findings]),
             *tables,

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_background
 
 T = TypeVar("T")
@@ -46,13 +47,10 @@ class Snapshots(Generic[T]):
         costly to read.
     :param processes: processes that read the same things, each with its own snapshots; the pause is that many times
         as long, so that together they read no more often.
-    :param now: a clock that never goes back, in seconds.
     """
 
-    def __init__(
-        self, keep: Callable[[T], float], *, processes: int = 1, now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._keep, self._now = keep, now
+    def __init__(self, keep: Callable[[T], float], *, processes: int = 1) -> None:
+        self._keep = keep
         self._pause = LEAST_PAUSE_SECONDS * max(1, processes)
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
         self._lock = threading.Lock()
@@ -76,7 +74,7 @@ class Snapshots(Generic[T]):
             if group is not None and self._under_way[group] >= MAX_READS:
                 raise TooManyReadsError("the service answers slowly, and too many pages wait for it")
             self._under_way[group] += 1
-            entry = self._entries[key] = _Entry(self._now(), _value_of(entry))
+            entry = self._entries[key] = _Entry(clock().monotonic(), _value_of(entry))
             entry.reading = in_background(self._read, read, entry, group, name="service-page")
             self._entries.move_to_end(key)
             while len(self._entries) > CAPACITY:
@@ -88,7 +86,7 @@ class Snapshots(Generic[T]):
             return True
         failed = entry.reading.exception() is not None
         keep = 0.0 if failed else self._keep(entry.reading.result())
-        return self._now() - entry.began < max(keep, self._pause, entry.cost / CPU_SHARE)
+        return clock().monotonic() - entry.began < max(keep, self._pause, entry.cost / CPU_SHARE)
 
     def _read(self, read: Callable[[T | None], T], entry: _Entry[T], group: Hashable) -> T:
         began = time.thread_time()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import datetime, timezone
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -22,6 +20,7 @@ from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from airflow_provider_service import airflow_database
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.pages import checkup, connection_view, reading, rendering
 from airflow_provider_service.pages.snapshots import Snapshots
 from airflow_provider_service.plugins._task_pages import TaskKey, TaskPages, config_of, within
@@ -65,14 +64,11 @@ class Checkup(NamedTuple):
     base_url: str | None = None
 
 
-def make_app(now: Callable[[], float] = time.monotonic) -> FastAPI:
-    """The application, with snapshots of its own.
-
-    :param now: a clock that never goes back, in seconds.
-    """
+def make_app() -> FastAPI:
+    """The application, with snapshots of its own."""
     app = FastAPI(title="Pages about the service", docs_url=None, redoc_url=None, openapi_url=None)
     workers = conf.getint("api", "workers", fallback=1)
-    app.state.tasks = TaskPages(workers, now)
+    app.state.tasks = TaskPages(workers)
     app.add_api_route("/assets/{version}/{name}", _asset, methods=["GET"])
     app.add_api_route(
         "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/{map_index}",
@@ -80,7 +76,7 @@ def make_app(now: Callable[[], float] = time.monotonic) -> FastAPI:
         methods=["GET"],
         dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE))],
     )
-    app.state.checkups = Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=workers, now=now)
+    app.state.checkups = Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=workers)
     app.add_api_route(
         "/connections",
         _connections_page,
@@ -146,7 +142,8 @@ async def _connections_page(request: Request, user: GetUserDep) -> Response:
     rows = [(Link(one, f"{here}/{quote(one, safe='')}"),) for one in there]
     note = "Connections of secrets backends and of the environment are not listed; their pages exist all the same."
     table = Table("Connections", ("connection",), rows, note=note)
-    report = Report("Connections to the service", f"{len(rows)} in Airflow's database.", _now(), parts=[table])
+    found = f"{len(rows)} in Airflow's database."
+    report = Report("Connections to the service", found, clock().utcnow(), parts=[table])
     return await run_in_threadpool(_as_page, report)
 
 
@@ -182,7 +179,7 @@ def _readable_connections(user: BaseUser, ids: list[str]) -> Collection[str]:
 
 def _tables(request: Request, user: BaseUser, base_url: str | None) -> list[Table]:
     """What Airflow knows of waits, and of the runs on this server of which the user may read the task instances."""
-    tables = [connection_view.waits_table(airflow_database.waits(), _now())]
+    tables = [connection_view.waits_table(airflow_database.waits(), clock().utcnow())]
     if base_url is not None:
         runs = islice(_readable(request, user, airflow_database.latest_runs(base_url)), connection_view.SHOWN_RUNS)
         tables.append(connection_view.runs_table(list(runs)))
@@ -199,10 +196,6 @@ def _readable(request: Request, user: BaseUser, runs: Iterable[LatestRun]) -> It
         return True
 
     return (run for run in runs if may_read(run.dag_id))
-
-
-def _now() -> datetime:
-    return datetime.now(timezone.utc)
 
 
 def _as_page(report: Report, script: str | None = None) -> Response:

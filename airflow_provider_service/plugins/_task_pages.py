@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.pages import reading, rendering
 from airflow_provider_service.pages.reading import Seen
 from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
@@ -48,13 +47,12 @@ class TaskPages:
     """The pages of task instances, each step of which is kept for whoever looks next.
 
     :param processes: processes of the API server, which together read no more often than one would.
-    :param now: a clock that never goes back, in seconds.
     """
 
-    def __init__(self, processes: int, now: Callable[[], float] = time.monotonic) -> None:
-        self._tasks: Snapshots[Found | None] = Snapshots(lambda _: 0.0, now=now)
-        self._executions = Snapshots(reading.keep_seconds, processes=processes, now=now)
-        self._pages: Snapshots[Packed] = Snapshots(lambda _: math.inf, now=now)
+    def __init__(self, processes: int) -> None:
+        self._tasks: Snapshots[Found | None] = Snapshots(lambda _: 0.0)
+        self._executions = Snapshots(reading.keep_seconds, processes=processes)
+        self._pages: Snapshots[Packed] = Snapshots(lambda _: math.inf)
 
     async def get(self, key: TaskKey, root: str, *, whole: bool) -> Packed | None:
         """A page; None if there is no such task instance.
@@ -94,7 +92,8 @@ async def within(seconds: float | None, future: Future[T]) -> T:
 
     :raises asyncio.TimeoutError: it takes longer.
     """
-    return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
+    computed = asyncio.wrap_future(future)
+    return await (computed if seconds is None else clock().wait_for(computed, seconds))
 
 
 def config_of(service_conn_id: str) -> ServiceConfig:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
+
+from airflow_provider_service.client.clock import clock
 
 log = logging.getLogger(__name__)
 
@@ -20,23 +21,22 @@ class Progress:
 
     :param action: what happens to the rows, such as ``"Inserted"``.
     :param total: number of all rows; None if nobody knows.
-    :param clock: seconds that always rise.
     """
 
-    def __init__(self, action: str, total: int | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._action, self._total, self._clock = action, total, clock
-        self._began = self._logged = clock()
+    def __init__(self, action: str, total: int | None = None) -> None:
+        self._action, self._total = action, total
+        self._began = self._logged = clock().monotonic()
         self.count = 0
 
     def reach(self, count: int) -> None:
         """Note the number of rows that are done."""
         self.count = count
-        if self._clock() - self._logged >= LINE_SECONDS:
+        if clock().monotonic() - self._logged >= LINE_SECONDS:
             self.report()
 
     def report(self) -> None:
         """Log a line now."""
-        self._logged = self._clock()
+        self._logged = clock().monotonic()
         rate = self.count / max(self._logged - self._began, 0.001)
         of = "" if self._total is None else f" of {self._total:,}"
         share = f" ({100 * self.count // self._total}%)" if self._total else ""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import wait
 from typing import TypeVar
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceError, ServiceRunNotFoundError, ServiceTaskKilledError
 from airflow_provider_service.daemon_threads import in_background
 
@@ -49,11 +48,13 @@ def answer_or_found(
         raise ServiceTaskKilledError("the task was killed before it started anything")
     # An open call must not hold a worker that defers.
     call = in_background(send, name="service-start")
+    answered = threading.Event()
+    call.add_done_callback(lambda _: answered.set())
     pause = PATIENCE_AT_ONCE_SECONDS if at_once else PATIENCE_SECONDS
     while not stopped.is_set():
-        if wait([call], timeout=pause).done:
+        if clock().wait(answered, pause):
             return call.result(), None
-        found = _tolerant(search, call.done)
+        found = _tolerant(search, answered.is_set)
         if found is not None:
             return None, found
         pause = min(pause * 1.5, MAX_SEARCH_PAUSE)
@@ -72,14 +73,14 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
 
     :raises ServiceTaskKilledError: given up before the time was over, so that nothing is proven.
     """
-    deadline = time.monotonic() + seconds
+    deadline = clock().monotonic() + seconds
     pause = min(0.1, seconds / 2)
     while True:
-        remaining = deadline - time.monotonic()
+        remaining = deadline - clock().monotonic()
         found = search()
         if found is not None or remaining <= 0:
             return found
-        if stopped.wait(min(pause, remaining)):
+        if clock().wait(stopped, min(pause, remaining)):
             raise ServiceTaskKilledError("the task was killed while it looked for the execution that it had started")
         pause = min(pause * 2, 1.0)
 

@@ -18,6 +18,7 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.execution_data import starting_items, with_data
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.links import execution_url
@@ -318,7 +319,7 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
     runs = search.earlier(client, key)
     if runs.has_attempt(key.attempt - 1):
         return runs
-    if stopped.wait(call_and_search.SETTLING_SECONDS):
+    if clock().wait(stopped, call_and_search.SETTLING_SECONDS):
         raise errors.ServiceTaskKilledError("the task was killed while it looked for executions of earlier attempts")
     return search.earlier(client, key, far=True)
 

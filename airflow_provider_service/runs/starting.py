@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotStartedError
 from airflow_provider_service.runs import call_and_search
 
@@ -78,7 +79,7 @@ class CallStarter(ABC):
                 if found is None:
                     lost += 1
                     log.warning("Call %d of %s started nothing: %s", lost, self._called, error)
-                    self._stopped.wait(min(error.retry_after or 0.0, MAX_PAUSE_SECONDS))
+                    clock().wait(self._stopped, min(error.retry_after or 0.0, MAX_PAUSE_SECONDS))
             except errors.ServiceError as error:
                 self.started_nothing = error.not_processed
                 raise

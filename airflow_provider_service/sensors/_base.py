@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator
 
 from airflow_provider_service.arguments import SECONDS_OR_ZERO, CheckedArguments, optional, require_flag
-from airflow_provider_service.task_arguments import as_rendered
-from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.client.clock import clock
+from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -64,6 +64,11 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
             # execute_complete decides whether to skip; the method of Airflow's sensor would replace the message.
             return BaseOperator.resume_execution(self, next_method, next_kwargs, context)
         return super().resume_execution(next_method, next_kwargs, context)
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two polls."""
+        return max(self.poke_interval, LEAST_POLL_SECONDS)
 
     def began(self, context: Context) -> float:
         """When the wait began, in seconds of the epoch: rescheduled, that was before the first pause."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import read_seconds, require_context
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import ServicePageLink
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
-from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.look import LookOutcome, LookWatch
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class LookingSensor(ServiceBaseSensor):
 
         outcome = self._look()
         while outcome is None and self._seconds_left > LAST_SECONDS:
-            clock().pause(threading.Event(), self._watch.pause(self.poke_interval), self._deadline)
+            clock().sleep(self._watch.pause(self.poll_interval), self._deadline)
             outcome = self._look()
         if outcome is None or (outcome.verdict == "unmet" and self._seconds_left < LAST_SECONDS):
             # Airflow's own check of the limit has a different message, so it must not come first.
@@ -84,7 +83,7 @@ class LookingSensor(ServiceBaseSensor):
                 service_conn_id=self.service_conn_id,
                 deadline=self._deadline,
                 timeout=self.timeout,
-                poll_interval=self.poke_interval,
+                poll_interval=self.poll_interval,
                 fault_tolerance=self.fault_tolerance,
                 **self._check.to_arguments(),
             ),

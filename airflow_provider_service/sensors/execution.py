@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_service.arguments import one_of, read_seconds, require_context
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
@@ -24,7 +24,6 @@ from airflow_provider_service.task_arguments import (
     ON_VANISHED,
     POLL_SECONDS,
 )
-from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome, broken, settle
 from airflow_provider_service.waits.wait import Wait
 
@@ -100,7 +99,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             service_conn_id=self.service_conn_id,
             deadline=self.began(context) + self.timeout,
             timeout=self.timeout,
-            poll_interval=self.poke_interval,
+            poll_interval=self.poll_interval,
             on_vanished=self.on_vanished,
             fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
         )
@@ -151,7 +150,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             outcome = watch.look(client)
             # The triggerer itself tolerates faults, without occupying a worker.
             while outcome is None and watch.in_trouble and not self.deferrable:
-                clock().pause(threading.Event(), min(self.poke_interval, FAULT_PAUSE_SECONDS), self._wait.deadline)
+                clock().sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS), self._wait.deadline)
                 outcome = watch.look(client)
             self._link(context, client, watch)
         # Airflow's own check of the limit has a different message, so it must not come first.

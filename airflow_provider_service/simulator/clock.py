@@ -1,4 +1,4 @@
-"""The simulator's clock: real time plus an offset that tests set, and the header that reports it to callers."""
+"""The simulator's clock: real time plus an offset that tests set, or another source; and the header that tells it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ def epoch_milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-class Clock:
-    """Real time plus an offset."""
+def _real_time() -> datetime:
+    return datetime.now(timezone.utc)
 
-    def __init__(self) -> None:
+
+class Clock:
+    """The time of a source, which is real time unless a test sets another, plus an offset."""
+
+    def __init__(self, source: Callable[[], datetime] = _real_time) -> None:
+        self.source = source
         self._offset = timedelta()
 
     def now(self) -> datetime:
         """The simulated date and time, timezone-aware, in UTC."""
-        return datetime.now(timezone.utc) + self._offset
+        return self.source() + self._offset
 
     def advance(self, seconds: float) -> None:
         """Move the clock forward; everything that falls due in between happens at its own time.

@@ -6,7 +6,6 @@ strict family: key, media type, path, query, body, license, scope.
 
 from __future__ import annotations
 
-import asyncio
 import html
 import inspect
 import json
@@ -277,19 +276,12 @@ async def _admit(request: Request, op: Operation, state: State, body: Any, conte
 
 
 async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
-    """Keep a request open until ``reached()`` is true, checking the clock between short sleeps.
+    """Keep a request open until ``reached()`` is true.
 
     :raises ApiError: 503 when the server stops first, or the caller has left
     """
-    delay = 0.005
-    while True:
-        state.settle()
-        if reached():
-            return
-        if state.stopping or await request.is_disconnected():
-            raise ApiError(503, "Service Unavailable")
-        await asyncio.sleep(delay)
-        delay = min(delay * 1.5, 0.05)
+    if not await state.hold(reached, request.is_disconnected):
+        raise ApiError(503, "Service Unavailable")
 
 
 def _authenticate(request: Request, family: Family, state: State) -> ApiKey:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Scope
 
 from airflow_provider_service.simulator.access import Access
 from airflow_provider_service.simulator.app import build_app
-from airflow_provider_service.simulator.clock import DateLayer
+from airflow_provider_service.simulator.clock import Clock, DateLayer
 from airflow_provider_service.simulator.engine.executions import STATUSES, TERMINAL, Execution
 from airflow_provider_service.simulator.faults import Fault, FaultBoard, FaultKind, FaultLayer
 from airflow_provider_service.simulator.listening import listen
@@ -145,7 +145,7 @@ class ServiceSimulator(Access):
         """Become a new, empty service with the same address, settings and key; cheaper than another simulator."""
 
         def renew() -> None:
-            before, self.state = self.state, self._new_state()
+            before, self.state = self.state, self._new_state(clock=Clock(self.clock.source))
             before.stopping = True
             self.state.base_url = before.base_url
             self.state.add_key(secret=self.api_key)

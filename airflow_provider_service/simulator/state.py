@@ -6,9 +6,10 @@ import asyncio
 import secrets
 import string
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_provider_service.simulator.clock import Clock, stamp
@@ -68,6 +69,9 @@ class State:
         self.personal_project_id = self.new_id()
         self._keys: dict[str, ApiKey] = {}
         self.schedule = Schedule()
+        #: Number of requests that are held open until their time comes.
+        self.held = 0
+        self._moved = asyncio.Event()
         self.executions = ExecutionStore()
         self.engine = Engine(self.clock, self.schedule, self.executions, concurrency_limit, has_workers=queue_mode)
         self.tags = TagStore(self)
@@ -164,8 +168,29 @@ class State:
         self.schedule.run_due(self.clock.now())
 
     async def pause(self, seconds: float) -> None:
-        """Sleep in real time, but wake when the server stops."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        while not self.stopping and (left := end - loop.time()) > 0:
-            await asyncio.sleep(min(left, 0.05))
+        """Hold a request for some seconds of the clock, or until the server stops."""
+        end = self.clock.now() + timedelta(seconds=seconds)
+        self.schedule.at(end, lambda _: None)
+        await self.hold(lambda: self.clock.now() >= end)
+
+    async def hold(self, reached: Callable[[], bool], has_left: Callable[[], Awaitable[bool]] | None = None) -> bool:
+        """Hold a request open; whether ``reached()`` became true before the server stopped, or the caller had left."""
+        self.held += 1
+        pause = 0.005
+        try:
+            while True:
+                self.settle()
+                if reached():
+                    return True
+                if self.stopping or (has_left is not None and await has_left()):
+                    return False
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._moved.wait(), pause)
+                pause = min(pause * 1.5, 0.05)
+        finally:
+            self.held -= 1
+
+    def wake(self) -> None:
+        """Let what is held open look now, since the clock was moved. Only the server's event loop may call this."""
+        self._moved.set()
+        self._moved = asyncio.Event()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from airflow_provider_service.simulator.engine.nodes import WebhookAnswer
@@ -26,6 +26,11 @@ class _DeniedError(Exception):
         self.status = status
 
 
+class _Call(NamedTuple):
+    headers: Headers
+    now: float
+
+
 def refusal(request: Request, state: State, node: Mapping[str, Any]) -> WebhookAnswer | None:
     """Check the call against the node's own authentication.
 
@@ -40,24 +45,24 @@ def refusal(request: Request, state: State, node: Mapping[str, Any]) -> WebhookA
     if state.credentials.find(reference.get("id", "")) is None:
         raise ApiError(500, "No authentication data defined on node!", code=0)
     try:
-        check(request, state.credentials.data(reference["id"]))
+        check(_Call(request.headers, state.clock.now().timestamp()), state.credentials.data(reference["id"]))
     except _DeniedError as denied:
         return WebhookAnswer(denied.status, str(denied).encode(), {"WWW-Authenticate": 'Basic realm="Webhook"'})
     return None
 
 
-def _by_header(request: Request, expected: Mapping[str, Any]) -> None:
-    if not _same(request.headers.get(str(expected.get("name", ""))), expected.get("value")):
+def _by_header(call: _Call, expected: Mapping[str, Any]) -> None:
+    if not _same(call.headers.get(str(expected.get("name", ""))), expected.get("value")):
         raise _DeniedError(403, _WRONG)
 
 
-def _by_bearer(request: Request, expected: Mapping[str, Any]) -> None:
-    if not _same(request.headers.get("authorization"), f"Bearer {expected.get('token')}"):
+def _by_bearer(call: _Call, expected: Mapping[str, Any]) -> None:
+    if not _same(call.headers.get("authorization"), f"Bearer {expected.get('token')}"):
         raise _DeniedError(403, _WRONG)
 
 
-def _by_password(request: Request, expected: Mapping[str, Any]) -> None:
-    scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
+def _by_password(call: _Call, expected: Mapping[str, Any]) -> None:
+    scheme, _, encoded = call.headers.get("authorization", "").partition(" ")
     try:
         given = base64.b64decode(encoded, validate=True).decode() if scheme.lower() == "basic" else ""
     except ValueError:
@@ -68,8 +73,8 @@ def _by_password(request: Request, expected: Mapping[str, Any]) -> None:
         raise _DeniedError(401, "Authentication data is wrong!")
 
 
-def _by_token(request: Request, expected: Mapping[str, Any]) -> None:
-    token = request.headers.get("authorization", "").partition(" ")[2]
+def _by_token(call: _Call, expected: Mapping[str, Any]) -> None:
+    token = call.headers.get("authorization", "").partition(" ")[2]
     if not token:
         raise _DeniedError(401, "No token provided")
     parts = token.split(".")
@@ -89,10 +94,9 @@ def _by_token(request: Request, expected: Mapping[str, Any]) -> None:
     )
     if not hmac.compare_digest(base64.urlsafe_b64encode(signed).rstrip(b"="), parts[2].encode()):
         raise _DeniedError(403, "invalid signature")
-    now = time.time()
-    if claims.get("nbf", now) > now:
+    if claims.get("nbf", call.now) > call.now:
         raise _DeniedError(403, "jwt not active")
-    if claims.get("exp", now + 1) <= now:
+    if claims.get("exp", call.now + 1) <= call.now:
         raise _DeniedError(403, "jwt expired")
 
 
@@ -104,7 +108,7 @@ def _same(given: str | None, expected: Any) -> bool:
     return given is not None and hmac.compare_digest(given.encode(), str(expected).encode())
 
 
-_KINDS: dict[str, tuple[str, Callable[[Request, Mapping[str, Any]], None]]] = {
+_KINDS: dict[str, tuple[str, Callable[[_Call, Mapping[str, Any]], None]]] = {
     "basicAuth": ("httpBasicAuth", _by_password),
     "bearerAuth": ("httpBearerAuth", _by_bearer),
     "headerAuth": ("httpHeaderAuth", _by_header),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.testing.stored_triggers import as_xcom
 
 RETURN_KEY = "return_value"
@@ -39,7 +40,7 @@ class FakeTaskInstance:
         self.dag_id: str = self.task.dag_id
         self.max_tries: int = self.task.retries or 0
         self.key = (self.dag_id, self.task_id, self.run_id, self.try_number, self.map_index)
-        self.start_date = datetime.now(timezone.utc)
+        self.start_date = clock().utcnow()
 
     def xcom_push(self, key: str, value: Any, **_: Any) -> None:
         """Keep a value as Airflow does.
@@ -114,7 +115,7 @@ def task_context(
     :param logical_date: logical date of the DAG run; None for now.
     :param run_id: id of the DAG run; None for a new one.
     """
-    now = datetime.now(timezone.utc)
+    now = clock().utcnow()
     date = logical_date or now
     run_id = run_id or f"manual__{now.isoformat()}"
     ti = FakeTaskInstance(task, run_id, dict(upstream))

@@ -1,4 +1,8 @@
-"""Time that passes at once: whoever waits for an execution moves the simulated service's clock instead of waiting."""
+"""Time that passes at once: when all threads of the process wait, the clock jumps to what is due next.
+
+The clock is that of the package and of a simulated service. What is due is the end of a pause or of a time limit, and
+what happens in the service while it holds a request open.
+"""
 
 from __future__ import annotations
 
@@ -6,76 +10,221 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from airflow_provider_service.waits.clock import Clock, going_by
+from airflow_provider_service.client.clock import Clock, using
 
 if TYPE_CHECKING:
     from airflow_provider_service.simulator import ServiceSimulator
 
-# Between two looks whether the reads of a poller's round have been answered.
-_BREATH_SECONDS = 0.02
+T = TypeVar("T")
+
+_STATES = Path("/proc/self/task")
+# Between two looks at what the other threads do. Where their states cannot be seen, whoever is ready must get its turn
+# by then.
+_BREATH_SECONDS = 0.001 if _STATES.exists() else 0.02
+# What looking itself takes. Whoever runs takes longer.
+_NOISE_NANOSECONDS = 1_000
+# Of dates, which count microseconds.
+_ROUNDING_SECONDS = 2e-6
+
+
+@dataclass(eq=False)
+class _Sleeper:
+    """Somebody who waits until a time, in seconds since the epoch.
+
+    :param due: when the pause ends.
+    :param pause: how long it takes.
+    :param deadline: end of the polling that it is a pause of; infinity if nothing is polled.
+    :param wake: ends the pause.
+    """
+
+    due: float
+    pause: float
+    deadline: float
+    wake: Callable[[], object]
+    is_over: bool = False
+
+    def may_sleep_until(self, event: float, others: float) -> float:
+        """The end of as many pauses as nothing happens in.
+
+        :param event: when the service does something next.
+        :param others: when somebody wakes next who does not poll.
+        """
+        if self.deadline == math.inf or self.is_over:
+            return self.due
+        pauses = math.ceil((min(event, self.deadline) - self.due) / self.pause)
+        if others < math.inf:
+            pauses = min(pauses, math.floor((others - self.due) / self.pause))
+        return min(self.due + max(pauses, 0) * self.pause, max(self.deadline, self.due))
 
 
 class PassingTime(Clock):
-    """The clock of the waits and of a simulated service: both move together when a wait pauses.
+    """The clock of this process and of a simulated service, which jumps when everybody waits.
 
     :param simulator: the simulated service.
+    :param stands: whether time passes only in jumps, so that it does not matter how fast this machine is; otherwise
+        real time passes in between.
     """
 
-    def __init__(self, simulator: ServiceSimulator) -> None:
-        self._simulator = simulator
-        self._passed = 0.0
+    def __init__(self, simulator: ServiceSimulator, *, stands: bool = False) -> None:
+        self._simulator, self._stands = simulator, stands
+        self._began, self._jumped = time.time(), 0.0
+        self._sleepers: set[_Sleeper] = set()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
 
     def now(self) -> float:
         """Seconds since the epoch, with the time that has passed at once."""
-        return time.time() + self._passed
+        return (self._began if self._stands else time.time()) + self._jumped
 
     def monotonic(self) -> float:
         """Seconds that only go forward, with the time that has passed at once."""
-        return time.monotonic() + self._passed
+        return (self._began if self._stands else time.monotonic()) + self._jumped
 
-    def pause(self, stopped: threading.Event, seconds: float, deadline: float) -> bool:
-        """Let the time of a pause pass at once."""
-        self._pass(seconds, deadline)
-        return stopped.is_set()
+    def wait(self, event: threading.Event, seconds: float, deadline: float = math.inf) -> bool:
+        """Wait for an event, or until time has jumped."""
+        condition: threading.Condition = vars(event)["_cond"]  # so that whoever sets the event wakes this thread, too
 
-    async def sleep(self, seconds: float, deadline: float) -> None:
-        """Let the time until the next round pass at once, when the reads of this one have been answered."""
-        from airflow_provider_service.waits.poller import THREAD_NAME
+        def wake() -> None:
+            with condition:
+                condition.notify_all()
 
-        quiet = 0
-        while quiet < 2:  # the end of a read can begin another
-            await asyncio.sleep(_BREATH_SECONDS)
-            quiet = 0 if any(one.name == THREAD_NAME for one in threading.enumerate()) else quiet + 1
-        self._pass(max(seconds, _BREATH_SECONDS), deadline)
+        with self._sleeping(min(seconds, deadline - self.now()), deadline, wake) as sleeper, condition:
+            while not (event.is_set() or sleeper.is_over):
+                condition.wait()
+        return event.is_set()
 
-    def _pass(self, seconds: float, deadline: float) -> None:
-        """Let as many pauses pass as nothing happens in, but none beyond the deadline."""
-        left = max(deadline - self.now(), 0.0)
-        pauses = math.inf if (ahead := self._seconds_to_next_event()) is None else max(1, math.ceil(ahead / seconds))
-        step = min(pauses * seconds, left)
-        if step == math.inf:  # nothing will ever happen, and no deadline ends the wait
-            step = seconds
-        self._simulator.in_loop(lambda: self._simulator.clock.advance(step))
-        self._passed += step
+    async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
+        """Wait until time has jumped."""
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
 
-    def _seconds_to_next_event(self) -> float | None:
-        """Seconds until the service carries out what is due next; None if nothing is."""
+        def wake() -> None:
+            with suppress(RuntimeError):  # the event loop has been closed
+                loop.call_soon_threadsafe(over.set)
 
-        def look() -> float | None:
-            state = self._simulator.state
-            state.settle()
-            due = state.schedule.next_due()
-            return None if due is None else (due - state.clock.now()).total_seconds()
+        with self._sleeping(seconds, deadline, wake) as sleeper:
+            await (asyncio.sleep(0) if sleeper.is_over else over.wait())
 
-        return self._simulator.in_loop(look)
+    async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
+        """Limit the time of work in an event loop."""
+        task, limit = asyncio.ensure_future(work), asyncio.ensure_future(self.async_sleep(seconds))
+        try:
+            await asyncio.wait({task, limit}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise asyncio.TimeoutError
+            return task.result()
+        finally:
+            limit.cancel()
+            task.cancel()
+
+    def call_later(self, seconds: float, call: Callable[[], object]) -> asyncio.Task[None]:
+        """Plan a call of a function in the running event loop, in no context."""
+
+        async def plan() -> None:
+            await self.async_sleep(seconds)
+            call()
+
+        return Context().run(asyncio.create_task, plan())
+
+    @contextmanager
+    def _sleeping(self, seconds: float, deadline: float, wake: Callable[[], object]) -> Iterator[_Sleeper]:
+        sleeper = _Sleeper(self.now() + seconds, seconds, deadline, wake, is_over=seconds <= 0)
+        with self._lock:
+            self._sleepers.add(sleeper)
+        try:
+            yield sleeper
+        finally:
+            with self._lock:
+                self._sleepers.discard(sleeper)
+
+    # ------------------------------------------------------------ the thread that lets time jump
+
+    def run(self) -> None:
+        """Let time jump until it ends."""
+        while not self._over.is_set():
+            if _all_others_rest() and (self._sleepers or self._simulator.state.held):
+                self._jump()
+            self._wake()
+
+    def end(self) -> None:
+        """Let time jump no more."""
+        self._over.set()
+
+    def _jump(self) -> None:
+        """Jump to what is due next."""
+        event = self._simulator.in_loop(self._next_event)
+        with self._lock:
+            others = min((one.due for one in self._sleepers if one.deadline == math.inf), default=math.inf)
+            due = min((one.may_sleep_until(event, others) for one in self._sleepers), default=math.inf)
+        if self._simulator.state.held:
+            due = min(due, event)
+        if due < math.inf:
+            self._jumped += max(due + _ROUNDING_SECONDS - self.now(), 0.0)
+            self._simulator.in_loop(self._simulator.state.wake)
+
+    def _wake(self) -> None:
+        """Wake everybody whose time has come."""
+        now = self.now()
+        with self._lock:
+            due = [one for one in self._sleepers if one.due <= now and not one.is_over]
+        for one in due:
+            one.is_over = True
+            one.wake()
+
+    def _next_event(self) -> float:
+        """When the service does something next; never if it does nothing by itself."""
+        state = self._simulator.state
+        state.settle()
+        due = state.schedule.next_due()
+        return math.inf if due is None else self.now() + (due - state.clock.now()).total_seconds()
+
+
+def _all_others_rest() -> bool:
+    """Whether no other thread of this process has run for a breath, or is about to run."""
+    before = _taken_by_others()
+    time.sleep(_BREATH_SECONDS)
+    return _is_nothing(_taken_by_others() - before) and not _is_any_ready() and _is_nothing(_taken_by_others() - before)
+
+
+def _taken_by_others() -> int:
+    return time.process_time_ns() - time.thread_time_ns()
+
+
+def _is_nothing(nanoseconds: int) -> bool:
+    return abs(nanoseconds) < _NOISE_NANOSECONDS
+
+
+def _is_any_ready() -> bool:
+    """Whether another thread runs, waits for its turn or for a disk, as far as the system shows that."""
+    own = str(threading.get_native_id())
+    for thread in _STATES.iterdir() if _STATES.exists() else ():
+        with suppress(OSError):  # it has ended
+            if thread.name != own and (thread / "stat").read_text().rpartition(") ")[2][0] in "RD":
+                return True
+    return False
 
 
 @contextmanager
-def time_passes_at(simulator: ServiceSimulator) -> Iterator[None]:
-    """Let waits of this process pass at once, and move the clock of a simulated service accordingly."""
-    with going_by(PassingTime(simulator)):
-        yield
+def time_passes_at(simulator: ServiceSimulator, *, stands: bool = False) -> Iterator[PassingTime]:
+    """Let time pass at once while everybody in this process waits, also at a simulated service.
+
+    :param stands: whether time passes only then, so that it does not matter how fast this machine is.
+    """
+    passing = PassingTime(simulator, stands=stands)
+    thread = threading.Thread(target=passing.run, name="service-time", daemon=True)
+    before, simulator.clock.source = simulator.clock.source, passing.utcnow
+    thread.start()
+    try:
+        with using(passing):
+            yield passing
+    finally:
+        passing.end()
+        thread.join()
+        simulator.clock.source = before
+        simulator.clock.shift(passing.now() - time.time())

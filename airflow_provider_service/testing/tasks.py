@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import math
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,9 +20,9 @@ from airflow.providers.common.compat.sdk import (
 )
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.testing.context import RETURN_KEY, task_context
 from airflow_provider_service.testing.stored_triggers import first_event, revived
-from airflow_provider_service.waits.clock import clock
 
 try:
     from airflow.sdk.exceptions import AirflowRescheduleException
@@ -37,8 +35,6 @@ else:
     from airflow.models.taskinstance import (  # type: ignore[attr-defined,no-redef,unused-ignore]
         set_current_context,
     )
-
-_SHORTEST_PAUSE_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -122,9 +118,9 @@ def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
                 continue
             except AirflowRescheduleException as pause:
                 ti = context["ti"]
-                ti.first_reschedule = ti.first_reschedule or datetime.fromtimestamp(clock().now(), timezone.utc)
-                seconds = (pause.reschedule_date - datetime.now(timezone.utc)).total_seconds()
-                clock().pause(threading.Event(), max(seconds, _SHORTEST_PAUSE_SECONDS), math.inf)
+                ti.first_reschedule = ti.first_reschedule or clock().utcnow()
+                seconds = (pause.reschedule_date - datetime.now(timezone.utc)).total_seconds()  # by Airflow's clock
+                clock().sleep(seconds)
                 continue
         return TaskResult(value, _pushed(task, context["ti"], value), number, deferrals)
 

@@ -12,8 +12,9 @@ from weakref import WeakKeyDictionary
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service.arguments import read_seconds
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service.waits.look import LookOutcome, LookWatch, unreadable
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class LookingTrigger(BaseTrigger):
         self.service_conn_id = service_conn_id
         self.deadline = deadline
         self.timeout = read_seconds("timeout", timeout, or_zero=True)
-        self.poll_interval = read_seconds("poll_interval", poll_interval, or_zero=True)
+        self.poll_interval = max(read_seconds("poll_interval", poll_interval, or_zero=True), LEAST_POLL_SECONDS)
         self.fault_tolerance = read_seconds("fault_tolerance", fault_tolerance, or_zero=True)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -76,7 +77,7 @@ class LookingTrigger(BaseTrigger):
         watch = LookWatch(self.check, self.timeout, self.fault_tolerance)
         while True:
             # The worker has looked before it deferred the task.
-            await clock().sleep(min(watch.pause(self.poll_interval), self._seconds_left), self.deadline)
+            await clock().async_sleep(min(watch.pause(self.poll_interval), self._seconds_left), self.deadline)
             outcome = await self._look(watch)
             if outcome and outcome.verdict != "unmet":
                 return outcome
@@ -95,7 +96,7 @@ class LookingTrigger(BaseTrigger):
                 return await in_daemon_thread(watch.look, config, name="service-look")
 
         try:
-            return await asyncio.wait_for(look(), max(self._seconds_left, LAST_LOOK_SECONDS))
+            return await clock().wait_for(look(), max(self._seconds_left, LAST_LOOK_SECONDS))
         except asyncio.TimeoutError:
             return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Hashable, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_service.arguments import read_seconds, refuse
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.events.endings import Cursor, Snapshot, Workflows
 from airflow_provider_service.events.poll import EventPoll, Look, until_it_works
@@ -216,7 +216,7 @@ class _CursorStore:
         if state == self._kept:  # by the previous poll
             return
         try:
-            await asyncio.wait_for(self._store.aset(self._key, state), WRITE_SECONDS)
+            await clock().wait_for(self._store.aset(self._key, state), WRITE_SECONDS)
             self._kept = state
         except Exception as error:  # noqa: BLE001 - whatever it is, a later poll writes what is missing
             log.error("The position of the watch could not be stored; a restart might repeat events: %r", error)

@@ -12,7 +12,12 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_service.arguments import read_seconds, require_choice, require_flag
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED, POLL_SECONDS
+from airflow_provider_service.task_arguments import (
+    FAULT_TOLERANCE_SECONDS,
+    LEAST_POLL_SECONDS,
+    ON_VANISHED,
+    POLL_SECONDS,
+)
 from airflow_provider_service.waits.outcome import broken
 from airflow_provider_service.waits.stop import stop_execution
 from airflow_provider_service.waits.wait import Wait
@@ -71,7 +76,7 @@ class ServiceExecutionTrigger(BaseTrigger):
         self.execution_id = execution_id
         self.deadline = deadline
         self.timeout = read_seconds("timeout", timeout, or_zero=True)
-        self.poll_interval = read_seconds("poll_interval", poll_interval, or_zero=True)
+        self.poll_interval = max(read_seconds("poll_interval", poll_interval, or_zero=True), LEAST_POLL_SECONDS)
         self.on_vanished = on_vanished
         self.fault_tolerance = read_seconds("fault_tolerance", fault_tolerance, or_zero=True)
         self.cancel_on_kill = cancel_on_kill

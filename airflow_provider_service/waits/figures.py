@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_service import metrics
+from airflow_provider_service.client.clock import clock
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -25,11 +25,11 @@ class PollFigures:
     @contextmanager
     def poll(self) -> Iterator[None]:
         """Report one poll, and the requests since the one before."""
-        began = time.monotonic()
+        began = clock().monotonic()
         try:
             yield
         finally:
-            metrics.report_duration(metrics.POLL_DURATION, time.monotonic() - began)
+            metrics.report_duration(metrics.POLL_DURATION, clock().monotonic() - began)
             sent = self._transport.requests_sent
             metrics.count(metrics.POLL_REQUESTS, sent - self._reported)
             self._reported = sent

@@ -12,12 +12,12 @@ attempt is left: it can still be stopped by hand, while one that was stopped alt
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY
 
@@ -117,7 +117,7 @@ async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
         log.error("Execution %s is not stopped, because its trigger belongs to no task", execution_id)
         return False
     try:
-        now = await asyncio.wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS)
+        now = await clock().wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS)
     except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows whether the task was ended
         decision = undecided(error, attempts_left=True)
         log.error("Execution %s is not stopped and may still be running: %s", execution_id, decision.reason)

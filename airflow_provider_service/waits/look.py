@@ -6,9 +6,9 @@ import logging
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.task_arguments import FAULT_PAUSE_SECONDS
-from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.outcome import Outcome, settle
 from airflow_provider_service.waits.watch import is_too_much
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError
 from airflow_provider_service.client.execution_data import NodeRun, nodes_of
 from airflow_provider_service.runs.nodes import log_nodes, read_small
-from airflow_provider_service.waits.clock import clock
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig

@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context
+from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_service import metrics
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.client.clock import Timer, clock
 from airflow_provider_service.client.models.executions import number_of
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
 
@@ -26,8 +27,8 @@ from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
 from airflow_provider_service.client.resources import executions as _executions  # noqa: F401
 from airflow_provider_service.connection import config_for
 from airflow_provider_service.daemon_threads import in_daemon_thread
+from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service.waits import reads
-from airflow_provider_service.waits.clock import clock
 from airflow_provider_service.waits.figures import PollFigures
 from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.watch import Watch
@@ -115,17 +116,13 @@ class Poller:
         self._waits: set[Waiter] = set()
         self._reads = reads.Reads(self._read)
         self._task: asyncio.Task[None] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Timer | None = None
+        self._alarm_due = math.inf
         self._listing: asyncio.Task[Listed] | None = None
         self._last_item = 0.0
         self._list_requests: float = len(ACTIVE_STATUSES)
         self._rounds_since_listing = 0
         self._moved: dict[str, bool] = {}
-
-    @property
-    def wait_count(self) -> int:
-        """Number of waits that it serves."""
-        return len(self._waits)
 
     def join(self, one: Waiter) -> None:
         """Serve a wait until it leaves; its future holds its outcome."""
@@ -144,39 +141,52 @@ class Poller:
     async def _run(self) -> None:
         follower = asyncio.create_task(self._follow_connections())
         try:
-            await asyncio.sleep(min(GATHERING_SECONDS, self.interval))
+            await self._guarded(clock().async_sleep(min(GATHERING_SECONDS, self.interval)))
             # The poller stays while requests are open, so that no second poller adds further ones.
             while self._waits or self._reads or self._listing:
-                started = time.monotonic()
-                with self._figures.poll():
-                    await self._guarded_round()
-                _report_active()
-                await clock().sleep(started + self.interval - time.monotonic(), self._nearest_deadline())
+                await self._guarded(self._poll())
         finally:
             _forget(self)
             _report_active()
             follower.cancel()
-            for pending in (self._alarm, self._listing):
-                if pending:
-                    pending.cancel()
+            self._cancel_alarm()
+            if self._listing:
+                self._listing.cancel()
             self._client.close()
+
+    async def _guarded(self, step: Awaitable[None]) -> None:
+        """Keep an error from ending the poller: nobody awaits its task, so every wait would hang."""
+        try:
+            await step
+        except Exception:
+            log.exception("Polling failed; it goes on in %g s", self.interval)
+            await asyncio.sleep(max(self.interval, LEAST_POLL_SECONDS))  # the clock may be what failed
+
+    async def _poll(self) -> None:
+        """Make a round, and pause until the next one."""
+        started = clock().monotonic()
+        with self._figures.poll():
+            self._moved.clear()
+            self._look_at_deadlines()  # the clock may have been set
+            await self._round([one for one in self._waits if not self._reads.is_open(one)])
+        _report_active()
+        pause = started + self.interval - clock().monotonic()
+        await clock().async_sleep(max(pause, LEAST_POLL_SECONDS), self._nearest_deadline())
 
     def _set_alarm(self, seconds: float) -> None:
         """Make sure that the deadlines are checked within some seconds."""
-        if seconds == math.inf:
-            return
-        loop = asyncio.get_running_loop()
-        due = loop.time() + seconds
+        due = clock().monotonic() + seconds
+        if due < self._alarm_due:
+            self._cancel_alarm()
+            self._alarm_due, self._alarm = due, clock().call_later(seconds, self._look_at_deadlines)
+
+    def _cancel_alarm(self) -> None:
         if self._alarm is not None:
-            if self._alarm.when() <= due:
-                return
             self._alarm.cancel()
-        self._alarm = loop.call_at(due, self._look_at_deadlines, context=Context())
+        self._alarm_due, self._alarm = math.inf, None
 
     def _look_at_deadlines(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._cancel_alarm()
         now, nearest = clock().now(), math.inf
         for one in self._waits:
             if one.deadline > now:
@@ -184,20 +194,11 @@ class Poller:
             elif not one.is_last_look:
                 one.is_last_look = True
                 self._reads.add(one, first=True)
-                asyncio.get_running_loop().call_later(LAST_LOOK_SECONDS, one.end_overdue)
+                clock().call_later(LAST_LOOK_SECONDS, one.end_overdue)
         self._set_alarm(max(nearest - now, DEADLINE_GRAIN_SECONDS))
 
     def _nearest_deadline(self) -> float:
         return min((one.deadline for one in self._waits), default=math.inf)
-
-    async def _guarded_round(self) -> None:
-        self._moved.clear()
-        self._look_at_deadlines()  # the clock may have been set
-        try:
-            await self._round([one for one in self._waits if not self._reads.is_open(one)])
-        except Exception:
-            # Nobody awaits this task: an error that ended it would leave every wait hanging.
-            log.exception("A round of polling failed; the next begins in %g s", self.interval)
 
     async def _round(self, waits: list[Waiter]) -> None:
         if self._listing or self._lists_are_worth_it(len(waits)):
@@ -212,7 +213,8 @@ class Poller:
                     log.info("Executions cannot be listed now, so each is read by id: %s", error)
                     self._list_requests = math.inf
                 else:
-                    await self._failed_to_list(waits, error)
+                    log.warning("Executions could not be listed: %s", error)
+                    await self._judge_each(waits, methodcaller("failed_to_look", error))
                     if not isinstance(error, errors.ServiceTimeoutError):
                         return
             except Exception:
@@ -253,11 +255,11 @@ class Poller:
     async def _listed(self, waits: list[Waiter]) -> Listed | None:
         """Read the lists, or continue with those of an earlier round. Return None while they hang."""
         if self._listing is None:
-            self._last_item = time.monotonic()
+            self._last_item = clock().monotonic()
             self._listing = asyncio.create_task(self._list_all(waits))
-        while (patience := self._last_item + reads.PATIENCE_SECONDS - time.monotonic()) > 0:
-            if (await asyncio.wait([self._listing], timeout=patience))[0]:
-                break
+        while not self._listing.done() and (left := self._last_item + reads.PATIENCE_SECONDS - clock().monotonic()) > 0:
+            with suppress(asyncio.TimeoutError):
+                await clock().wait_for(asyncio.wait([self._listing]), left)
         if not self._listing.done():
             return None
         listing, self._listing = self._listing, None
@@ -294,15 +296,11 @@ class Poller:
 
     def _list(self, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
         for execution in self._client.executions.list(status=status, limit=limit):
-            self._last_item = time.monotonic()
+            self._last_item = clock().monotonic()
             if 0 < execution.number < oldest:
                 return
             if execution.status == status:
                 yield execution
-
-    async def _failed_to_list(self, waits: list[Waiter], error: Exception) -> None:
-        log.warning("Executions could not be listed: %s", error)
-        await self._judge_each(waits, lambda one: one.failed_to_look(error))
 
     async def _judge_each(self, waits: Iterable[Waiter], judge: Callable[[Waiter], Outcome | None]) -> None:
         for count, one in enumerate(waits, 1):
@@ -322,13 +320,16 @@ class Poller:
 
     async def _follow_connections(self) -> None:
         while True:
-            await asyncio.sleep(CONNECTION_CHECK_SECONDS)
-            self._moved.clear()
-            for service_conn_id in {one.service_conn_id for one in self._waits}:
-                if await self._has_moved(service_conn_id):
-                    log.info("Connection '%s' has changed; its waits move to the new settings", service_conn_id)
-                    for one in [one for one in self._waits if one.service_conn_id == service_conn_id]:
-                        one.end(None)
+            await self._guarded(self._check_connections())
+
+    async def _check_connections(self) -> None:
+        await clock().async_sleep(CONNECTION_CHECK_SECONDS, self._nearest_deadline())
+        self._moved.clear()
+        for service_conn_id in {one.service_conn_id for one in self._waits}:
+            if await self._has_moved(service_conn_id):
+                log.info("Connection '%s' has changed; its waits move to the new settings", service_conn_id)
+                for one in [one for one in self._waits if one.service_conn_id == service_conn_id]:
+                    one.end(None)
 
     async def _has_moved(self, service_conn_id: str) -> bool:
         """Whether a connection has changed; each connection is read once per check."""
@@ -384,7 +385,7 @@ def poller_for(config: ServiceConfig, interval: float) -> Poller:
 
 def _report_active() -> None:
     pollers = (poller for shared in _shared.values() for poller in shared.pollers)
-    metrics.report_of_host(metrics.WAITS_ACTIVE, sum(poller.wait_count for poller in pollers))
+    metrics.report_of_host(metrics.WAITS_ACTIVE, sum(len(poller._waits) for poller in pollers))
 
 
 def _forget(poller: Poller) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextvars import Context
+from functools import partial
 from typing import Generic, Protocol, TypeVar
+
+from airflow_provider_service.client.clock import clock
 
 MAX_READS_AT_ONCE = 5
 # In addition to those: slow reads, which may take as long as the connection's time limit allows.
@@ -96,13 +98,13 @@ class Reads(Generic[R]):
                 task.add_done_callback(self._tasks.discard)
 
     async def _run(self, reader: R) -> None:
-        begin = time.monotonic()
-        patience = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._set_apart, reader)
+        begin = clock().monotonic()
+        patience = clock().call_later(PATIENCE_SECONDS, partial(self._set_apart, reader))
         try:
             await self._read(reader)
         finally:
             patience.cancel()
-            reader.is_slow = time.monotonic() - begin >= PATIENCE_SECONDS
+            reader.is_slow = clock().monotonic() - begin >= PATIENCE_SECONDS
             self._lane.open.discard(reader)
             self._slow_lane.open.discard(reader)
         self._start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.client.clock import clock
 
 if TYPE_CHECKING:
     from airflow_provider_service.task_arguments import OnVanished

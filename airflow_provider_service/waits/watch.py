@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.waits.clock import clock
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.waits.figures import PollFigures
 from airflow_provider_service.waits.outcome import Outcome, broken, judge
 from airflow_provider_service.waits.wait import Wait
@@ -137,7 +137,7 @@ def look_here(
         with figures.poll():
             outcome = watch.look(client)
         while outcome is None and not only_once:
-            if clock().pause(stopped, wait.poll_interval, wait.deadline):
+            if clock().wait(stopped, wait.poll_interval, wait.deadline):
                 return None
             nodes.look()
             with figures.poll():

@@ -1,17 +1,18 @@
-"""Clients for tests, which do not pause but record how long they would have paused."""
+"""Clients for tests, whose pauses take no time."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from airflow_provider_service.client._client import Resources
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.http.transport import Transport
+from tests.set_clock import SetClock
 
 BASE = "https://service.example.com"
 ROOT = f"{BASE}/api/v1"
 KEY = "eyJhbGciOi.secret-key.of-a-test"
-MANY = 50
 
 
 def make_config(**settings: Any) -> ServiceConfig:
@@ -19,12 +20,14 @@ def make_config(**settings: Any) -> ServiceConfig:
 
 
 class Client(Resources):
-    """The resources over a transport whose pauses are listed in ``pauses``."""
+    """The resources over a transport."""
 
     def __init__(self, **settings: Any) -> None:
-        self.pauses: list[float] = []
-        self.transport = Transport(make_config(**settings), sleep=self._pause)
+        self.transport = Transport(make_config(**settings))
 
-    def _pause(self, seconds: float) -> None:
-        assert len(self.pauses) < MANY, "retries without end"
-        self.pauses.append(seconds)
+    @property
+    def pauses(self) -> list[float]:
+        """How long it has paused."""
+        current = clock()
+        assert isinstance(current, SetClock)
+        return current.pauses

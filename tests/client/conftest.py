@@ -7,8 +7,18 @@ from collections.abc import Iterator
 import pytest
 import requests_mock
 
+from airflow_provider_service.client.clock import using
+from tests.set_clock import SetClock
+
 from .clients import Client
 from .mcp_calls import MCP_KEY
+
+
+@pytest.fixture(autouse=True)
+def set_clock() -> Iterator[SetClock]:
+    """The clock of the package: real time, which is what sockets need, but pauses take none of it."""
+    with using(SetClock(flows=True)) as clock:
+        yield clock
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import json
 import re
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,8 +16,9 @@ import pytest
 import requests
 
 from airflow_provider_service.client import ServiceClient, errors
+from airflow_provider_service.client.clock import Clock, using
 from airflow_provider_service.client.http import connections
-from airflow_provider_service.client.http.transport import Transport
+from tests.set_clock import SetClock
 
 from .clients import KEY, Client, make_config
 from .tiny_server import TinyServer, answer
@@ -82,18 +82,14 @@ def closed_port() -> int:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_server_that_is_down_is_tried_again_until_the_deadline(method: str) -> None:
     address = f"http://127.0.0.1:{closed_port()}"
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        time.sleep(min(seconds, 0.1))
+    client = Client(base_url=address, retry_deadline=5.0)
 
     with pytest.raises(errors.ServiceUnreachableError, match=f"{address} is not reachable: .*refused") as caught:
-        Transport(make_config(base_url=address, retry_deadline=5.0), sleep=pause).call(method, "/x")
+        client.request(method, "/x")
 
     assert type(caught.value) is errors.ServiceUnreachableError
     assert caught.value.not_processed
-    assert pauses
+    assert client.pauses
     assert "object at 0x" not in str(caught.value)
 
 
@@ -151,22 +147,14 @@ def test_a_write_follows_no_redirect_even_within_its_origin() -> None:
     assert len(tiny.received) == 1
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds that are added to the clock of connections; deadlines stay as far away as before."""
-    offset = [0.0]
-    monkeypatch.setattr(connections, "_now", lambda: time.monotonic() + offset[0])
-    return offset
-
-
-def test_connections_are_kept_for_as_long_as_the_server_certainly_keeps_them(clock: list[float]) -> None:
+def test_connections_are_kept_for_as_long_as_the_server_certainly_keeps_them(set_clock: SetClock) -> None:
     with TinyServer(answer(TAG)) as tiny:
         client = client_of(tiny)
         client.tags.get("t")
         client.tags.create("x")
-        clock[0] += connections.REUSE_CONNECTION_SECONDS
+        set_clock.advance(connections.REUSE_CONNECTION_SECONDS)
         client.tags.get("t")
-        clock[0] += connections.REUSE_CONNECTION_SECONDS
+        set_clock.advance(connections.REUSE_CONNECTION_SECONDS)
         client.tags.create("x")
         client.transport.close()
         client.tags.get("t")
@@ -174,23 +162,29 @@ def test_connections_are_kept_for_as_long_as_the_server_certainly_keeps_them(clo
     assert [received.connection for received in tiny.received] == [1, 1, 2, 3, 4]
 
 
-def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(clock: list[float]) -> None:
-    clock[0] += 2 * connections.MAX_SECONDS
+def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(set_clock: SetClock) -> None:
+    set_clock.advance(2 * connections.MAX_SECONDS)
     with TinyServer(answer(TAG)) as tiny, requests.Session() as session:
         session.mount("http://", connections.TimedAdapter())
 
         assert session.get(tiny.address, timeout=30).content == TAG
 
 
-@pytest.mark.parametrize("looks", range(1, 10))
-def test_no_socket_stays_open_whenever_the_time_runs_out(
-    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder, looks: int
-) -> None:
-    times = itertools.chain([0.0] * looks, itertools.repeat(3600.0))
+class RunsOut(Clock):
+    """An hour passes after some looks at the clock."""
+
+    def __init__(self, looks: int) -> None:
+        self._times = itertools.chain([0.0] * looks, itertools.repeat(3600.0))
+
+    def monotonic(self) -> float:
+        return next(self._times)
+
+
+@pytest.mark.parametrize("looks", range(2, 11))
+def test_no_socket_stays_open_whenever_the_time_runs_out(recwarn: pytest.WarningsRecorder, looks: int) -> None:
     with TinyServer(answer(TAG)) as tiny:
         client = client_of(tiny, retry_deadline=0)
-        monkeypatch.setattr(connections, "_now", lambda: next(times))
-        with pytest.raises((errors.ServiceUnreachableError, errors.ServiceTimeoutError)):
+        with using(RunsOut(looks)), pytest.raises((errors.ServiceUnreachableError, errors.ServiceTimeoutError)):
             client.tags.get("t")
         client.transport.close()
     gc.collect()
@@ -198,7 +192,7 @@ def test_no_socket_stays_open_whenever_the_time_runs_out(
     assert [str(one.message) for one in recwarn if one.category is ResourceWarning] == []
 
 
-def test_each_connection_has_its_own_idle_time(clock: list[float]) -> None:
+def test_each_connection_has_its_own_idle_time(set_clock: SetClock) -> None:
     together = threading.Barrier(2, timeout=30)
 
     def at_once(*_: Any) -> bytes:
@@ -208,9 +202,9 @@ def test_each_connection_has_its_own_idle_time(clock: list[float]) -> None:
     with TinyServer(at_once, at_once, answer(TAG), at_once, at_once) as tiny, ThreadPoolExecutor(2) as pool:
         client = client_of(tiny)
         [*pool.map(client.tags.get, "ab")]
-        clock[0] += connections.REUSE_CONNECTION_SECONDS - 1
+        set_clock.advance(connections.REUSE_CONNECTION_SECONDS - 1)
         client.tags.get("c")
-        clock[0] += 2
+        set_clock.advance(2)
         [*pool.map(client.tags.create, "de")]
         client.transport.close()
 

@@ -17,9 +17,11 @@ from urllib3.exceptions import ClosedPoolError, MaxRetryError, NewConnectionErro
 
 from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.http.transport import MAX_RETRY_AFTER, Transport
+from airflow_provider_service.client.clock import using
+from airflow_provider_service.client.http.transport import MAX_RETRY_AFTER
+from tests.set_clock import SetClock
 
-from .clients import BASE, KEY, ROOT, Client, make_config
+from .clients import BASE, KEY, ROOT, Client
 
 TAG = json.dumps({"id": "t", "name": "x"}).encode()
 JSON = {"Content-Type": "application/json"}
@@ -199,16 +201,18 @@ def test_a_caller_can_say_whether_a_repeat_does_harm(
 
 def test_pauses_grow_and_are_random(server: requests_mock.Mocker) -> None:
     server.get(f"{ROOT}/x", [*[{"status_code": 502}] * 12, {"json": 1}])
-    clients = [Client(retry_deadline=600), Client(retry_deadline=600)]
+    each = []
 
-    for client in clients:
-        client.request("GET", "/x")
+    for _ in range(2):
+        with using(SetClock()) as clock:
+            Client(retry_deadline=600).request("GET", "/x")
         server.get(f"{ROOT}/x", [*[{"status_code": 502}] * 12, {"json": 1}])
+        each.append(clock.pauses)
 
-    assert clients[0].pauses != clients[1].pauses
-    for client in clients:
-        assert len(client.pauses) == 12
-        assert all(0 <= pause <= min(0.5 * 2**number, 20) for number, pause in enumerate(client.pauses))
+    assert each[0] != each[1]
+    for pauses in each:
+        assert len(pauses) == 12
+        assert all(0 <= pause <= min(0.5 * 2**number, 20) for number, pause in enumerate(pauses))
 
 
 @pytest.mark.parametrize(
@@ -245,7 +249,7 @@ def test_a_deadline_ends_the_retries_with_the_last_error(server: requests_mock.M
     server.get(f"{ROOT}/x", status_code=503)
 
     with pytest.raises(errors.ServiceUnavailableError, match="HTTP 503"):
-        Transport(make_config(retry_deadline=0.6)).call("GET", "/x")
+        Client(retry_deadline=10).request("GET", "/x")
 
     assert server.call_count >= 2
 

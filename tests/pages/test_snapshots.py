@@ -11,21 +11,6 @@ import pytest
 from airflow_provider_service.pages.snapshots import CAPACITY, CPU_SHARE, MAX_READS, Snapshots, TooManyReadsError
 
 
-class Clock:
-    """Time that passes when a test says so."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 def counting() -> tuple[list[int | None], Callable[[int | None], int]]:
     seen: list[int | None] = []
 
@@ -36,21 +21,21 @@ def counting() -> tuple[list[int | None], Callable[[int | None], int]]:
     return seen, read
 
 
-def test_all_who_look_within_two_seconds_get_one_read(clock):
-    snapshots, (reads, read) = Snapshots(lambda _: 0.0, now=clock), counting()
+def test_all_who_look_within_two_seconds_get_one_read(set_clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 0.0), counting()
 
     for _ in range(100):
         assert snapshots.look("a", read).result() == 1
-        clock.seconds += 0.019
+        set_clock.advance(0.019)
     assert reads == [None]
 
-    clock.seconds += 0.11
+    set_clock.advance(0.11)
     assert snapshots.look("a", read).result() == 2
     assert reads == [None, 1]
 
 
-def test_those_who_look_while_it_is_read_wait_for_the_same_read(clock):
-    snapshots, go = Snapshots(lambda _: 0.0, now=clock), threading.Event()
+def test_those_who_look_while_it_is_read_wait_for_the_same_read(set_clock):
+    snapshots, go = Snapshots(lambda _: 0.0), threading.Event()
     begun = []
 
     def slow(_last: None) -> str:
@@ -59,51 +44,51 @@ def test_those_who_look_while_it_is_read_wait_for_the_same_read(clock):
         return "seen"
 
     first = snapshots.look("a", slow)
-    clock.seconds += 60
+    set_clock.advance(60)
     assert snapshots.look("a", slow) is first
     go.set()
     assert first.result() == "seen"
     assert begun == [1]
 
 
-def test_processes_that_share_the_work_read_that_much_less_often(clock):
-    snapshots, (reads, read) = Snapshots(lambda _: 0.0, processes=4, now=clock), counting()
+def test_processes_that_share_the_work_read_that_much_less_often(set_clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 0.0, processes=4), counting()
 
     for _ in range(8):
         snapshots.look("a", read).result()
-        clock.seconds += 1.0
+        set_clock.advance(1.0)
     assert len(reads) == 1
     snapshots.look("a", read).result()
     assert len(reads) == 2
 
 
-def test_a_value_is_kept_for_as_long_as_it_is_good(clock):
-    snapshots, (reads, read) = Snapshots(lambda _: 60.0, now=clock), counting()
+def test_a_value_is_kept_for_as_long_as_it_is_good(set_clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 60.0), counting()
 
     for _ in range(8):
         snapshots.look("a", read).result()
-        clock.seconds += 9.9
+        set_clock.advance(9.9)
     assert len(reads) == 2
 
 
-def test_a_failed_read_is_repeated_after_two_seconds_and_the_last_value_stays(clock):
-    snapshots, (reads, read) = Snapshots(lambda _: 0.0, now=clock), counting()
+def test_a_failed_read_is_repeated_after_two_seconds_and_the_last_value_stays(set_clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 0.0), counting()
 
     def fail(_last: int | None) -> int:
         raise OSError("gone")
 
     assert snapshots.look("a", read).result() == 1
-    clock.seconds += 2
+    set_clock.advance(2)
     failed = snapshots.look("a", fail)
     assert isinstance(failed.exception(), OSError)
     assert snapshots.look("a", read) is failed
-    clock.seconds += 2
+    set_clock.advance(2)
     assert snapshots.look("a", read).result() == 2
     assert reads == [None, 1]
 
 
-def test_a_service_that_does_not_answer_occupies_few_threads(clock):
-    snapshots, go = Snapshots(lambda _: 0.0, now=clock), threading.Event()
+def test_a_service_that_does_not_answer_occupies_few_threads(set_clock):
+    snapshots, go = Snapshots(lambda _: 0.0), threading.Event()
     under_way = [snapshots.look(at, lambda _: go.wait(), group="slow") for at in range(MAX_READS)]
 
     with pytest.raises(TooManyReadsError, match="answers slowly"):
@@ -117,8 +102,8 @@ def test_a_service_that_does_not_answer_occupies_few_threads(clock):
     assert snapshots.look("one more", lambda _: True, group="slow").result()
 
 
-def test_what_is_quick_waits_for_its_turn(clock):
-    snapshots, go, lock = Snapshots(lambda _: 0.0, now=clock), threading.Event(), threading.Lock()
+def test_what_is_quick_waits_for_its_turn(set_clock):
+    snapshots, go, lock = Snapshots(lambda _: 0.0), threading.Event(), threading.Lock()
     now, most = 0, 0
 
     def busy(_last: None) -> bool:
@@ -140,8 +125,8 @@ def test_what_is_quick_waits_for_its_turn(clock):
     assert most == MAX_READS
 
 
-def test_what_is_costly_to_read_is_read_less_often(clock):
-    snapshots, reads = Snapshots(lambda _: 0.0, now=clock), []
+def test_what_is_costly_to_read_is_read_less_often(set_clock):
+    snapshots, reads = Snapshots(lambda _: 0.0), []
 
     def compute(_last: None) -> int:
         reads.append(1)
@@ -151,14 +136,14 @@ def test_what_is_costly_to_read_is_read_less_often(clock):
         return len(reads)
 
     assert snapshots.look("a", compute).result() == 1
-    clock.seconds += 0.19 / CPU_SHARE
+    set_clock.advance(0.19 / CPU_SHARE)
     assert snapshots.look("a", compute).result() == 1
-    clock.seconds += 1e6
+    set_clock.advance(1e6)
     assert snapshots.look("a", compute).result() == 2
 
 
-def test_what_nobody_looks_at_is_forgotten(clock):
-    snapshots, (reads, read) = Snapshots(lambda _: 1e9, now=clock), counting()
+def test_what_nobody_looks_at_is_forgotten(set_clock):
+    snapshots, (reads, read) = Snapshots(lambda _: 1e9), counting()
 
     for at in range(CAPACITY + 1):
         snapshots.look(at, read).result()

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from jinja2 import Template
 
+from airflow_provider_service.client.clock import using
 from airflow_provider_service.pages.snapshots import LEAST_PAUSE_SECONDS
 from tests import airflow_features
 from tests.pages.conftest import PAYLOAD
 from tests.pages.conftest import start as start
+from tests.set_clock import SetClock
 
 from .conftest import DAG
 
@@ -81,21 +83,21 @@ def test_however_many_look_the_service_gets_one_request_in_two_seconds(browser_o
 
     execution = start("waits")
     paths = [waiting_task(simulator.base_url, *execution).removeprefix("/service-pages") for _ in range(2)]
-    clock = [1000.0]
-    app = make_app(lambda: clock[0])
+    app = make_app()
     viewers = [browser_of("VIEWER", app=app) for _ in range(5)]
     simulator.clear_requests()
 
-    for _ in range(4):
-        for viewer in viewers:
-            for path in paths:
-                assert viewer.get(path).status_code == 200
-        clock[0] += LEAST_PAUSE_SECONDS / 4.01
-    assert len(simulator.requests) == 1
+    with using(SetClock()) as clock:
+        for _ in range(4):
+            for viewer in viewers:
+                for path in paths:
+                    assert viewer.get(path).status_code == 200
+            clock.advance(LEAST_PAUSE_SECONDS / 4.01)
+        assert len(simulator.requests) == 1
 
-    clock[0] += LEAST_PAUSE_SECONDS
-    viewers[0].get(paths[0])
-    assert len(simulator.requests) == 2
+        clock.advance(LEAST_PAUSE_SECONDS)
+        viewers[0].get(paths[0])
+        assert len(simulator.requests) == 2
 
 
 def test_all_viewers_share_what_is_computed_outside_the_event_loop(
@@ -114,11 +116,12 @@ def test_all_viewers_share_what_is_computed_outside_the_event_loop(
     monkeypatch.setattr(Template, "render", watch)
     execution = start("waits")
     paths = [waiting_task(simulator.base_url, *execution).removeprefix("/service-pages") for _ in range(2)]
-    app = make_app(lambda: 1000.0)
-    for viewer in [browser_of("VIEWER", app=app) for _ in range(5)]:
-        for path in paths:
-            for address in (path, f"{path}?part=view"):
-                assert "Read orders" in viewer.get(address).text
+    app = make_app()
+    with using(SetClock()):
+        for viewer in [browser_of("VIEWER", app=app) for _ in range(5)]:
+            for path in paths:
+                for address in (path, f"{path}?part=view"):
+                    assert "Read orders" in viewer.get(address).text
 
     # A page and its part for each task; the nodes of the execution only once.
     assert rendered == {"nodes.html.jinja": 1, "task.html.jinja": 4, "page.html.jinja": 2}

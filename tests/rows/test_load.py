@@ -20,6 +20,7 @@ from airflow_provider_service.rows.progress import Progress
 from airflow_provider_service.rows.spool import Spool
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.moments import soon
+from tests.set_clock import SetClock
 
 from .loading import load
 
@@ -215,16 +216,15 @@ def test_memory_does_not_grow_with_the_number_of_rows() -> None:
     assert peak(12_000) < 1.1 * peak(4_000)
 
 
-def test_progress_names_rate_and_percentage(caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_names_rate_and_percentage(caplog: pytest.LogCaptureFixture, set_clock: SetClock) -> None:
     caplog.set_level("INFO")
-    now = 100.0
-    progress = Progress("Inserted", 40_000, clock=lambda: now)
-    for seconds, count in ((5, 8_000), (10, 10_000), (15, 15_000), (20, 30_000)):
-        now = 100.0 + seconds
+    progress = Progress("Inserted", 40_000)
+    for count in (8_000, 10_000, 15_000, 30_000):
+        set_clock.advance(5)
         progress.reach(count)
-    open_end = Progress("Read", clock=lambda: now)
+    open_end = Progress("Read")
     assert list(open_end.counting("abc")) == ["a", "b", "c"]
-    now += 2
+    set_clock.advance(2)
     open_end.report()
     assert [record.getMessage() for record in caplog.records] == [
         "Inserted 10,000 of 40,000 rows (25%), 1,000 rows a second",

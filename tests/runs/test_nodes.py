@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.clock import using
 from airflow_provider_service.client.execution_data import NodeRun
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.runs import output
 from airflow_provider_service.runs.nodes import MAX_NODES, node_table, nodes_in_short
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waits.clock import Clock, going_by
 from airflow_provider_service.waits.nodes import NodeLog
+from tests.set_clock import SetClock
 
 from .conftest import MakeRun
 from .workflows import DONE, FAIL, WITH_ID, put, puts_out, wait, webhook
@@ -125,29 +126,20 @@ def test_a_table_is_aligned_on_one_line_for_each_node() -> None:
     assert head == "node    status  seconds  items  message"
 
 
-class SetTime(Clock):
-    """A clock that a test sets."""
-
-    seconds = 0.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-
 class Looks:
     """A worker's log of the nodes of an execution, and how often it reads them."""
 
     def __init__(self, simulator: ServiceSimulator, client: ServiceClient, execution_id: str) -> None:
-        self._simulator, self._time = simulator, SetTime()
-        with going_by(self._time):
+        self._simulator, self._time = simulator, SetClock()
+        with using(self._time):
             self._log = NodeLog(client.transport.config, execution_id)
 
     def during(self, seconds: int) -> int:
         """Look every second; the number of reads."""
         before = len(self._simulator.requests)
-        with going_by(self._time):
+        with using(self._time):
             for _ in range(seconds):
-                self._time.seconds += 1
+                self._time.advance(1)
                 self._log.look()
         return len(self._simulator.requests) - before
 

@@ -287,6 +287,15 @@ def test_no_time_passes_while_the_service_answers(service: SimulatedService) -> 
     assert run_task(sensor).return_value["status"] == "success"
 
 
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_a_sensor_that_is_not_to_pause(service: SimulatedService, deferrable: bool) -> None:
+    workflow = service.workflow("w")
+    execution_id = service.simulator.start_execution(workflow.id, seconds=0.3)
+    sensor = ServiceExecutionSensor(task_id="wait", execution_id=execution_id, poke_interval=0, deferrable=deferrable)
+
+    assert run_task(sensor).return_value["status"] == "success"
+
+
 def test_a_run_of_the_hook(service: SimulatedService) -> None:
     service.workflow("w", takes=timedelta(days=1) / 2, output=[{"a": 1}])
     with DAG("dag", schedule=None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_service.client.clock import Clock, using
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waits.clock import Clock, going_by
 
 from .driving import Triggerer, execution_trigger, in_event_loop, until
 from .polls import end, requests_made, started
@@ -39,8 +40,8 @@ class Rounds(Clock):
         self._wanted = asyncio.Event()
         self._wanted.set()
 
-    async def sleep(self, seconds: float, deadline: float) -> None:
-        await super().sleep(seconds, deadline)
+    async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
+        await super().async_sleep(seconds, deadline)
         await self._wanted.wait()
 
     @contextmanager
@@ -53,7 +54,7 @@ class Rounds(Clock):
 @pytest.fixture
 def rounds() -> Iterator[Rounds]:
     rounds = Rounds()
-    with going_by(rounds):
+    with using(rounds):
         yield rounds
 
 

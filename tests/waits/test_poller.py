@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 
 import pytest
 import requests_mock
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.clock import Clock, using
 from airflow_provider_service.connection import config_for
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service.waits import poller as poller_module
 from airflow_provider_service.waits.outcome import Outcome
 
@@ -33,6 +36,39 @@ async def test_waits_that_come_and_go_disturb_no_other(simulator: ServiceSimulat
 
     assert [event["execution_id"] for event in await asyncio.gather(*steady)] == ids[:10]
     assert len([name for name in poller_threads() if name]) <= MAX_REQUESTS_AT_ONCE
+
+
+class Broken(Clock):
+    """A clock by which an event loop cannot pause, and which remembers for how long it was to."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
+        self.pauses.append(seconds)
+        raise OSError("no time")
+
+
+@in_event_loop
+async def test_an_error_in_a_pause_ends_no_poller(simulator: ServiceSimulator, workflow_id: str) -> None:
+    [one] = started(simulator, workflow_id, 1)
+    with using(Broken()):
+        [wait] = waits_for([one])
+        await until(lambda: looks_at(simulator, one) >= 3)
+        simulator.finish_execution(one)
+
+        assert (await wait)["verdict"] == "succeeded"
+
+
+@in_event_loop
+async def test_without_an_interval_the_service_is_not_flooded(simulator: ServiceSimulator, workflow_id: str) -> None:
+    [one] = started(simulator, workflow_id, 1)
+    with using(Broken()) as clock:
+        [wait] = waits_for([one], poll_interval=0.0)
+        await until(lambda: looks_at(simulator, one) >= 3)
+        await end([wait])
+
+    assert min(clock.pauses) >= LEAST_POLL_SECONDS
 
 
 @in_event_loop

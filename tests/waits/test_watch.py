@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import count
 
 import pytest
 
@@ -12,10 +11,10 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import stop
-from airflow_provider_service.waits.clock import Clock, going_by
 from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.stop import stop_execution
 from airflow_provider_service.waits.watch import MIN_FAILURES, Watch
+from tests.set_clock import SetClock
 
 from .driving import wait_for
 
@@ -41,19 +40,14 @@ def test_a_short_outage_does_not_end_a_wait_however_small_the_tolerance(
 
 
 def test_many_quick_faults_do_not_end_a_wait_within_the_tolerance(
-    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
+    simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, set_clock: SetClock
 ) -> None:
     simulator.inject("status", times=None)
     watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.5))
-    seconds = count(step=0.03125)
-
-    class Ticking(Clock):
-        def monotonic(self) -> float:
-            return next(seconds)
-
-    with going_by(Ticking()):
-        assert [watch.look(client) for _ in range(16)] == [None] * 16
-        outcome = watch.look(client)
+    for _ in range(16):
+        assert watch.look(client) is None
+        set_clock.advance(0.03125)
+    outcome = watch.look(client)
     assert outcome is not None
     assert outcome.verdict == "unobservable"
 

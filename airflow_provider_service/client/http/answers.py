@@ -6,11 +6,11 @@ import email.utils
 import html
 import json
 import re
-import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.http.redaction import masked
 from airflow_provider_service.client.http.scopes import describe_scope
 
@@ -204,6 +204,6 @@ def retry_after(response: Answer) -> float | None:
     if value.isdecimal():
         return float(value)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - clock().now())
     except (TypeError, ValueError, OverflowError):
         return None

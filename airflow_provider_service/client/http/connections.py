@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import io
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +19,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.http.redaction import HiddenText
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ REUSE_CONNECTION_SECONDS = 4.0
 # The longest timeout that sockets accept, about 23 days.
 MAX_SECONDS = 2_000_000.0
 _SENT_AT_ONCE = 256 * 1024
-_now = time.monotonic
 
 
 class Deadline:
@@ -40,14 +39,14 @@ class Deadline:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._end = _now() + min(seconds, MAX_SECONDS)
+        self._end = clock().monotonic() + min(seconds, MAX_SECONDS)
 
     def left(self) -> float:
         """Seconds that are left.
 
         :raises TimeoutError: no time is left.
         """
-        seconds = self._end - _now()
+        seconds = self._end - clock().monotonic()
         if seconds <= 0:
             raise TimeoutError("timed out")
         return seconds
@@ -85,7 +84,9 @@ class _TimedReader(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int | None:
         self._sock.settimeout(self._deadline.left())
-        return self._raw.readinto(buffer)
+        count = self._raw.readinto(buffer)
+        self._deadline.left()  # what has come too late does not count, by whichever clock
+        return count
 
     def close(self) -> None:
         self._raw.close()
@@ -170,13 +171,13 @@ class _Pool(HTTPConnectionPool):
 
     def _get_conn(self, timeout: float | None = None) -> Any:
         connection: Any = super()._get_conn(timeout)
-        if not connection.is_closed and _now() - connection.idle_since > REUSE_CONNECTION_SECONDS:
+        if not connection.is_closed and clock().monotonic() - connection.idle_since > REUSE_CONNECTION_SECONDS:
             connection.close()
         return connection
 
     def _put_conn(self, conn: Any) -> None:
         if conn is not None:
-            conn.idle_since = _now()
+            conn.idle_since = clock().monotonic()
         super()._put_conn(conn)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,13 +13,10 @@ from tenacity import (
     RetryCallState,
     Retrying,
     retry_if_exception,
-    sleep_using_event,
-    stop_any,
-    stop_before_delay,
-    stop_when_event_set,
     wait_random_exponential,
 )
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.config import ServiceConfig
 from airflow_provider_service.client.errors import (
     ServiceConfigError,
@@ -53,15 +49,12 @@ class Transport:
     """Sends requests to one server. Safe to use from several threads.
 
     :param config: the server's settings.
-    :param sleep: waits between retries, given seconds; a test or a wait that can be cancelled may replace it.
     """
 
-    def __init__(self, config: ServiceConfig, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, config: ServiceConfig) -> None:
         self.config = config
         self._key = HiddenText(config.api_key.get_secret_value())
-        self._retrying = {flag: _retrying(flag, config.retry_deadline, sleep) for flag in (True, False)}
         self._start_seconds = min(config.retry_deadline, LIVE_SECONDS)
-        self._retrying_starts = {flag: _retrying(flag, self._start_seconds, sleep) for flag in (True, False)}
         self._server_clock = ServerClock()
         self._session = Session(config)
 
@@ -122,12 +115,12 @@ class Transport:
         repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
 
         def send() -> Any:
-            sent = time.time()
+            sent = clock().now()
             answer = self._exchange(request, target, timeout, follow=method == "GET")
-            self._server_clock.learn(answer.headers.get("Date"), sent, time.time())
+            self._server_clock.learn(answer.headers.get("Date"), sent, clock().now())
             return answers.decode(answer, method, target, scope=scope, secret=self._key, binary=binary)
 
-        return self._retrying[repeatable](send)
+        return _retrying(repeatable, self.config.retry_deadline)(send)
 
     def call_webhook(
         self,
@@ -166,7 +159,7 @@ class Transport:
         def send() -> WebhookAnswer:
             return webhook_answers.read_answer(self._exchange(request, target, timeout, follow=False), method, target)
 
-        return _until(stopped, self._retrying_starts[False], self._start_seconds)(send)
+        return _retrying(False, self._start_seconds, stopped)(send)
 
     def call_mcp(
         self,
@@ -208,7 +201,7 @@ class Transport:
             answer = self._exchange(request, MCP_PATH, timeout, follow=False, is_answer=mcp_answers.is_answer)
             return mcp_answers.read_result(answer, MCP_PATH, secret)
 
-        return _until(stopped, self._retrying_starts[repeatable], self._start_seconds)(send)
+        return _retrying(repeatable, self._start_seconds, stopped)(send)
 
     def _form(self, payload: Mapping[str, Any], files: Sequence[FilePart]) -> MultipartBody:
         limit, size = self.config.max_files_mib, sum(part.size for part in files)
@@ -273,23 +266,22 @@ class Transport:
         return answer
 
 
-def _retrying(repeatable: bool, deadline: float, sleep: Callable[[float], None]) -> Retrying:
+def _retrying(repeatable: bool, seconds: float, stopped: threading.Event | None = None) -> Retrying:
+    """Retries that begin within some seconds from now, until the event is set."""
+    stopped, end = stopped or threading.Event(), clock().monotonic() + seconds
+
+    def sleep(pause: float) -> None:
+        clock().wait(stopped, pause)
+
     return Retrying(
         retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable)),
         wait=_pause,
-        stop=stop_before_delay(deadline),
+        # Tenacity's own conditions measure by no clock but that of the machine.
+        stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
         sleep=sleep,
         before_sleep=_log_retry,
         reraise=True,
     )
-
-
-def _until(stopped: threading.Event | None, retrying: Retrying, deadline: float) -> Retrying:
-    """The same retries, which also end when the event is set."""
-    if stopped is None:
-        return retrying
-    stop = stop_any(stop_before_delay(deadline), stop_when_event_set(stopped))
-    return retrying.copy(sleep=sleep_using_event(stopped), stop=stop)
 
 
 def _check_timeout(timeout: float | None) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.http.multipart import FilePart, FileSource, file_parts
 from airflow_provider_service.client.http.redaction import HiddenText
@@ -223,12 +224,14 @@ def _basic(user: str, password: str) -> str:
     )
 
 
-def signed_token(secret: str, algorithm: str, *, now: float | None = None, seconds: float = TOKEN_SECONDS) -> str:
+def signed_token(
+    secret: str, algorithm: str, *, offset: timedelta | None = None, seconds: float = TOKEN_SECONDS
+) -> str:
     """Sign a token that is valid for a while.
 
     :param secret: passphrase or private key.
     :param algorithm: of the signature.
-    :param now: when it is issued, in seconds since 1970; now by default.
+    :param offset: time of the clock that checks it minus ours; none by default.
     :param seconds: how long it is valid.
     :raises ServiceInputError: the secret is missing, or no key for the algorithm.
     """
@@ -241,7 +244,7 @@ def signed_token(secret: str, algorithm: str, *, now: float | None = None, secon
             f"the algorithm of the webhook's connection must be one of {', '.join(TOKEN_ALGORITHMS)}, not "
             f"{shown(algorithm)}"
         )
-    issued = int(time.time() if now is None else now)
+    issued = int((clock().utcnow() + (offset or timedelta())).timestamp())
     try:
         return jwt.encode({"iat": issued, "exp": issued + int(seconds)}, secret, algorithm)
     except (jwt.PyJWTError, NotImplementedError, TypeError, ValueError) as error:  # it may quote the key

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import time
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client.http.redaction import HiddenText
@@ -43,8 +41,8 @@ class BridgeSecret:
 
         :param lifetime: seconds for which the token is valid, by the service's clock.
         """
-        now = time.time() + (client.transport.clock_offset or timedelta()).total_seconds()
-        token = signed_token(self._derived("tokens"), _ALGORITHM, now=now, seconds=lifetime)
+        offset = client.transport.clock_offset
+        token = signed_token(self._derived("tokens"), _ALGORITHM, offset=offset, seconds=lifetime)
         return {"Authorization": HiddenText(f"Bearer {token}")}
 
     def _derived(self, purpose: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service.arguments import require
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceInvalidRequestError,
@@ -130,7 +129,7 @@ class BridgeStarter(CallStarter):
     def __init__(
         self, request: RunRequest, once: RunOnce, bridge: Workflow, items: Sequence[Any], children: Children
     ) -> None:
-        search = BridgeSearch([bridge.id], children, datetime.now(timezone.utc) - CLOCK_SKEW)
+        search = BridgeSearch([bridge.id], children, clock().utcnow() - CLOCK_SKEW)
         called = f"bridge {bridge.id}"
         super().__init__(
             once.client, called, once.attempt.key, search, is_kept=bridge.keeps_executions, stopped=once.stopped
@@ -162,14 +161,14 @@ class BridgeStarter(CallStarter):
         started = self._children.wait_for(self._client, execution_id)
         if started is not None and started.execution_id is not None:
             return started.execution_id
-        is_too_early = started is not None and _is_too_early(started) and time.monotonic() < self._published_by()
-        if not is_too_early or self._stopped.wait(_PAUSE_SECONDS):
+        is_too_early = started is not None and _is_too_early(started) and clock().monotonic() < self._published_by()
+        if not is_too_early or clock().wait(self._stopped, _PAUSE_SECONDS):
             raise self._failed(execution_id, started)
         return None
 
     def _published_by(self) -> float:
         """Until when the server may not know yet that the workflow was activated."""
-        self._deadline = self._deadline or time.monotonic() + PUBLISHED_WITHIN_SECONDS
+        self._deadline = self._deadline or clock().monotonic() + PUBLISHED_WITHIN_SECONDS
         return self._deadline
 
     def is_refusal(self, error: errors.ServiceApiError) -> bool:

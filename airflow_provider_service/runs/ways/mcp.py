@@ -7,12 +7,12 @@ a call whose answer was lost has started something is told by what was started s
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow_provider_service.arguments import require
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotFoundError, shown
 from airflow_provider_service.client.http.encoding import to_json
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY
@@ -136,7 +136,7 @@ class McpWay:
             once.client.mcp.require_modes(stopped=once.stopped)  # in its own time, not in that of the call
         if request.mode == "production":
             request.make_active(once.client)
-        search, after = self._marked(trigger, datetime.now(timezone.utc) - CLOCK_SKEW), 0
+        search, after = self._marked(trigger, clock().utcnow() - CLOCK_SKEW), 0
         if search is None:
             after = newest_number(once.client, request.workflow.id)
             search = self._unmarked(trigger, made_until(after), and_failed=True)
@@ -199,7 +199,7 @@ class McpStarter(CallStarter):
 
     def send(self) -> StartedExecution:
         """Call the endpoint."""
-        self._overdue_at, self._was_overdue = time.monotonic() + self._overdue_seconds, False
+        self._overdue_at, self._was_overdue = clock().monotonic() + self._overdue_seconds, False
         return self._client.mcp.execute_workflow(
             self._request.workflow.id,
             trigger_node=self._call.trigger_node,
@@ -215,14 +215,14 @@ class McpStarter(CallStarter):
         :raises ServiceRunNotFoundError: the call is given up, and may have started an execution.
         """
         found = super().look_meanwhile(is_answered)
-        if found is not None or is_answered() or time.monotonic() < self._overdue_at:
+        if found is not None or is_answered() or clock().monotonic() < self._overdue_at:
             return found
         runs = self._search.earlier(self._client, self._key)
         found = runs.own(self._key)
         if found is not None:
             return found
         if any(one.status == "new" for one in runs.unreadable):  # it may wait for its turn, unanswered until then
-            self._overdue_at, self._was_overdue = time.monotonic() + self._overdue_seconds, False
+            self._overdue_at, self._was_overdue = clock().monotonic() + self._overdue_seconds, False
             return None
         if not self._was_overdue:  # its run may have begun during this look: the answer is on its way
             self._was_overdue = True

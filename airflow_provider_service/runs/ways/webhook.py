@@ -6,13 +6,13 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunNotFoundError, ServiceRunNotSeenError
 from airflow_provider_service.client.http.webhook_answers import checked_headers, is_refusal
 from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
@@ -134,7 +134,7 @@ class WebhookStarter(CallStarter):
     """
 
     def __init__(self, client: ServiceClient, call: WebhookCall, stopped: threading.Event) -> None:
-        search = RunSearch(call.workflow_id, datetime.now(timezone.utc) - CLOCK_SKEW)
+        search = RunSearch(call.workflow_id, clock().utcnow() - CLOCK_SKEW)
         called = f"webhook {call.trigger.path!r}"
         super().__init__(client, called, call.key, search, is_kept=call.is_kept, stopped=stopped)
         self._call = call

@@ -1,0 +1,145 @@
+"""Time jumps while everybody waits, to what is due next, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.client.clock import clock
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.passing_time import PassingTime, time_passes_at
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def passing(simulator: ServiceSimulator) -> Iterator[PassingTime]:
+    with time_passes_at(simulator, stands=True) as passing:
+        yield passing
+
+
+def client_with(simulator: ServiceSimulator, timeout: float) -> ServiceClient:
+    return ServiceClient(
+        ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key, timeout=timeout, retry_deadline=0)
+    )
+
+
+def test_threads_and_event_loops_wake_in_the_order_of_their_times(passing: PassingTime) -> None:
+    woken: list[tuple[str, float]] = []
+    begin = passing.now()
+
+    def wake(name: str) -> None:
+        woken.append((name, round(passing.now() - begin)))
+
+    def sleep(name: str, seconds: float) -> None:
+        clock().sleep(seconds)
+        wake(name)
+
+    async def main() -> None:
+        clock().call_later(5 * HOUR, lambda: wake("timer"))
+        clock().call_later(4 * HOUR, lambda: wake("never")).cancel()
+        await clock().async_sleep(2 * HOUR)
+        wake("coroutine")
+        with pytest.raises(asyncio.TimeoutError):
+            await clock().wait_for(asyncio.Event().wait(), 2 * HOUR)
+        wake("limit")
+        await clock().async_sleep(2 * HOUR)
+
+    threads = [threading.Thread(target=sleep, args=each) for each in (("late", 3 * HOUR), ("soon", HOUR))]
+    for thread in threads:
+        thread.start()
+    asyncio.run(main())
+    for thread in threads:
+        thread.join()
+
+    assert woken == [
+        ("soon", HOUR),
+        ("coroutine", 2 * HOUR),
+        ("late", 3 * HOUR),
+        ("limit", 4 * HOUR),
+        ("timer", 5 * HOUR),
+    ]
+
+
+def test_time_does_not_pass_while_anybody_works(passing: PassingTime) -> None:
+    """Work shorter than the interval at which Python's threads take turns is seen, too."""
+    seen: list[float] = []
+    begin, stop = passing.now(), threading.Event()
+
+    def work() -> None:
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            sum(range(1000))
+        seen.append(passing.now() - begin)
+        stop.set()
+
+    threading.Thread(target=work).start()
+
+    assert clock().wait(stop, HOUR)
+    assert seen == [0.0]
+
+
+def test_a_pause_ends_with_its_event(passing: PassingTime) -> None:
+    begin, stopped = passing.now(), threading.Event()
+
+    def stop() -> None:
+        clock().sleep(HOUR)
+        stopped.set()
+
+    threading.Thread(target=stop).start()
+
+    assert clock().wait(stopped, 10 * HOUR)
+    assert passing.now() - begin == pytest.approx(HOUR, abs=0.01)
+    assert clock().wait(stopped, HOUR)
+    assert not clock().wait(threading.Event(), 0)
+    assert passing.now() - begin == pytest.approx(HOUR, abs=0.01)
+
+
+def test_a_call_that_is_held_open_is_answered_at_its_time(simulator: ServiceSimulator, passing: PassingTime) -> None:
+    begin = passing.now()
+    simulator.inject("latency", seconds=HOUR)
+
+    with client_with(simulator, timeout=2 * HOUR) as client:
+        assert list(client.tags.list()) == []
+
+    assert passing.now() - begin == pytest.approx(HOUR, abs=0.01)
+
+
+def test_a_call_that_takes_too_long_has_no_answer(simulator: ServiceSimulator, passing: PassingTime) -> None:
+    simulator.inject("latency", seconds=HOUR)
+
+    with client_with(simulator, timeout=HOUR / 2) as client, pytest.raises(errors.ServiceTimeoutError):
+        list(client.tags.list())
+
+
+def test_polls_that_see_nothing_are_skipped_but_no_deadline(simulator: ServiceSimulator, passing: PassingTime) -> None:
+    begin = passing.now()
+    simulator.in_loop(lambda: simulator.state.schedule.at(simulator.clock.now(), lambda _: None))
+    workflow = simulator.create_webhook_workflow(path="w")
+    simulator.start_execution(workflow["id"], seconds=2.5 * HOUR)
+
+    clock().sleep(HOUR, begin + 10 * HOUR)
+    assert passing.now() - begin == pytest.approx(3 * HOUR, abs=0.01)
+    clock().sleep(HOUR, begin + 10.5 * HOUR)
+    assert passing.now() - begin == pytest.approx(10.5 * HOUR, abs=0.01)
+
+
+def test_real_time_passes_unless_the_clock_stands(simulator: ServiceSimulator) -> None:
+    with time_passes_at(simulator):
+        begin = clock().now()
+        clock().sleep(HOUR)
+        time.sleep(0.05)
+        assert HOUR + 0.05 <= clock().now() - begin < HOUR + 60
+
+
+def test_the_clock_of_the_service_goes_on_where_it_was(simulator: ServiceSimulator) -> None:
+    begin = simulator.clock.now()
+    with time_passes_at(simulator, stands=True):
+        clock().sleep(HOUR)
+    assert HOUR <= (simulator.clock.now() - begin).total_seconds() < HOUR + 60
+    simulator.reset()
