@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -33,6 +34,8 @@ _KIND_OF_TYPE: Mapping[str, Kind] = {
     "n8n-nodes-base.manualTrigger": "manual",
     "n8n-nodes-base.executeWorkflowTrigger": "sub-workflow",
 }
+# The type of any other trigger: of errors, feeds, mail, messages and so on.
+_EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
 
 
 class Trigger(NamedTuple):
@@ -152,8 +155,27 @@ class RunRequest:
     def lacking(self, kinds: Collection[Kind]) -> str:
         """That there is no trigger of some kinds, and which there are, for messages."""
         named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
-        others = ", ".join(f"{one.node!r} ({one.kind})" for one in self.all_triggers()) or "none that is known"
-        return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {others}"
+        others = [f"{one.node!r} ({one.kind})" for one in self.all_triggers()] + self._events()
+        return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {', '.join(others) or 'none'}"
+
+    def obstacle(self) -> str | None:
+        """Why nothing outside can start the workflow, whatever the way, and what would change that; None if it can."""
+        if self.all_triggers():
+            return None
+        events, disabled = self._events(), ", ".join(repr(one.node) for one in _triggers_among(self.nodes))
+        why = "it has no trigger"
+        if events:
+            why = f"it begins only with events of the service, at {', '.join(events)}"
+        elif disabled:
+            why = f"its triggers are disabled: {disabled}"
+        return (
+            f"{why}. Add a webhook, or the trigger 'When Executed by Another Workflow', and connect it to the same node"
+        )
+
+    def _events(self) -> list[str]:
+        """The triggers that begin a run with an event, such as a new entry of a feed, each with its type."""
+        types = ((node.get("name"), str(node.get("type"))) for node in self.nodes if not node.get("disabled"))
+        return [f"{name!r} ({kind})" for name, kind in types if _EVENT_TYPE.search(kind) and kind not in _KIND_OF_TYPE]
 
     def the_trigger(self, kinds: Collection[Kind]) -> Trigger:
         """The one trigger of some kinds that begins the run.

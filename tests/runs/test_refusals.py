@@ -62,6 +62,43 @@ def test_webhooks_that_cannot_be_called(
     assert not simulator.state.workflows.get(workflow_id).active
 
 
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (
+            [node("On error", "errorTrigger", 1, {}, 0), DONE],
+            r"cannot be started. it begins only with events of the service, at .On error. \(.*errorTrigger\)",
+        ),
+        (
+            [node("Feed", "rssFeedReadTrigger", 1, {}, 0), node("Mail", "emailReadImap", 2, {}, 0)],
+            r"at 'Feed' \(n8n-nodes-base.rssFeedReadTrigger\), 'Mail' \(n8n-nodes-base.emailReadImap\)",
+        ),
+        ([{**webhook(), "disabled": True}, DONE], "its triggers are disabled: 'Webhook'"),
+        ([DONE], "it has no trigger"),
+    ],
+)
+@pytest.mark.parametrize("start", ["auto", "mcp"])
+def test_what_nothing_outside_can_start_is_said_once_with_a_way_out(
+    task_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], message: str, start: str
+) -> None:
+    workflow_id = put(simulator, *nodes, active=False)
+    end = (
+        r". Add a webhook, or the trigger 'When Executed by Another Workflow', and connect it to the same node. Nothing"
+    )
+    with pytest.raises(AirflowFailException, match=message + end) as caught:
+        task_run(workflow_id=workflow_id, start=start).attempt(1)
+    assert "its triggers: " not in str(caught.value)
+    assert calls(simulator) == 0
+
+
+def test_triggers_of_events_are_listed_too(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+    feed = node("Feed", "rssFeedReadTrigger", 1, {}, 0)
+    workflow_id = put(simulator, feed, node("Clock", "scheduleTrigger", 1, {}, 0), active=False)
+    triggers = r"its triggers: 'Clock' \(schedule\), 'Feed' \(n8n-nodes-base.rssFeedReadTrigger\)"
+    with pytest.raises(AirflowFailException, match=triggers):
+        task_run(workflow_id=workflow_id).attempt(1)
+
+
 def test_one_of_several_webhooks(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook("a", name="A"), webhook("b", name="B"))
     assert task_run(workflow_id=workflow_id, trigger_node="B").attempt(1)["status"] == "success"

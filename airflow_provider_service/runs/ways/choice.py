@@ -44,6 +44,8 @@ def choose(request: RunRequest, client: ServiceClient) -> Choice:
     """Choose the way to start a workflow."""
     ways = [kind(request, client) for kind in WAYS if request.start in ("auto", kind.name)]
     taken = [way for way in ways if way.may_have_been_taken()]
+    if (nothing := request.obstacle()) is not None:
+        return Choice(ways[0], nothing, taken)
     obstacles = []
     for way in ways:
         obstacle = way.obstacle()
