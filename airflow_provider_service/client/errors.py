@@ -220,7 +220,7 @@ class ServiceConflictError(ServiceApiError):
 class ServiceWebhookTakenError(ServiceConflictError):
     """409: the workflow cannot become active, because an active workflow holds one of its webhooks."""
 
-    final = True
+    ends_wait = final = True
 
 
 class ServiceInvalidRequestError(ServiceApiError):
