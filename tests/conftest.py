@@ -30,6 +30,7 @@ from .set_clock import SetClock
 if TYPE_CHECKING:
     from s3fs import S3FileSystem
 
+    from airflow_provider_service.testing.passing_time import PassingTime
     from tests.reported_metrics import ReportedMetrics
     from tests.s3 import Bucket
 
@@ -151,6 +152,21 @@ def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPat
     running_simulator.reset()
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", running_simulator.connection_json())
     return running_simulator
+
+
+@pytest.fixture
+def virtual_time(request: pytest.FixtureRequest) -> Iterator[PassingTime | None]:
+    """One clock for the test, the package and the simulator: it stands still, and jumps while everybody waits.
+
+    A test that the marker ``real_time`` says needs it has real time, and so has one without a simulator.
+    """
+    from airflow_provider_service.testing.passing_time import time_passes_at
+
+    if request.node.get_closest_marker("real_time") or "simulator" not in request.fixturenames:
+        yield None
+        return
+    with time_passes_at(request.getfixturevalue("simulator"), stands=True) as passing:
+        yield passing
 
 
 @pytest.fixture

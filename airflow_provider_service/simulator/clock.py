@@ -18,14 +18,15 @@ def epoch_milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _real_time() -> datetime:
+def real_time() -> datetime:
+    """The date and time of this machine, in UTC."""
     return datetime.now(timezone.utc)
 
 
 class Clock:
     """The time of a source, which is real time unless a test sets another, plus an offset."""
 
-    def __init__(self, source: Callable[[], datetime] = _real_time) -> None:
+    def __init__(self, source: Callable[[], datetime] = real_time) -> None:
         self.source = source
         self._offset = timedelta()
 

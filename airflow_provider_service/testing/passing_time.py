@@ -14,13 +14,16 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_service.client.clock import Clock, using
+from airflow_provider_service.simulator.clock import real_time
 
 if TYPE_CHECKING:
     from airflow_provider_service.simulator import ServiceSimulator
+    from airflow_provider_service.simulator.state import State
 
 T = TypeVar("T")
 
@@ -56,7 +59,7 @@ class _Sleeper:
         :param event: when the service does something next.
         :param others: when somebody wakes next who does not poll.
         """
-        if self.deadline == math.inf or self.is_over:
+        if self.deadline == math.inf:
             return self.due
         pauses = math.ceil((min(event, self.deadline) - self.due) / self.pause)
         if others < math.inf:
@@ -65,18 +68,17 @@ class _Sleeper:
 
 
 class PassingTime(Clock):
-    """The clock of this process and of a simulated service, which jumps when everybody waits.
+    """The clock of this process and of simulated services, which jumps when everybody waits.
 
-    :param simulator: the simulated service.
     :param stands: whether time passes only in jumps, so that it does not matter how fast this machine is; otherwise
         real time passes in between.
     """
 
-    def __init__(self, simulator: ServiceSimulator, *, stands: bool = False) -> None:
-        self._simulator, self._stands = simulator, stands
+    def __init__(self, *, stands: bool = False) -> None:
+        self._stands = stands
+        self._simulators: list[ServiceSimulator] = []
         self._began, self._jumped = time.time(), 0.0
         self._sleepers: set[_Sleeper] = set()
-        self._lock = threading.Lock()
         self._over = threading.Event()
 
     def now(self) -> float:
@@ -92,8 +94,10 @@ class PassingTime(Clock):
         condition: threading.Condition = vars(event)["_cond"]  # so that whoever sets the event wakes this thread, too
 
         def wake() -> None:
-            with condition:
+            # The handler of a signal may itself pause in a thread that pauses already, and may then hold this lock.
+            if condition.acquire(blocking=False):
                 condition.notify_all()
+                condition.release()
 
         with self._sleeping(min(seconds, deadline - self.now()), deadline, wake) as sleeper, condition:
             while not (event.is_set() or sleeper.is_over):
@@ -135,51 +139,59 @@ class PassingTime(Clock):
     @contextmanager
     def _sleeping(self, seconds: float, deadline: float, wake: Callable[[], object]) -> Iterator[_Sleeper]:
         sleeper = _Sleeper(self.now() + seconds, seconds, deadline, wake, is_over=seconds <= 0)
-        with self._lock:
-            self._sleepers.add(sleeper)
+        self._sleepers.add(sleeper)
         try:
             yield sleeper
         finally:
-            with self._lock:
-                self._sleepers.discard(sleeper)
+            self._sleepers.discard(sleeper)
 
     # ------------------------------------------------------------ the thread that lets time jump
 
     def run(self) -> None:
         """Let time jump until it ends."""
         while not self._over.is_set():
-            if _all_others_rest() and (self._sleepers or self._simulator.state.held):
+            if _all_others_rest() and (self._sleepers or self._is_anything_held()):
                 self._jump()
             self._wake()
 
     def end(self) -> None:
-        """Let time jump no more."""
+        """Let time jump no more; the services go on from where they are in real time."""
         self._over.set()
+        for simulator in self._simulators:
+            simulator.clock.source = real_time
+            simulator.clock.shift(self.now() - time.time())
+
+    def include(self, simulator: ServiceSimulator) -> None:
+        """Let a simulated service go by this clock."""
+        simulator.clock.source = self.utcnow
+        self._simulators.append(simulator)
+
+    def _is_anything_held(self) -> bool:
+        return any(simulator.state.held for simulator in self._simulators)
 
     def _jump(self) -> None:
         """Jump to what is due next."""
-        event = self._simulator.in_loop(self._next_event)
-        with self._lock:
-            others = min((one.due for one in self._sleepers if one.deadline == math.inf), default=math.inf)
-            due = min((one.may_sleep_until(event, others) for one in self._sleepers), default=math.inf)
-        if self._simulator.state.held:
+        event = min(simulator.in_loop(partial(self._next_event, simulator.state)) for simulator in self._simulators)
+        sleepers = [one for one in list(self._sleepers) if not one.is_over]
+        others = min((one.due for one in sleepers if one.deadline == math.inf), default=math.inf)
+        due = min((one.may_sleep_until(event, others) for one in sleepers), default=math.inf)
+        if self._is_anything_held():
             due = min(due, event)
         if due < math.inf:
             self._jumped += max(due + _ROUNDING_SECONDS - self.now(), 0.0)
-            self._simulator.in_loop(self._simulator.state.wake)
+            for simulator in self._simulators:
+                simulator.in_loop(simulator.state.wake)
 
     def _wake(self) -> None:
-        """Wake everybody whose time has come."""
+        """Wake everybody whose time has come, until they have woken."""
         now = self.now()
-        with self._lock:
-            due = [one for one in self._sleepers if one.due <= now and not one.is_over]
-        for one in due:
-            one.is_over = True
-            one.wake()
+        for one in list(self._sleepers):
+            if one.due <= now:
+                one.is_over = True
+                one.wake()
 
-    def _next_event(self) -> float:
-        """When the service does something next; never if it does nothing by itself."""
-        state = self._simulator.state
+    def _next_event(self, state: State) -> float:
+        """When a service does something next; never if it does nothing by itself."""
         state.settle()
         due = state.schedule.next_due()
         return math.inf if due is None else self.now() + (due - state.clock.now()).total_seconds()
@@ -216,9 +228,9 @@ def time_passes_at(simulator: ServiceSimulator, *, stands: bool = False) -> Iter
 
     :param stands: whether time passes only then, so that it does not matter how fast this machine is.
     """
-    passing = PassingTime(simulator, stands=stands)
+    passing = PassingTime(stands=stands)
+    passing.include(simulator)
     thread = threading.Thread(target=passing.run, name="service-time", daemon=True)
-    before, simulator.clock.source = simulator.clock.source, passing.utcnow
     thread.start()
     try:
         with using(passing):
@@ -226,5 +238,3 @@ def time_passes_at(simulator: ServiceSimulator, *, stands: bool = False) -> Iter
     finally:
         passing.end()
         thread.join()
-        simulator.clock.source = before
-        simulator.clock.shift(passing.now() - time.time())

@@ -18,6 +18,7 @@ from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.runs import call_and_search
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.passing_time import PassingTime
 from tests.airflow_features import AIRFLOW
 
 from .own_state import OwnState
@@ -29,13 +30,16 @@ Killed = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times that suit a server which answers within milliseconds, and within half a second on a busy machine."""
-    monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 2.0)
-    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 0.5)
-    monkeypatch.setattr(call_and_search, "VISIBLE_WITHIN_SECONDS", 0.8)
-    monkeypatch.setattr(call_and_search, "UNKEPT_SECONDS", 0.5)
+def no_real_time(
+    virtual_time: PassingTime | None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing here waits in real time; what is marked waits for as short as suits a server that answers at once."""
+    if request.node.get_closest_marker("real_time"):
+        monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 0.5)
+        monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 2.0)
+        monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 0.5)
+        monkeypatch.setattr(call_and_search, "VISIBLE_WITHIN_SECONDS", 0.8)
+        monkeypatch.setattr(call_and_search, "UNKEPT_SECONDS", 0.5)
 
 
 @pytest.fixture

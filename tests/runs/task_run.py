@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.testing.stored_triggers import first_event, revived
 from tests.airflow_features import AIRFLOW
 
@@ -42,6 +44,14 @@ class StateStore:
         return dict(json.loads(self.path.read_text())) if self.path.exists() else {}
 
 
+_begun = itertools.count()
+
+
+def beginning() -> datetime:
+    """The date and time of the begin of a DAG run; no two are the same, also by a clock that stands still."""
+    return clock().utcnow() + timedelta(microseconds=next(_begun))
+
+
 @dataclass
 class TaskRun:
     """One task run.
@@ -60,7 +70,7 @@ class TaskRun:
     retries: int = 2
     max_tries: int = 2
     map_index: int = -1
-    began: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    began: datetime = field(default_factory=beginning)
     cleared: int = 0
     of_dag_run: dict[str, Any] = field(default_factory=dict)
     pushed: dict[str, Any] = field(default_factory=dict)
@@ -117,7 +127,7 @@ class TaskRun:
 
         :param tried: number of attempts so far.
         """
-        self.began = datetime.now(timezone.utc)
+        self.began = beginning()
         self.cleared += 1
         self.max_tries = tried + self.retries
 

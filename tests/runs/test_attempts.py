@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import requests
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
     ServiceWaitError,
@@ -52,19 +52,14 @@ def test_an_attempt_that_died_before_its_call_started_nothing(
     assert calls(simulator) == 1
 
 
-def test_a_call_that_was_still_on_its_way_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator
-) -> None:
-    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 0.6)
+def test_a_call_that_was_still_on_its_way_is_waited_for(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     run = task_run(workflow_id=workflow_id)
     context = run.prepare(2)
     first = Attempt.of_task(context).key._replace(attempt=1).header
 
     def arrive() -> None:
-        while not any(request.path.endswith("/executions") for request in list(simulator.requests)):
-            time.sleep(0.01)
-        time.sleep(0.2)
+        clock().sleep(call_and_search.SETTLING_SECONDS / 2)
         requests.post(f"{simulator.base_url}/webhook/w", json={}, headers={RUN_KEY_HEADER: first}, timeout=5).close()
 
     late = threading.Thread(target=arrive)

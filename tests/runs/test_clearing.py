@@ -33,7 +33,7 @@ def of_dag_run(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_what_still_runs_is_resumed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, of_dag_run: dict[str, Any]
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
     run = make_run(workflow_id=workflow_id, store=store, of_dag_run=of_dag_run)
     cut_off(run)
     run.clear(tried=1)
@@ -73,7 +73,7 @@ def test_what_has_ended_is_followed_by_a_new_one(
 def test_a_retry_that_still_runs_is_resumed(
     make_run: MakeRun, simulator: ServiceSimulator, store: StateStore | None, of_dag_run: dict[str, Any]
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
     original = simulator.start_execution(workflow_id, status="error")
     run = make_run(ServiceRetryExecutionOperator, execution_id=original, store=store, of_dag_run=of_dag_run)
     cut_off(run)
@@ -95,7 +95,7 @@ def test_deployments_do_not_resume_each_others_executions(
     of_dag_run: dict[str, Any],
     setting: str,
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
     runs = {}
     for name in ("blue", "green"):
         monkeypatch.setenv(setting, name)
@@ -115,7 +115,7 @@ def test_deployments_do_not_resume_each_others_executions(
 def test_deployments_that_look_alike_are_distinguished_until_a_dag_run_is_cleared(
     task_run: MakeRun, simulator: ServiceSimulator, of_dag_run: dict[str, Any]
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
     runs = [task_run(workflow_id=workflow_id, of_dag_run=of_dag_run, wait_for_completion=False) for _ in range(2)]
     runs[1].began = runs[0].began + timedelta(microseconds=1)
     cut_off(runs[0])
@@ -125,7 +125,7 @@ def test_deployments_that_look_alike_are_distinguished_until_a_dag_run_is_cleare
 def test_deployments_with_dag_runs_of_other_numbers_or_dates_are_distinguished(
     task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
-    workflow_id = put(simulator, webhook(), wait(30), DONE)
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
     several: list[dict[str, Any]] = [{"id": 7}, {"id": 8}, {"run_after": NOON}, {"run_after": NOON + timedelta(1)}]
     ids = []
     for dag_run in several:
@@ -158,7 +158,7 @@ def test_a_changed_setting_and_a_clear_are_reported(
     tmp_path: Path,
 ) -> None:
     for number, kept in enumerate((None, StateStore(tmp_path / "state.json"))):
-        workflow_id = put(simulator, webhook(f"w{number}"), wait(30), DONE)
+        workflow_id = put(simulator, webhook(f"w{number}"), wait(60), DONE)
         run = task_run(workflow_id=workflow_id, store=kept, map_index=number, wait_for_completion=False)
         first = run.attempt(1)["execution_id"]
         run.clear(tried=1)

@@ -24,6 +24,8 @@ from .moments import connections, seed_of_the_day, soon
 from .task_run import TaskRun
 from .workflows import DONE, put, statuses, wait, webhook
 
+pytestmark = pytest.mark.real_time
+
 WAITS = 17
 KILLS = 3
 AT_ONCE = 4

@@ -16,6 +16,8 @@ from . import victims
 from .moments import connections, soon
 from .task_run import TaskRun
 
+pytestmark = pytest.mark.real_time
+
 LATE_SECONDS = 0.8
 COUNT = 30
 STORED = [{"sku": f"s{number:03}", "stock": number, "shop": f"shop {number}"} for number in range(COUNT)]

@@ -45,6 +45,8 @@ from .workflows import (
     webhook,
 )
 
+pytestmark = pytest.mark.real_time
+
 TRIES_FOR_A_KILL = 8
 AT_ONCE = 3
 RUN_SECONDS = 0.3

@@ -17,6 +17,8 @@ from .conftest import Killed, MakeRun, connect
 from .own_state import OwnState
 from .workflows import DONE, calls, held, put, set_live, statuses, wait, webhook
 
+pytestmark = pytest.mark.real_time
+
 #: Seconds between two looks of a wait that a kill must wake.
 UNENDING = 3600.0
 

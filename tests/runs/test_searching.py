@@ -28,6 +28,8 @@ from airflow_provider_service.runs.search import (
 )
 from airflow_provider_service.runs.service_retry import RetrySearch
 
+pytestmark = pytest.mark.usefixtures("set_clock")
+
 ROOT = "https://service.example"
 LIST = f"{ROOT}/api/v1/executions"
 KEY = RunKey("k", 3)
@@ -297,10 +299,7 @@ def test_which_execution_an_attempt_resumes(
     assert (run and run.execution.id) == adopted
 
 
-def test_a_killed_search_ends(
-    monkeypatch: pytest.MonkeyPatch, client: ServiceClient, server: requests_mock.Mocker
-) -> None:
-    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 30)
+def test_a_killed_search_ends(client: ServiceClient, server: requests_mock.Mocker) -> None:
     answer(server)
     stopped = threading.Event()
     stopped.set()

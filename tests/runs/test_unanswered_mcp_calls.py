@@ -9,6 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing.passing_time import PassingTime
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore
@@ -63,9 +64,12 @@ def test_an_answer_that_never_comes_does_not_matter_where_the_key_travels(
     assert (done["status"], calls(simulator)) == ("success", 1)
 
 
-def test_a_run_that_waits_long_for_its_turn(task_run: MakeRun, monkeypatch: pytest.MonkeyPatch, task_log: None) -> None:
+def test_a_run_that_waits_long_for_its_turn(
+    task_run: MakeRun, monkeypatch: pytest.MonkeyPatch, task_log: None, virtual_time: PassingTime
+) -> None:
     extra = {"retry_deadline": 0, "timeout": 4}
     with ServiceSimulator(concurrency_limit=1) as limited:
+        virtual_time.include(limited)
         connect(monkeypatch, limited, extra={"mcp_api_key": limited.mcp_api_key, **extra})
         put(limited, webhook("busy"), wait(7), DONE, name="Busy")
         task_run(workflow_name="Busy", start="webhook").attempt(1, wait_for_completion=False)

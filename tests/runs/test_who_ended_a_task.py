@@ -26,6 +26,8 @@ from .own_state import Answer, OwnState
 from .task_run import StateStore, TaskRun
 from .workflows import DONE, calls, put, statuses, wait, webhook
 
+pytestmark = pytest.mark.real_time
+
 supervisors = pytest.mark.skipif(AIRFLOW.startswith("2."), reason="tasks of Airflow 2 ask its database")
 UNENDING = 3600.0
 #: With two retries, as TaskRun has them.
