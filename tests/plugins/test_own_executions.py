@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,6 +81,41 @@ def test_what_carries_the_key_of_another_task_run_is_not(reader, put_task, start
     assert is_hidden(text, because="another task run has started it")
 
 
+@pytest.fixture
+def was_cleared(dag_run):
+    """The DAG run has been cleared since it began for the first time."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+
+    def note(times: int) -> None:
+        with create_session() as session:
+            session.execute(DagRun.__table__.update().where(DagRun.id == dag_run).values(clear_number=times))
+
+    note(1)
+    yield
+    note(0)
+
+
+@pytest.mark.usefixtures("was_cleared")
+@pytest.mark.parametrize("deployment", [None, "another"])
+def test_what_was_started_before_the_dag_run_was_cleared_stays_its_own(
+    reader, put_task, start, link, monkeypatch, deployment
+):
+    task_id = f"task_{uuid.uuid4().hex}"
+    with monkeypatch.context() as settings:
+        if deployment is not None:
+            settings.setenv("AIRFLOW__SERVICE__DEPLOYMENT", deployment)
+        headers = header_of(task_id, BEGAN.replace(year=2025))
+    execution = start("succeeds", headers=headers)
+
+    text = reader.get(put_task(links=link(*execution), fields=CONNECTION, task_id=task_id)).text
+
+    if deployment is None:
+        assert "Read orders" in text
+    else:
+        assert is_hidden(text, because="another task run has started it")
+
+
 def test_a_link_to_another_workflow_shows_nothing(reader, put_task, start, link):
     task_id = f"task_{uuid.uuid4().hex}"
     _, execution_id = start("succeeds", headers=header_of(task_id))
@@ -136,7 +172,9 @@ def test_a_link_of_any_length_or_shape_shows_nothing(reader, put_task, simulator
         assert "has started no execution" in reader.get(path).text
 
 
-def test_a_task_shows_what_it_has_really_run(airflow_app, reader, simulator, monkeypatch):
+def test_a_task_shows_what_it_has_really_run(airflow_app, browser_of, simulator, monkeypatch):
+    from airflow_provider_service.plugins._app import make_app
+
     extra = {"mcp_api_key": simulator.mcp_api_key, "retry_deadline": 30}
     fields = {**json.loads(simulator.connection_json()), "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(fields))
@@ -154,9 +192,24 @@ def test_a_task_shows_what_it_has_really_run(airflow_app, reader, simulator, mon
 
     ended = {one.task_id: one.state for one in runs}
     assert {name for name, state in ended.items() if state == "success"} == {"webhook", "form", "schedule", "bridge"}
-    shown = {name: "Open the execution" in reader.get(page_of(name)).text for name in ended}
-    # Before Airflow 3.3, nothing is left of a run that can carry no key.
-    assert shown == dict.fromkeys(ended, True) | {"schedule": airflow_features.keeps_state_of_tasks}
+
+    def shown() -> dict[str, bool]:
+        reader = browser_of("VIEWER", app=make_app())
+        return {name: "Open the execution" in reader.get(page_of(name)).text for name in ended}
+
+    assert shown() == dict.fromkeys(ended, True) | {"schedule": airflow_features.keeps_state_of_tasks}
+    forget_states()  # as before Airflow 3.3, when nothing is left of a run that can carry no key
+    assert shown() == dict.fromkeys(ended, True) | {"schedule": False}
+
+
+def forget_states() -> None:
+    """Remove what Airflow 3.3 keeps for tasks."""
+    from airflow.utils.session import create_session
+
+    with suppress(ImportError), create_session() as session:
+        from airflow.models.task_state_store import TaskStateStoreModel
+
+        session.execute(TaskStateStoreModel.__table__.delete())
 
 
 def page_of(task_id: str) -> str:
@@ -169,4 +222,4 @@ def page_of(task_id: str) -> str:
         run_id = session.scalar(
             select(DagRun.run_id).where(DagRun.dag_id == "own_executions").order_by(DagRun.id.desc()).limit(1)
         )
-    return f"/service-pages/dags/own_executions/runs/{run_id}/tasks/{task_id}/{{MAP_INDEX}}"
+    return f"/dags/own_executions/runs/{run_id}/tasks/{task_id}/{{MAP_INDEX}}"
