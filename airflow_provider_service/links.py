@@ -76,9 +76,16 @@ class ServiceLink(BaseOperatorLink):
     def push(self, context: Context, url: str) -> None:
         """Make the button of this task instance lead to an address."""
         context["ti"].xcom_push(key=self.xcom_key, value=url)
+        pushed = getattr(context.get("task"), "pushed_links", None)
+        if pushed is not None:
+            pushed[self.xcom_key] = url
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the pushed address, or an empty text if the task did not get that far."""
+        # Airflow asks in the process of the task, too, and logs an error for each address that it does not have.
+        pushed: dict[str, str] | None = getattr(operator, "pushed_links", None)
+        if pushed is not None:
+            return pushed.get(self.xcom_key, "")
         from airflow.providers.common.compat.sdk import XCom
 
         return XCom.get_value(key=self.xcom_key, ti_key=ti_key) or ""

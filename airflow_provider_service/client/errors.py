@@ -39,6 +39,8 @@ class ServiceError(Exception):
 
     #: Whether the same call may succeed later without any change.
     repeat_may_help = False
+    #: Whether this is usual for a moment, as after the activation of a workflow: it is no reason to warn.
+    is_momentary = False
     #: Whether the server provably did not act on the request.
     not_processed = True
     #: Whether the next look would fail in the same way, so that a wait or a search ends at once.
@@ -285,7 +287,7 @@ class ServiceAnswerTooLargeError(ServiceApiError):
 class ServiceWebhookNotLiveError(ServiceApiError):
     """404 from the webhook itself: its workflow is not active, or was activated only just now. Nothing ran."""
 
-    repeat_may_help = True
+    repeat_may_help = is_momentary = True
 
 
 class ServiceWebhookRefusedError(ServiceApiError):
@@ -302,7 +304,7 @@ class ServiceWebhookUncertainError(ServiceApiError):
 class ServiceNotPublishedError(ServiceApiError):
     """The MCP endpoint found no published version: the workflow is not active, or was activated only just now."""
 
-    repeat_may_help = True
+    repeat_may_help = is_momentary = True
 
 
 class ServiceMcpRefusedError(ServiceApiError):

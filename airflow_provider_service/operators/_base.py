@@ -38,6 +38,8 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
     references: ClassVar[Sequence[Alternatives]] = ()
     #: The variables of Airflow's context that the task needs.
     context_names: ClassVar[Sequence[str]] = ("ti",)
+    #: The addresses that this process has pushed by the keys of their XComs; None unless it has begun the task.
+    pushed_links: dict[str, str] | None = None
     ui_color = "#ede9fe"
 
     def __init__(self, *, service_conn_id: Templated[str] = "service_default", **kwargs: Unpack[TaskArguments]) -> None:
@@ -48,6 +50,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
         """Check the rendered arguments and perform the task; an error that a retry would meet again is not retried."""
         with failing_at_once():
             require_context(context, self.context_names)
+            self.pushed_links = {}
             self._refuse_blank_fields()
             self.check_arguments(are_rendered=True)
             result = self.perform(context)

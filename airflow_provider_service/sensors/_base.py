@@ -36,6 +36,8 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
     """Base of all sensors."""
 
     template_fields: Sequence[str] = ("service_conn_id",)
+    #: The addresses that this process has pushed by the keys of their XComs; None unless it has begun the task.
+    pushed_links: dict[str, str] | None = None
     ui_color = "#ede9fe"
     checks = {
         "fault_tolerance": SECONDS_OR_ZERO,

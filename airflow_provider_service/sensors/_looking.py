@@ -38,6 +38,7 @@ class LookingSensor(ServiceBaseSensor):
         """Wait in the chosen mode."""
         with failing_at_once():
             require_context(context, ("ti",))
+            self.pushed_links = {}
             self.check_arguments(are_rendered=True)
             self._check = self.to_check()
         tolerance = read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True)

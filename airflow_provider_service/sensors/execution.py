@@ -93,6 +93,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         """Wait in the chosen mode."""
         with failing_at_once():
             require_context(context, ("ti",))
+            self.pushed_links = {}
             self.check_arguments(are_rendered=True)
         self._wait = Wait(
             execution_id=str(self.execution_id).strip(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -189,6 +190,22 @@ def test_a_workflow_that_was_just_activated(
     assert task_run(workflow_id=workflow_id).whole_attempt(1)["status"] == "success"
     assert simulator.state.workflows.get(workflow_id).active
     assert len(held(simulator, workflow_id)) == 1
+
+
+def test_that_an_activated_webhook_is_not_live_at_once_is_no_reason_to_warn(
+    task_run: MakeRun,
+    simulator: ServiceSimulator,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connect(monkeypatch, simulator, extra={"retry_deadline": 30})
+    simulator.state.publish_delay = 0.5
+    workflow_id = put(simulator, webhook(), DONE, active=False)
+    with caplog.at_level(logging.INFO, logger="airflow_provider_service"):
+        assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
+    ours = [one for one in caplog.records if one.name.startswith("airflow_provider_service.")]
+    assert {one.levelname for one in ours if "the webhook is not live" in one.getMessage()} == {"INFO"}
+    assert [one for one in ours if one.levelno > logging.INFO and "outside of the Task Runner" not in one.msg] == []
 
 
 def test_a_full_queue_holds_no_deferred_task(monkeypatch: pytest.MonkeyPatch, task_run: MakeRun) -> None:

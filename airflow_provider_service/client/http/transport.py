@@ -309,7 +309,9 @@ def _pause(state: RetryCallState) -> float:
 
 def _log_retry(state: RetryCallState) -> None:
     pause = state.next_action.sleep if state.next_action else 0.0
-    log.warning("%s. Try %d failed; trying again in %.1f s", _error_of(state), state.attempt_number, pause)
+    error = _error_of(state)
+    level = logging.INFO if isinstance(error, ServiceError) and error.is_momentary else logging.WARNING
+    log.log(level, "%s. Try %d failed; trying again in %.1f s", error, state.attempt_number, pause)
 
 
 def _error_of(state: RetryCallState) -> BaseException | None:
