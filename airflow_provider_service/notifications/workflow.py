@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.notifier import BaseNotifier
 
+from airflow_provider_service.arguments import require_flag
 from airflow_provider_service.references import PROJECT, WORKFLOW
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class ServiceNotifier(BaseNotifier):
     If a template uses a value that the context does not have, such as ``ds`` in a run without a logical date, this is
     logged, and the value is rendered as empty text. The alert is sent nevertheless.
 
-    :param workflow_id: id of the workflow, which must be active; give either the id or the name.
+    :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
@@ -40,6 +41,7 @@ class ServiceNotifier(BaseNotifier):
     :param trigger_node: name of the webhook node; required if the workflow has several; None (the default) for the only
         one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication, if it has one.
+    :param activate: activate the workflow if it is not active (the default); if False, such a workflow is an error.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     """
 
@@ -64,6 +66,7 @@ class ServiceNotifier(BaseNotifier):
         details: Any = None,
         trigger_node: str | None = None,
         webhook_conn_id: str | None = None,
+        activate: bool = True,
         service_conn_id: str = "service_default",
         **kwargs: Any,
     ) -> None:
@@ -76,9 +79,11 @@ class ServiceNotifier(BaseNotifier):
         self.details = details
         self.trigger_node = trigger_node
         self.webhook_conn_id = webhook_conn_id
+        self.activate = activate
         self.service_conn_id = service_conn_id
         for reference in (WORKFLOW, PROJECT):
             reference.check(self, are_rendered=False)
+        require_flag("activate", activate)
 
     def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
         """Render the arguments; values that the context does not have become empty text."""
@@ -122,12 +127,14 @@ class ServiceNotifier(BaseNotifier):
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client.errors import ServiceTimeoutError
         from airflow_provider_service.client.http.encoding import to_json
+        from airflow_provider_service.runs.request import RunRequest
 
         with ServiceClient(config) as client:
             workflow = client.workflows.get(WORKFLOW.required_id_in(self, client))
             trigger = client.webhooks.find(workflow, self.trigger_node)
             # A query cannot contain nested values.
             payload = notice if trigger.has_body else {**notice, "details": to_json(self.details)}
+            RunRequest(workflow, payload, self.trigger_node, headers, self.activate).make_active(client)
             try:
                 answer = client.webhooks.call(trigger, payload, headers=headers(trigger.authentication))
             except ServiceTimeoutError:

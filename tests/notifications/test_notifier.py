@@ -19,7 +19,6 @@ from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceLookupError,
     ServiceNotFoundError,
-    ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
 from airflow_provider_service.client.execution_data import starting_items
@@ -265,12 +264,32 @@ def test_a_notice_that_cannot_be_sent_is_an_error(
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
     inactive = simulator.create_webhook_workflow(path="inactive", active=False)["id"]
 
-    with pytest.raises(ServiceWebhookNotLiveError):
-        notify({"ti": TASK}, workflow_id=inactive)
+    with pytest.raises(ServiceInputError, match="is not active, and activate=False; nothing was started"):
+        notify({"ti": TASK}, workflow_id=inactive, activate=False)
     with pytest.raises(ServiceNotFoundError):
         notify({"ti": TASK}, workflow_id="none")
     with pytest.raises(ServiceInputError, match="no webhook node 'Other'"):
         notify({"ti": TASK}, workflow_id=inactive, trigger_node="Other")
+    with service(simulator) as client:
+        assert not client.workflows.get(inactive).active
+        client.workflows.archive(inactive)
+    with pytest.raises(ServiceInputError, match="is archived; nothing was started"):
+        notify({"ti": TASK}, workflow_id=inactive)
+
+
+def test_a_workflow_that_is_not_active_is_activated(notify: Notify, simulator: ServiceSimulator) -> None:
+    inactive = simulator.create_webhook_workflow(path="inactive", active=False)["id"]
+    notify({"ti": TASK}, workflow_id=inactive, message="first")
+    notify({"ti": TASK}, workflow_id=inactive, message="second")
+
+    assert [item["body"]["message"] for item in received(simulator, inactive)] == ["first", "second"]
+    with service(simulator) as client:
+        assert client.workflows.get(inactive).active
+
+
+def test_activation_is_a_choice_of_two() -> None:
+    with pytest.raises(ServiceInputError, match="activate must be True or False, not 'no'"):
+        ServiceNotifier(workflow_id="w", activate="no")  # type: ignore[arg-type]
 
 
 def test_any_json_may_be_details(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
