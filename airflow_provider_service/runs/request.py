@@ -36,6 +36,8 @@ _KIND_OF_TYPE: Mapping[str, Kind] = {
 }
 # The type of any other trigger: of errors, feeds, mail, messages and so on.
 _EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
+# How JSON, and Python's representation, of a mapping or a list begin and end.
+_STRUCTURE = re.compile(r"""\s*(\{\s*['"\d}].*\}|\{\s*\}|\[\s*['"\d{\[-].*\]|\[\s*\])\s*""", re.DOTALL)
 
 
 class Trigger(NamedTuple):
@@ -69,6 +71,7 @@ class RunRequest:
     :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
     :param has_webhook_headers: whether any further headers were given.
     :param has_webhook_conn: whether a connection with the webhook's own authentication was given.
+    :param has_rendered_payload: whether the payload is what templates have rendered to.
     :param parent_headers: tell the workflow what has started it, in a webhook's call; further headers override them.
     """
 
@@ -86,6 +89,7 @@ class RunRequest:
     files: Mapping[str, Any] | None = None
     has_webhook_headers: bool = False
     has_webhook_conn: bool = False
+    has_rendered_payload: bool = False
     parent_headers: Mapping[str, str] = field(default_factory=dict)
 
     def all_headers(self, authentication: str) -> dict[str, str]:
@@ -134,6 +138,19 @@ class RunRequest:
         log.info("Activating %s", self.about)
         with naming_the_holder(client, self.workflow.id):
             client.workflows.activate(self.workflow.id)
+
+    def refuse_rendered_text(self) -> None:
+        """Refuse the text of a mapping or a list, to which a template renders unless the DAG says otherwise.
+
+        :raises ServiceInputError: the payload is such a text.
+        """
+        is_meant = not self.has_rendered_payload or not isinstance(self.payload, str)
+        require(
+            is_meant or not _STRUCTURE.fullmatch(self.payload),
+            "payload is the text of a mapping or a list, because a template makes text. Give the DAG "
+            "render_template_as_native_obj=True, or pass a mapping whose values are templates, or the output of the "
+            "other task itself; nothing was started",
+        )
 
     def refuse_archived(self) -> None:
         """Refuse a workflow that is archived.

@@ -88,6 +88,7 @@ class BridgeWay:
     def starter(self, once: RunOnce) -> BridgeStarter:
         """Check the payload, install the bridge if there is none, and activate the workflow if it has to be."""
         request = self._request
+        request.refuse_rendered_text()
         items = _items(request.payload)
         request.refuse_archived()
         bridge = self._bridge(once.client)

@@ -124,6 +124,8 @@ class McpWay:
     def starter(self, once: RunOnce) -> McpStarter:
         """Check the call, make the workflow available in MCP, and activate it if it has to be."""
         request, trigger = self._request, self._trigger()
+        if trigger.kind != "chat":
+            request.refuse_rendered_text()
         inputs = _inputs(trigger, request.payload, once.attempt.key)
         require(
             once.attempt.is_counted or _CALLS[trigger.kind].carrier is not None,

@@ -79,6 +79,7 @@ class WebhookWay:
     def starter(self, once: RunOnce) -> WebhookStarter:
         """Check the call, and activate the workflow if it has to be."""
         request = self._request
+        request.refuse_rendered_text()
         trigger = once.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
         filled_path(trigger, request.path_parameters)
         checked_headers(request.headers(trigger.authentication))
