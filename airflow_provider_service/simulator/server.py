@@ -250,6 +250,11 @@ class ServiceSimulator(Access):
         fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing, body, skip)
         self.in_loop(lambda: self._faults.faults.append(fault))
 
+    @property
+    def has_faults(self) -> bool:
+        """Whether injected faults wait for further requests."""
+        return bool(self._faults.faults)
+
     def clear_faults(self) -> None:
         """Remove all injected faults."""
         self.in_loop(self._faults.clear)

@@ -53,15 +53,17 @@ class _Sleeper:
     wake: Callable[[], object]
     is_over: bool = False
 
-    def may_sleep_until(self, event: float, others: float) -> float:
+    def may_sleep_until(self, change: float, others: float) -> float:
         """The end of as many pauses as nothing happens in.
 
-        :param event: when the service does something next.
+        :param change: when the service does something next.
         :param others: when somebody wakes next who does not poll.
         """
         if self.deadline == math.inf:
             return self.due
-        pauses = math.ceil((min(event, self.deadline) - self.due) / self.pause)
+        if change < self.due:
+            return self.due
+        pauses = math.ceil((min(change, self.deadline) - self.due) / self.pause)
         if others < math.inf:
             pauses = min(pauses, math.floor((others - self.due) / self.pause))
         return min(self.due + max(pauses, 0) * self.pause, max(self.deadline, self.due))
@@ -174,7 +176,9 @@ class PassingTime(Clock):
         event = min(simulator.in_loop(partial(self._next_event, simulator.state)) for simulator in self._simulators)
         sleepers = [one for one in list(self._sleepers) if not one.is_over]
         others = min((one.due for one in sleepers if one.deadline == math.inf), default=math.inf)
-        due = min((one.may_sleep_until(event, others) for one in sleepers), default=math.inf)
+        # A poll that fails counts, so none is skipped that may.
+        change = -math.inf if any(simulator.has_faults for simulator in self._simulators) else event
+        due = min((one.may_sleep_until(change, others) for one in sleepers), default=math.inf)
         if self._is_anything_held():
             due = min(due, event)
         if due < math.inf:

@@ -296,6 +296,16 @@ def test_a_sensor_that_is_not_to_pause(service: SimulatedService, deferrable: bo
     assert run_task(sensor).return_value["status"] == "success"
 
 
+@in_both
+def test_a_service_that_fails_for_too_long(service: SimulatedService, deferrable: bool) -> None:
+    workflow = service.workflow("w", takes=timedelta(hours=2))
+    run = ServiceRunWorkflowOperator(task_id="run", workflow_id=workflow.id, deferrable=deferrable, timeout=9000)
+    service.simulator.inject("status", status=503, path="/executions/1$|/executions$", times=None, skip=4)
+
+    with pytest.raises(Exception, match="could not be observed and may still be running: reading it failed"):
+        run_task(run)
+
+
 def test_a_run_of_the_hook(service: SimulatedService) -> None:
     service.workflow("w", takes=timedelta(days=1) / 2, output=[{"a": 1}])
     with DAG("dag", schedule=None):
