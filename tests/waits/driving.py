@@ -20,6 +20,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred, timezone
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import BaseTrigger
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
@@ -214,7 +215,7 @@ def wait_for(execution_id: str, **changes: Any) -> Wait:
         "service_conn_id": "service_default",
         "execution_id": execution_id,
         "poll_interval": 0.05,
-        "deadline": time.time() + 60,
+        "deadline": clock().now() + 60,
         "timeout": 60.0,
         "on_vanished": "fail",
         "fault_tolerance": 0.3,
@@ -239,7 +240,7 @@ def waits_for(execution_ids: list[str], **changes: Any) -> list[asyncio.Task[Any
 async def until(condition: Callable[[], bool]) -> None:
     """Return once a condition holds."""
     while not condition():
-        await asyncio.sleep(0.005)
+        await clock().async_sleep(0.005)
 
 
 class Supervisor:

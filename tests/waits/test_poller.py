@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import time
 
 import pytest
 import requests_mock
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.clock import Clock, using
+from airflow_provider_service.client.clock import Clock, clock, using
 from airflow_provider_service.connection import config_for
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
@@ -21,6 +20,8 @@ from airflow_provider_service.waits.outcome import Outcome
 from .driving import in_event_loop, looks_at, until, wait_for, waits_for
 from .polls import CONNECTION, LIST, MAX_REQUESTS_AT_ONCE, end, poller_threads, pollers, requests_made, started
 
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
 
 @in_event_loop
 async def test_waits_that_come_and_go_disturb_no_other(simulator: ServiceSimulator, workflow_id: str) -> None:
@@ -28,7 +29,7 @@ async def test_waits_that_come_and_go_disturb_no_other(simulator: ServiceSimulat
     steady = waits_for(ids[:10])
     for _ in range(10):
         passing = waits_for(ids[10:])
-        await asyncio.sleep(0.03)
+        await clock().async_sleep(0.03)
         await end(passing)
 
     for one in ids[:10]:
@@ -39,16 +40,20 @@ async def test_waits_that_come_and_go_disturb_no_other(simulator: ServiceSimulat
 
 
 class Broken(Clock):
-    """A clock by which an event loop cannot pause, and which remembers for how long it was to."""
+    """A clock by which pollers cannot pause, and which remembers for how long they were to."""
 
     def __init__(self) -> None:
         self.pauses: list[float] = []
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
+        if deadline == math.inf:
+            await super().async_sleep(seconds)
+            return
         self.pauses.append(seconds)
         raise OSError("no time")
 
 
+@pytest.mark.real_time
 @in_event_loop
 async def test_an_error_in_a_pause_ends_no_poller(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)
@@ -60,6 +65,7 @@ async def test_an_error_in_a_pause_ends_no_poller(simulator: ServiceSimulator, w
         assert (await wait)["verdict"] == "succeeded"
 
 
+@pytest.mark.real_time
 @in_event_loop
 async def test_without_an_interval_the_service_is_not_flooded(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)
@@ -89,11 +95,11 @@ async def test_a_wait_that_comes_as_the_last_one_goes_is_served(simulator: Servi
     await until(lambda: looks_at(simulator, first) >= 1)
     await end([wait])
     # The poller sleeps between two rounds and does not know yet that nobody waits.
-    await asyncio.sleep(0.02)
+    await clock().async_sleep(0.02)
     [wait] = waits_for([second])
     simulator.finish_execution(second)
 
-    assert (await asyncio.wait_for(wait, 2))["verdict"] == "succeeded"
+    assert (await asyncio.wait_for(wait, 60))["verdict"] == "succeeded"
 
 
 @in_event_loop
@@ -160,9 +166,9 @@ async def test_a_deadline_that_passes_looks_once_more(
     simulator: ServiceSimulator, workflow_id: str, waits: int
 ) -> None:
     ids = started(simulator, workflow_id, waits)
-    tasks = waits_for(ids, poll_interval=60.0, deadline=time.time() + 0.7, timeout=0.7)
+    tasks = waits_for(ids, poll_interval=60.0, deadline=clock().now() + 0.7, timeout=0.7)
     await until(lambda: len(simulator.requests) > 0)
-    await asyncio.sleep(0.2)
+    await clock().async_sleep(0.2)
     simulator.finish_execution(ids[0])
 
     events = await asyncio.gather(*tasks)
@@ -177,7 +183,7 @@ async def test_a_deadline_that_has_passed_already_leaves_nothing_behind(
     ended, running = started(simulator, workflow_id, 2)
     simulator.finish_execution(ended)
 
-    events = await asyncio.gather(*waits_for([ended, running], deadline=time.time() - 100))
+    events = await asyncio.gather(*waits_for([ended, running], deadline=clock().now() - 100))
 
     assert [event["verdict"] for event in events] == ["succeeded", "timed_out"]
     await until(lambda: not pollers())
@@ -193,7 +199,7 @@ async def test_a_poller_without_waits_ends(simulator: ServiceSimulator, workflow
 
     await until(lambda: not pollers())
     simulator.clear_requests()
-    await asyncio.sleep(0.2)
+    await clock().async_sleep(0.2)
     assert not simulator.requests
     # The next wait gets a poller that lives.
     simulator.finish_execution(ids[0])
@@ -240,7 +246,7 @@ async def test_waits_that_break_when_lists_fail_starve_no_other(simulator: Servi
     simulator.inject("status", times=None, path=LIST, status=503)
     broken, waits = await broken_waits(6), waits_for(started(simulator, workflow_id, 12), fault_tolerance=0.3)
 
-    events = await asyncio.wait_for(asyncio.gather(*waits), 5)
+    events = await asyncio.wait_for(asyncio.gather(*waits), 60)
 
     assert {event["verdict"] for event in events} == {"unobservable"}
     assert not any(one.done() for one in broken)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import poller as poller_module
 from airflow_provider_service.waits.reads import MAX_READS_AT_ONCE
 
 from .driving import in_event_loop, looks_at, until, waits_for
 from .polls import LIST, MAX_REQUESTS_AT_ONCE, end, requests_made, started
+
+pytestmark = pytest.mark.usefixtures("virtual_time")
 
 # Longer than any test takes.
 SLOW = 600.0
@@ -96,7 +97,7 @@ async def test_open_reads_are_few_and_one_a_wait(simulator: ServiceSimulator, wo
         open_now = open_requests(simulator)
         most |= open_now
         most_at_once = max(most_at_once, open_now.total())
-        await asyncio.sleep(0.005)
+        await clock().async_sleep(0.005)
 
     assert most_at_once <= MAX_REQUESTS_AT_ONCE
     assert {most[f"/api/v1/executions/{one}"] for one in ids} == {1}
@@ -112,7 +113,7 @@ async def test_slow_lists_do_not_pile_up(simulator: ServiceSimulator, workflow_i
     most = 0
     while requests_made(simulator)["list running"] < 4:
         most = max(most, open_requests(simulator).total())
-        await asyncio.sleep(0.005)
+        await clock().async_sleep(0.005)
 
     assert most == 3
     assert not requests_made(simulator)["read"]
@@ -128,7 +129,7 @@ async def test_a_deadline_does_not_wait_for_slow_reads(
     read_slowly(simulator, slow)
     waits = waits_for(slow[1:])
     await until(lambda: len(open_requests(simulator)) >= min(others, MAX_READS_AT_ONCE))
-    [wait] = waits_for(slow[:1], deadline=time.time() + 0.3, timeout=0.3)
+    [wait] = waits_for(slow[:1], deadline=clock().now() + 0.3, timeout=0.3)
 
     assert (await wait)["verdict"] == "timed_out"
     await end(waits)
@@ -146,7 +147,7 @@ async def test_a_last_look_comes_before_reads_that_wait(
     await until(lambda: len(open_requests(simulator)) >= MAX_READS_AT_ONCE)
     [last] = started(simulator, workflow_id, 1)
     simulator.finish_execution(last)
-    [wait] = waits_for([last], poll_interval=60.0, deadline=time.time() + 0.3, timeout=0.3)
+    [wait] = waits_for([last], poll_interval=60.0, deadline=clock().now() + 0.3, timeout=0.3)
 
     assert (await wait)["verdict"] == "succeeded"
     assert sum(looks_at(simulator, one) for one in ids) < len(ids), "others still wait for their first read"
@@ -157,7 +158,7 @@ async def test_a_last_look_comes_before_reads_that_wait(
 async def test_a_last_look_joins_the_read_that_is_open(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)
     read_slowly(simulator, [one], 0.8)
-    [wait] = waits_for([one], poll_interval=0.2, deadline=time.time() + 0.6, timeout=0.6)
+    [wait] = waits_for([one], poll_interval=0.2, deadline=clock().now() + 0.6, timeout=0.6)
     await until(lambda: looks_at(simulator, one) == 1)
     simulator.finish_execution(one)
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import os
-import time
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
@@ -32,6 +32,8 @@ from .driving import (
     looks_at,
     until,
 )
+
+pytestmark = pytest.mark.usefixtures("virtual_time")
 
 GOOD = Outcome("1", "succeeded", "it ended", "success").to_event()
 ODD_EVENTS = [
@@ -87,7 +89,7 @@ def test_an_operator_defers_with_seconds_whatever_it_is_given(simulator: Service
     stored = deferred.value.trigger.serialize()[1]
     # Half a minute is left for Airflow to run the task again.
     assert (stored["poll_interval"], stored["timeout"], stored["fault_tolerance"]) == (7.0, 90.0, 60.0)
-    assert abs(stored["deadline"] - time.time() - 90) < 60
+    assert abs(stored["deadline"] - clock().now() - 90) < 60
     assert {name: getattr(task, name) for name in spans} == spans
 
 
@@ -99,7 +101,7 @@ def test_arguments_without_meaning(wrong: dict[str, Any]) -> None:
 
 def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulator, workflow_id: str) -> None:
     one = simulator.start_execution(workflow_id)
-    trigger = execution_trigger(one, deadline=time.time() + 1.5, timeout=1.5)
+    trigger = execution_trigger(one, deadline=clock().now() + 1.5, timeout=1.5)
 
     async def first_life() -> None:
         triggerer = Triggerer()
@@ -108,7 +110,7 @@ def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulat
         await triggerer.shut_down()
 
     asyncio.run(first_life())
-    time.sleep(max(0.0, trigger.deadline - time.time()))
+    clock().sleep(trigger.deadline - clock().now())
     seen = looks_at(simulator, one)
     event = asyncio.run(first_event(revived(trigger)))
 
