@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits.reads import MAX_READS_AT_ONCE
@@ -52,7 +53,7 @@ async def round_of(simulator: ServiceSimulator, count: int) -> Counter[str]:
     """The requests of the next round, which are so many, for waits with an interval of ``ROUND_SECONDS``."""
     simulator.clear_requests()
     await until(lambda: requests_made(simulator).total() >= count)
-    await asyncio.sleep(0.1)  # one too many would follow at once
+    await clock().async_sleep(0.1)  # one too many would follow at once
     return requests_made(simulator)
 
 

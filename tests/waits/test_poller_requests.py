@@ -17,6 +17,8 @@ from airflow_provider_service.waits import poller as poller_module
 from .driving import in_event_loop, looks_at, until, waits_for
 from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_made, round_of, small_pages, started
 
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
 # JSON that Python's decoder gives up on.
 NOBODY_CAN_READ = "[" * 200_000
 
@@ -188,6 +190,7 @@ async def test_faulty_lists_are_tolerated_for_a_while(
     }
 
 
+@pytest.mark.real_time  # of what is mocked, the clock that jumps knows nothing
 @in_event_loop
 async def test_answers_that_break_the_decoder_are_faults_like_others(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
