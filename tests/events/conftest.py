@@ -10,6 +10,11 @@ import pytest
 from airflow_provider_service.simulator import ServiceSimulator
 
 
+@pytest.fixture(autouse=True)
+def no_real_time(virtual_time: object) -> None:
+    """Nothing here waits in real time, unless it is marked."""
+
+
 @pytest.fixture
 def workflow_id(simulator: ServiceSimulator) -> str:
     """A workflow that runs for a minute."""

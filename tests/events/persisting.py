@@ -9,6 +9,7 @@ from typing import Any, cast
 from airflow.jobs import triggerer_job_runner
 from airflow.triggers.base import BaseTrigger
 
+from airflow_provider_service.client.clock import clock
 from tests.waits.driving import Triggerer, payloads
 
 SYNC_SECONDS = 0.02
@@ -55,7 +56,7 @@ class PersistingTriggerer(Triggerer):
     async def _sync(self) -> None:
         while True:
             await self._runner.sync_state_to_supervisor([])
-            await asyncio.sleep(SYNC_SECONDS)
+            await clock().async_sleep(SYNC_SECONDS)
 
     def events(self, number: int) -> list[Any]:
         """The payloads of a trigger that are in the database."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.stored_triggers import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
@@ -60,7 +60,7 @@ async def looked(simulator: ServiceSimulator, times: int = 2) -> None:
     """Return when a look has begun and ended from now on."""
     seen = looks(simulator)
     await until(lambda: looks(simulator) >= seen + times)
-    await asyncio.sleep(INTERVAL / 2)
+    await clock().async_sleep(INTERVAL / 2)
 
 
 def ids(events: list[Any]) -> list[str]:
