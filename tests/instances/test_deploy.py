@@ -165,9 +165,10 @@ def test_a_webhook_that_is_never_released_ends_the_deployment(client, deploy, si
     assert not any(one.active for one in client.workflows.list())
 
 
-def test_a_webhook_that_another_workflow_holds_is_named_and_fails_for_good(execute, client):
+def test_a_webhook_that_another_workflow_holds_is_named_and_fails_for_good(execute, client, simulator):
     holder = client.workflows.create("holder", [webhook("taken")], {}, {}).id
     client.workflows.activate(holder)
+    simulator.clock.advance(1)
     with pytest.raises(AirflowFailException, match=rf"activating 'one'.*POST 'taken' by 'holder' \({holder}\)"):
         execute(ServiceDeployWorkflowsOperator, source=[workflow("one", webhook("taken"), active=True)])
     assert [one.name for one in client.workflows.list()] == ["holder"]

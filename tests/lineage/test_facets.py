@@ -88,12 +88,23 @@ def test_a_load_reads_a_file_and_writes_the_columns_that_it_creates(namespace, s
 def test_a_database_that_does_not_say_what_it_is_leaves_the_rest(namespace, table, query) -> None:
     query("CREATE TABLE sales (sku TEXT)")
     load = SqlToServiceDataTableOperator(
-        task_id="t", sql="SELECT sku FROM sales", sql_conn_id="shop", data_table_id=table.id, mode="replace"
+        task_id="t",
+        sql="SELECT sku FROM sales",
+        sql_conn_id="shop",
+        data_table_id=table.id,
+        mode="replace",
+        allow_empty=True,
     )
     _, after = extracted(load)
     assert (after.inputs, names(after.outputs)) == ([], [(namespace, f"data_tables/{table.id}")])
     unload = ServiceDataTableToSqlOperator(
-        task_id="t", sql_table="sales", sql_conn_id="shop", data_table_id=table.id, columns=["sku"], mode="replace"
+        task_id="t",
+        sql_table="sales",
+        sql_conn_id="shop",
+        data_table_id=table.id,
+        columns=["sku"],
+        mode="replace",
+        allow_empty=True,
     )
     _, after = extracted(unload)
     assert (names(after.inputs), after.outputs) == ([(namespace, f"data_tables/{table.id}")], [])

@@ -126,13 +126,14 @@ def test_deployments_with_dag_runs_of_other_numbers_or_dates_are_distinguished(
     task_run: MakeRun, simulator: ServiceSimulator
 ) -> None:
     workflow_id = put(simulator, webhook(), wait(60), DONE)
-    several: list[dict[str, Any]] = [{"id": 7}, {"id": 8}, {"run_after": NOON}, {"run_after": NOON + timedelta(1)}]
+    numbers: list[dict[str, Any]] = [{"id": 7}, {"id": 8}]
+    dates: list[dict[str, Any]] = [{"run_after": NOON}, {"run_after": NOON + timedelta(1)}]
     ids = []
-    for dag_run in several:
+    for dag_run in dates if AIRFLOW_V_3_0_PLUS else numbers:
         run = task_run(workflow_id=workflow_id, of_dag_run=dag_run, wait_for_completion=False)
         run.clear(tried=0)
         ids.append(run.attempt(2)["execution_id"])
-    assert ids == ["1", "2", "3", "4"]
+    assert ids == ["1", "2"]
 
 
 # ---------------------------------------------------------------- settings that change between attempts
