@@ -54,6 +54,7 @@ def test_what_the_real_provider_writes_down(simulator: ServiceSimulator, client:
     )
 
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "non-valid metadata" not in done.stdout + done.stderr
     events = [json.loads(line) for line in written.read_text().splitlines()]
     own = namespace_of(simulator.base_url)
     table_name = f"data_tables/{table.id}"
