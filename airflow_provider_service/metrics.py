@@ -40,10 +40,8 @@ def report_duration(name: str, seconds: float) -> None:
 
 
 def _stats() -> Any:
-    try:
-        from airflow.providers.common.compat.sdk import Stats
-    except ImportError:  # common-compat 1.20, the newest for Python 3.10
-        from airflow.stats import Stats  # type: ignore[no-redef,unused-ignore]
+    from airflow.providers.common.compat.sdk import Stats
+
     return Stats
 
 

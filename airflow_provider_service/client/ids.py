@@ -17,7 +17,8 @@ MAX_ID_CHARS = 300
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 # What else the service takes in place of an id: names of roles and packages, and e-mail addresses.
 _NAME = re.compile(r"(@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~:-]*")
-_EMAIL = re.compile(r"[^\s./\\%?#;@\x00-\x1f\x7f][^\s/\\%?#;@\x00-\x1f\x7f]*@[^\s./\\%?#;@\x00-\x1f\x7f][^\s/\\%?#;@]*")
+_SIDE_OF_EMAIL = r"[^\s./\\%?#;@\x00-\x1f\x7f][^\s/\\%?#;@\x00-\x1f\x7f]*"
+_EMAIL = re.compile(f"{_SIDE_OF_EMAIL}@{_SIDE_OF_EMAIL}")
 
 
 def is_plain_id(value: object) -> bool:

@@ -54,8 +54,8 @@ def create_asset(
 ) -> Asset:
     """The asset of a data table or of a workflow; the factory that Airflow knows.
 
-    :raises ValueError: both or none of the two are given, the id is none that the service makes, or the address has no
-        host.
+    :raises ValueError: both or none of the two are given, the id is not one that the service makes, or the address has
+        no host.
     """
     from airflow.providers.common.compat.sdk import Asset
 

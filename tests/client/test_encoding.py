@@ -41,7 +41,7 @@ def test_names_that_stand_in_place_of_ids_are_encoded(name: str, encoded: str) -
 
 HOSTILE = [
     *("", " ", ".", "..", "../x", "..%2Fx", "a/b", "/etc", "a\\b", "%2e%2e", "a%2Fb", "a?b", "a#b", "a;b", "a b"),
-    *("a\n", "\x00", ".hidden", "={{ $env }}", "{{ ti }}", "<b>", "\u202e", "ä", "\ud800"),
+    *("a\n", "\x00", "a@b\x00c", "a@bc\x7f", ".hidden", "={{ $env }}", "{{ ti }}", "<b>", "\u202e", "ä", "\ud800"),
     *("a@../b", "../a@b", "@../x", "@a/..", "@a/b/c", "a" * 301, "@a/" + "b" * 300),
 ]
 

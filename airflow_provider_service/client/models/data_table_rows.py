@@ -23,7 +23,7 @@ def _require_id(row: Row) -> Row:
     return row
 
 
-#: A row with a usable id, as a list has it.
+# A row with a usable id, as a list has it.
 StoredRow = Annotated[Row, AfterValidator(_require_id)]
 
 Comparison = Literal["eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte", "isEmpty", "isNotEmpty"]

@@ -79,7 +79,7 @@ def _load_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         raise _RefusedError(error.problem_mark or error.context_mark, "the syntax is wrong") from None
     except yaml.YAMLError:
-        raise _RefusedError(loader.get_mark(), "the characters are wrong") from None
+        raise _RefusedError(loader.get_mark(), "it holds characters that YAML does not allow") from None
 
 
 class _Loader(yaml.SafeLoader):
