@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import conf
 
-from airflow_provider_service.arguments import one_of, optional, read_count, require_flag, require_output
+from airflow_provider_service.arguments import (
+    has_template,
+    one_of,
+    optional,
+    read_count,
+    require_flag,
+    require_output,
+)
 from airflow_provider_service.client.models.mcp import MODES
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
@@ -186,6 +193,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.project_id = as_rendered(project_id)
         self.project_name = as_rendered(project_name)
         self.payload = payload
+        self.has_rendered_payload = False
         self.trigger_node = as_rendered(trigger_node)
         self.webhook_conn_id = as_rendered(webhook_conn_id)
         self.path_parameters = as_rendered(path_parameters)
@@ -201,6 +209,11 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         self.max_output_items = max_output_items
         self.output_path = as_rendered(output_path)
         self.check_arguments()
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        declared = parent.payload
+        parent.has_rendered_payload = isinstance(declared, str) and has_template(declared)
+        super()._do_render_template_fields(parent, *args, **kwargs)
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
@@ -225,7 +238,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             files=self.files,
             has_webhook_headers=bool(revealed(self.webhook_headers)),
             has_webhook_conn=self.webhook_conn_id is not None,
-            has_rendered_payload="payload" in self.template_fields,
+            has_rendered_payload=self.has_rendered_payload,
             parent_headers=parent_headers(context["ti"]),
         )
         wanted = self.wanted_output()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -36,8 +39,6 @@ _KIND_OF_TYPE: Mapping[str, Kind] = {
 }
 # The type of any other trigger: of errors, feeds, mail, messages and so on.
 _EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
-# How JSON, and Python's representation, of a mapping or a list begin and end.
-_STRUCTURE = re.compile(r"""\s*(\{\s*['"\d}].*\}|\{\s*\}|\[\s*['"\d{\[-].*\]|\[\s*\])\s*""", re.DOTALL)
 
 
 class Trigger(NamedTuple):
@@ -71,7 +72,7 @@ class RunRequest:
     :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
     :param has_webhook_headers: whether any further headers were given.
     :param has_webhook_conn: whether a connection with the webhook's own authentication was given.
-    :param has_rendered_payload: whether the payload is what templates have rendered to.
+    :param has_rendered_payload: whether the payload is what a template has rendered to.
     :param parent_headers: tell the workflow what has started it, in a webhook's call; further headers override them.
     """
 
@@ -144,9 +145,8 @@ class RunRequest:
 
         :raises ServiceInputError: the payload is such a text.
         """
-        is_meant = not self.has_rendered_payload or not isinstance(self.payload, str)
         require(
-            is_meant or not _STRUCTURE.fullmatch(self.payload),
+            not (self.has_rendered_payload and isinstance(self.payload, str) and _is_structure(self.payload)),
             "payload is the text of a mapping or a list, because a template makes text. Give the DAG "
             "render_template_as_native_obj=True, or pass a mapping whose values are templates, or the output of the "
             "other task itself; nothing was started",
@@ -225,3 +225,11 @@ def _triggers_among(nodes: Iterable[Mapping[str, Any]]) -> list[Trigger]:
 def _method(node: Mapping[str, Any]) -> str:
     parameters = node.get("parameters")
     return methods_of(parameters)[0] if isinstance(parameters, Mapping) else ""
+
+
+def _is_structure(text: str) -> bool:
+    """Whether a text is a mapping or a list, as JSON or as Python represents it."""
+    for read in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return isinstance(read(text.strip()), (dict, list))
+    return False

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, AirflowFailException, task
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, literal, task
 
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.testing import SimulatedService, run_task
@@ -51,7 +51,19 @@ def test_the_ways_out_start_the_workflow_with_the_mapping(service: SimulatedServ
     assert [one.payload for one in service.runs("Sync")] == [ORDER, {"id": "7"}]
 
 
-@pytest.mark.parametrize("text", ["[urgent] {{ params.order.id }}", "{% if true %}done{% endif %}", "{7 of them"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[urgent] {{ params.order.id }}",
+        "{% if true %}done{% endif %}",
+        "{7 of them",
+        "[{{ params.order.id }}] failed [prod]",
+        "{1} of {2}",
+        '{"id": 7}',
+        literal('{"id": "{{ params.order.id }}"}'),
+    ],
+    ids=str,
+)
 def test_other_text_is_a_payload(service: SimulatedService, text: str) -> None:
     service.workflow("Sync")
     run(text)
