@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from time import sleep
 from typing import TYPE_CHECKING
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
 from airflow_provider_service.client.lookup import create_tag
 from airflow_provider_service.client.webhook_conflicts import with_holder
@@ -126,7 +126,7 @@ class _Deployment:
                     self._step = f"activating {change.name!r}"
                     raise with_holder(error, self._client, self._ids[change.workflow_id])
                 pauses -= 1
-                sleep(_RELEASE_PAUSE_SECONDS)
+                clock().sleep(_RELEASE_PAUSE_SECONDS)
             waiting = [one for one, _ in refusals]
 
     def _refusal(self, change: WorkflowChange) -> ServiceConflictError | None:

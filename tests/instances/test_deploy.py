@@ -7,8 +7,7 @@ import json
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceInputError
-from airflow_provider_service.client.lookup import get_workflow
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.instances.planning import Target, make_plan
 from airflow_provider_service.instances.source import read_source
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
@@ -151,18 +150,6 @@ def test_a_webhook_moves_from_one_workflow_to_another(client, deploy):
     deploy([workflow("a", webhook("taken"), active=True), workflow("b", webhook("new"), active=True)])
     held = {one.name: one.active_version.nodes[0]["parameters"]["path"] for one in client.workflows.list()}
     assert held == {"a": "taken", "b": "new"}
-
-
-def test_a_webhook_that_is_never_released_ends_the_deployment(client, deploy, simulator):
-    names = ("first", "late", "never")
-    deploy([workflow(name, webhook(name)) for name in names])
-    _, late, never = (get_workflow(client, name).id for name in names)
-    # After as many pauses as there can be, the other one is published, and this one is still refused.
-    simulator.inject("status", status=409, path=f"/{late}/activate", times=22)
-    simulator.inject("status", status=409, path=f"/{never}/activate", times=None)
-    with pytest.raises(ServiceDeploymentError, match=r"activating '(late|never)'.*Everything that it had changed"):
-        deploy([workflow(name, webhook(name), active=True) for name in names])
-    assert not any(one.active for one in client.workflows.list())
 
 
 def test_a_webhook_that_another_workflow_holds_is_named_and_fails_for_good(execute, client, simulator):

@@ -13,6 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceDeploymentError
+from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
 from .workflows import child, node, parent, webhook, workflow
@@ -212,3 +213,17 @@ def _alarm_at_activation(simulator, published):
     while _published(simulator) == published:
         time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGALRM)
+
+
+def test_a_webhook_that_is_never_released_ends_the_deployment(client, deploy, simulator, virtual_time):
+    names = ("first", "late", "never")
+    deploy([workflow(name, webhook(name)) for name in names])
+    _, late, never = (get_workflow(client, name).id for name in names)
+    # After as many pauses as there can be, the other one is published, and this one is still refused.
+    simulator.inject("status", status=409, path=f"/{late}/activate", times=22)
+    simulator.inject("status", status=409, path=f"/{never}/activate", times=None)
+    begin = virtual_time.now()
+    with pytest.raises(ServiceDeploymentError, match=r"activating '(late|never)'.*Everything that it had changed"):
+        deploy([workflow(name, webhook(name), active=True) for name in names])
+    assert virtual_time.now() - begin == pytest.approx(20 * 0.25, abs=0.01)
+    assert not any(one.active for one in client.workflows.list())
