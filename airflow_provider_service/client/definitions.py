@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_provider_service.client.errors import ServiceInputError
@@ -11,6 +11,8 @@ from airflow_provider_service.client.models.workflows import Workflow, writable
 
 _REQUIRED = ("name", "nodes", "connections")
 _IN_NODES: Mapping[str, type] = {"name": str, "type": str, "parameters": Mapping, "credentials": Mapping}
+# An empty list there is an empty mapping, as languages write it whose lists and mappings are one type.
+_MAPPINGS_IN_NODES = tuple(name for name, kind in _IN_NODES.items() if kind is Mapping)
 _KINDS: Mapping[type, str] = {str: "text", list: "a list", Mapping: "a mapping"}
 # Values that the service fills in where a node omits them.
 _GENERATED_IN_NODES = ("id", "webhookId")
@@ -54,40 +56,58 @@ def parse_definition(definition: Any) -> Mapping[str, Any]:
     return definition
 
 
-def read_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
+def read_definition(definition: Mapping[str, Any], what: str = "definition") -> dict[str, Any]:
     """Reduce an exported workflow to the fields that define it, by their names on the wire.
 
     Static data is left out, because a running workflow keeps its state there.
 
+    :param what: what an error calls the definition.
     :raises ServiceInputError: name, nodes or connections are missing, or something in it has another form.
     """
-    missing = [name for name in _REQUIRED if name not in definition]
-    if missing:
-        raise ServiceInputError(f"definition lacks {', '.join(missing)}; nothing was sent")
-    _require_form(definition)
+    problem = problem_of(definition, what)
+    if problem:
+        raise ServiceInputError(f"{problem}; nothing was sent")
     wanted = writable(definition)
     wanted.pop("staticData", None)
+    wanted["nodes"] = [*map(_with_mappings, wanted["nodes"])]
     wanted["settings"] = wanted.get("settings") or {}
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def _require_form(definition: Mapping[str, Any]) -> None:
-    _require_map("definition", definition, {"name": str, "nodes": list, "connections": Mapping})
-    _require_map("definition", definition, {"settings": Mapping}, is_optional=True)
+def problem_of(definition: Mapping[str, Any], what: str) -> str | None:
+    """Why :func:`read_definition` refuses a definition, in words that show none of its values; None if it does not.
+
+    :param what: what the words call the definition.
+    """
+    missing = [name for name in _REQUIRED if name not in definition]
+    # Each check counts on those before it, so only the first problem can be asked for.
+    return f"{what} lacks {', '.join(missing)}" if missing else next(_problems(definition, what), None)
+
+
+def _problems(definition: Mapping[str, Any], what: str) -> Iterator[str]:
+    yield from _odd_values(what, definition, {"name": str, "nodes": list, "connections": Mapping})
+    yield from _odd_values(what, definition, {"settings": Mapping}, is_optional=True)
     for number, node in enumerate(definition["nodes"]):
-        _require(f"nodes[{number}] of definition", node, Mapping)
-        _require_map(f"nodes[{number}] of definition", node, _IN_NODES, is_optional=True)
+        place = f"nodes[{number}] of {what}"
+        yield from _odd(place, node, Mapping)
+        yield from _odd_values(place, _with_mappings(node), _IN_NODES, is_optional=True)
 
 
-def _require_map(place: str, value: Mapping[str, Any], kinds: Mapping[str, type], *, is_optional: bool = False) -> None:
+def _odd_values(
+    place: str, value: Mapping[str, Any], kinds: Mapping[str, type], *, is_optional: bool = False
+) -> Iterator[str]:
     for name, kind in kinds.items():
         if not (is_optional and value.get(name) is None):
-            _require(f"{name} of {place}", value[name], kind)
+            yield from _odd(f"{name} of {place}", value[name], kind)
 
 
-def _require(place: str, value: object, kind: type) -> None:
+def _odd(place: str, value: object, kind: type) -> Iterator[str]:
     if not isinstance(value, kind):
-        raise ServiceInputError(f"{place} must be {_KINDS[kind]}, not {type(value).__name__}; nothing was sent")
+        yield f"{place} must be {_KINDS[kind]}, not {type(value).__name__}"
+
+
+def _with_mappings(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {**node, **{name: {} for name in _MAPPINGS_IN_NODES if node.get(name) == []}}
 
 
 def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +181,7 @@ def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
     held, of_other = node.get("credentials") or {}, other.get("credentials") or {}
     are_maps = _is_map(held) and _is_map(of_other)
     named = {kind: _credential(one, of_other.get(kind)) for kind, one in held.items()} if are_maps else held
-    return without_caches({**_NODE_DEFAULTS, **node, "credentials": named})
+    return without_caches({**_NODE_DEFAULTS, **_with_mappings(node), "credentials": named})
 
 
 def _credential(one: Any, other: Any) -> Any:

@@ -31,7 +31,7 @@ from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.inventory import Inventory, columns_of
 from airflow_provider_service.instances.portable import portable
-from airflow_provider_service.instances.restore_reading import read_backup
+from airflow_provider_service.instances.restore_reading import problem_of_workflow, read_backup
 from airflow_provider_service.instances.restore_record import is_record
 from airflow_provider_service.object_storage import address_of, whole_file
 from airflow_provider_service.rows.formats import JsonLinesFormat
@@ -148,6 +148,7 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
     directory = UnambiguousDirectory(inventory.client)
     listed = inventory.addressable("workflow", (one for one in directory.workflows.values() if not is_record(one)))
     taken: set[str] = set()
+    count = 0
     for one in sorted(listed, key=lambda one: (one.name, one.id)):
         workflow = inventory.client.workflows.get(one.id)
         is_other = workflow.active and not are_same(writable(workflow), running(workflow))
@@ -157,9 +158,13 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
             definition=portable(workflow, directory, pinned_data=True),
             draft=portable(workflow, directory, pinned_data=True, draft=True) if is_other else None,
         )
+        if problem := problem_of_workflow(entry):
+            inventory.leave_out("workflow", one, problem)
+            continue
+        count += 1
         archive.write_json(f"{WORKFLOWS}/{file_stem(one.name, one.id, taken)}.json", entry.model_dump(mode="json"))
-    log.info("%d workflows were read", len(listed))
-    return len(listed)
+    log.info("%d workflows were read", count)
+    return count
 
 
 def _write_tables(archive: ArchiveWriter, inventory: Inventory) -> list[TableEntry] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.client.models.projects import Project
     from airflow_provider_service.client.models.workflows import Workflow
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Object = TypeVar("Object", "Workflow", "DataTable", "Project")
@@ -147,10 +150,21 @@ class Inventory:
         """Those of an instance's objects that can be read by their ids; each other one becomes a gap."""
         listed = list(found)
         for one in listed:
-            gap = Gap(f"{kind} {one.name!r} with the id {shown(one.id)}", f"the id {NOT_PLAIN}")
-            if not is_plain_id(one.id) and gap not in self.gaps:
-                self.gaps.append(gap)
+            if not is_plain_id(one.id):
+                self.leave_out(kind, one, f"the id {NOT_PLAIN}")
         return [one for one in listed if is_plain_id(one.id)]
+
+    def leave_out(self, kind: str, one: Workflow | DataTable | Project, why: str) -> None:
+        """Make an object a gap, with a warning."""
+        gap = Gap(f"{kind} {one.name!r} with the id {shown(one.id)}", why)
+        if self._note(gap):
+            log.warning("Left out: %s: %s", *gap)
+
+    def _note(self, gap: Gap) -> bool:
+        is_new = gap not in self.gaps
+        if is_new:
+            self.gaps.append(gap)
+        return is_new
 
     def project_id(self, name: str | None) -> str | None:
         """The id of a team project; None for the personal project of the key's user."""
@@ -173,9 +187,7 @@ class Inventory:
         try:
             return read()
         except (ServiceForbiddenError, ServiceNotOfferedError) as error:
-            gap = Gap(what, str(error))
-            if gap not in self.gaps:
-                self.gaps.append(gap)
+            self._note(Gap(what, str(error)))
             return None
 
 

@@ -130,7 +130,7 @@ class _Planner:
         definition = {**source.definition, "nodes": _with_known_ids(source.definition["nodes"], before)}
         mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
         self._called[source.name] = called_by(mapped)
-        wanted = read_definition(mapped)
+        wanted = read_definition(mapped, f"the definition of {source.name!r}")
         if before is not None and source.name in self._exported_ids:
             wanted["name"] = before.name
         return {**wanted, "settings": taking_back(wanted["settings"], before.settings if before else None)}

@@ -223,7 +223,7 @@ class Restore:
         for one in stored:
             draft = one.draft_of(resolver.ids[one.name])
             mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=set()))
-            wanted[one.name] = read_definition(mapped)
+            wanted[one.name] = read_definition(mapped, f"the draft of {one.name!r}")
         refuse_all(resolver.problems)
         held = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
         return {name: one for name, one in wanted.items() if name in held and not is_as_defined(held[name], one)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from airflow_provider_service.arguments import require
-from airflow_provider_service.client.definitions import read_definition
+from airflow_provider_service.client.definitions import problem_of
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.instances.backup_contents import (
     CONTENTS,
@@ -114,19 +114,22 @@ def read_backup(archive: ArchiveReader) -> StoredBackup:
 
 def _told_apart(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
     for one in entries:
-        _check_definition(one)
+        problem = problem_of_workflow(one)
+        require(not problem, f"the archive cannot be restored: workflow {one.id}: {problem}; nothing was written")
     names = distinct_names({one.id: str(one.definition["name"]) for one in entries})
     for one in entries:
         yield StoredWorkflow(one.id, names[one.id], one.definition, one.draft, one.project)
 
 
-def _check_definition(entry: WorkflowEntry) -> None:
-    for definition in (entry.definition, entry.definition if entry.draft is None else entry.draft):
-        try:
-            name = read_definition(definition)["name"]
-        except ServiceInputError as error:
-            raise ServiceInputError(f"the archive cannot be restored: workflow {entry.id}: {error}") from None
-        require(name, f"the archive cannot be restored: workflow {entry.id} has no name; nothing was written")
+def problem_of_workflow(entry: WorkflowEntry) -> str | None:
+    """Why a workflow could not be restored, in words; None if it can be."""
+    for what, definition in {"its definition": entry.definition, "its draft": entry.draft}.items():
+        if definition is None:
+            continue
+        problem = problem_of(definition, what) or (None if definition["name"] else f"{what} has no name")
+        if problem:
+            return problem
+    return None
 
 
 def _check_rows(backup: StoredBackup, table: TableEntry) -> None:

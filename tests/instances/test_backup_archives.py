@@ -185,6 +185,14 @@ def test_workflows_of_another_form_are_refused(members, data):
         read(packed(signed({**members, "workflows/child.json": data})))
 
 
+def test_a_workflow_with_an_odd_node_is_refused_and_named(members):
+    entry = json.loads(members["workflows/child.json"])
+    entry["definition"]["nodes"][0]["parameters"] = "x"
+    problem = r"parameters of nodes\[0\] of its definition must be a mapping, not str; nothing was written"
+    with pytest.raises(ServiceInputError, match=f"workflow {entry['id']}: {problem}"):
+        read(packed(signed({**members, "workflows/child.json": json.dumps(entry).encode()})))
+
+
 @pytest.mark.parametrize(
     "change", [{"version": 2}, {"format": "x"}, {"members": []}, {"members": {"a": {"bytes": -1}}}]
 )

@@ -39,6 +39,17 @@ def plant(simulator) -> Callable[..., str]:
     return put
 
 
+@pytest.fixture
+def unrestorable(client, simulator) -> Callable[[], None]:
+    """``unrestorable()`` gives the instance a data table that no archive can hold, because it has no name."""
+
+    def make() -> None:
+        table = client.data_tables.create("stock", [{"name": "n", "type": "number"}])
+        simulator.in_loop(lambda: setattr(simulator.state.data_tables.get(table.id), "name", " "))
+
+    return make
+
+
 def below(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
 
@@ -92,21 +103,23 @@ def test_a_table_that_cannot_be_read_by_its_id_is_a_gap(execute, client, simulat
     assert made["counts"]["data_tables"] == 0
 
 
-def test_an_archive_that_could_not_be_restored_fails_the_backup_and_the_former_one_stays(execute, plant, tmp_path):
+def test_an_archive_that_could_not_be_restored_fails_the_backup_and_the_former_one_stays(
+    execute, unrestorable, tmp_path
+):
     path = tmp_path / "backup.zip"
     execute(ServiceBackupOperator, path=str(path))
     before = path.read_bytes()
-    plant("0" * 16, "")
-    with pytest.raises(AirflowFailException, match=r"the archive cannot be restored: workflow 0+ has no name"):
+    unrestorable()
+    with pytest.raises(AirflowFailException, match="the archive cannot be restored: a data table has no name"):
         execute(ServiceBackupOperator, path=str(path))
     assert path.read_bytes() == before
     assert below(tmp_path) == ["backup.zip"]
 
 
-def test_a_backup_in_object_storage_is_read_back_as_well(execute, plant, bucket):
+def test_a_backup_in_object_storage_is_read_back_as_well(execute, unrestorable, bucket):
     execute(ServiceBackupOperator, path=bucket.address("backup.zip"))
     before = bucket.files.cat(f"{bucket.name}/backup.zip")
-    plant("0" * 16, "")
+    unrestorable()
     with pytest.raises(AirflowFailException, match="the archive cannot be restored"):
         execute(ServiceBackupOperator, path=bucket.address("backup.zip"))
     assert bucket.files.cat(f"{bucket.name}/backup.zip") == before

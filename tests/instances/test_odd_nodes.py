@@ -1,0 +1,110 @@
+"""Workflows whose nodes do not have the form of a node: one of them harms no other, and each is named."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.instances import ServicePromoteWorkflowsOperator
+
+from .workflows import node, webhook, workflow
+
+ODD = {
+    "parameters": ({"parameters": [1]}, "a mapping, not list"),
+    "credentials": ({"credentials": "mail"}, "a mapping, not str"),
+    "name": ({"name": 7}, "text, not int"),
+}
+odd_nodes = pytest.mark.parametrize(("field", "wrong", "expected"), [(name, *one) for name, one in ODD.items()])
+
+
+@pytest.fixture
+def plant(simulator):
+    """``plant(nodes)`` puts a workflow with such nodes into the instance, which a database may hold."""
+
+    def put(*nodes, name="odd"):
+        body = {**workflow(name), "nodes": list(nodes)}
+        return simulator.in_loop(lambda: simulator.state.workflows.create(body)).id
+
+    return put
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "backup.zip")
+
+
+def left_out(made):
+    return {one["what"]: one["why"] for one in made["not_backed_up"]}
+
+
+@odd_nodes
+def test_a_backup_names_the_workflow_and_holds_all_others(
+    execute, client, plant, path, second_client, caplog, field, wrong, expected
+):
+    client.workflows.create("good", [webhook("good")], {}, {})
+    odd = plant({**webhook("odd"), **wrong})
+    made = execute(ServiceBackupOperator, path=path)
+    assert made["counts"]["workflows"] == 1
+    what, why = f"workflow 'odd' with the id '{odd}'", f"{field} of nodes[0] of its definition must be {expected}"
+    assert left_out(made)[what] == why
+    [warning] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING" and "inventory" in one.name]
+    assert warning == f"Left out: {what}: {why}"
+    execute(ServiceRestoreOperator, path=path, service_conn_id="production")
+    assert [one.name for one in second_client.workflows.list()] == ["good"]
+
+
+def test_a_backup_names_a_workflow_whose_draft_alone_is_odd(execute, client, simulator, plant, path):
+    odd = plant(webhook("odd"))
+    client.workflows.activate(odd)
+    stored = simulator.state.workflows.get(odd)
+    simulator.in_loop(lambda: setattr(stored, "nodes", [{**webhook("draft"), "parameters": "x"}]))
+    made = execute(ServiceBackupOperator, path=path)
+    why = "parameters of nodes[0] of its draft must be a mapping, not str"
+    assert left_out(made)[f"workflow 'odd' with the id '{odd}'"] == why
+
+
+def test_a_backup_names_a_workflow_without_a_name(execute, plant, path):
+    odd = plant(webhook("odd"), name="")
+    why = left_out(execute(ServiceBackupOperator, path=path))[f"workflow '' with the id '{odd}'"]
+    assert why == "its definition has no name"
+
+
+@pytest.mark.parametrize("field", ["parameters", "credentials"])
+def test_an_empty_list_is_an_empty_mapping(execute, client, plant, path, second_client, simulator, field):
+    plant({**node("Start", "noOp"), field: []})
+    assert execute(ServiceBackupOperator, path=path)["counts"]["workflows"] == 1
+    simulator.clear_requests()
+    assert execute(ServiceRestoreOperator, path=path)["outcome"] == "unchanged"
+    assert execute(ServiceRestoreOperator, path=path, service_conn_id="production")["outcome"] == "restored"
+    [restored] = second_client.workflows.list()
+    assert restored.nodes[0][field] == {}
+    assert execute(ServiceRestoreOperator, path=path, service_conn_id="production")["outcome"] == "unchanged"
+    assert [one for one in simulator.requests if one.method != "GET"] == []
+
+
+@odd_nodes
+def test_a_promotion_names_the_workflow(execute, plant, second, field, wrong, expected):
+    plant({**webhook("odd"), **wrong})
+    message = rf"{field} of nodes\[0\] of the definition of 'odd' must be {expected}; nothing was sent"
+    second.clear_requests()
+    with pytest.raises(AirflowFailException, match=message):
+        execute(
+            ServicePromoteWorkflowsOperator,
+            source_conn_id="service_default",
+            service_conn_id="production",
+            workflow_names=["odd"],
+        )
+    assert [one for one in second.requests if one.method != "GET"] == []
+
+
+@odd_nodes
+def test_a_definition_is_refused(execute, client, field, wrong, expected):
+    message = re.escape(f"{field} of nodes[0] of definition must be {expected}; nothing was sent")
+    definition = {**workflow("odd"), "nodes": [{**webhook("odd"), **wrong}]}
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert list(client.workflows.list()) == []
