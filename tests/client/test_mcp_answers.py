@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import requests
 import requests_mock
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client.http.exchange import Answer
+from airflow_provider_service.client.http.mcp_answers import is_answer
 from airflow_provider_service.client.models.mcp import StartedExecution
 
 from .clients import Client
@@ -217,8 +220,34 @@ def test_an_answer_is_complete_although_its_stream_stays_open(size: int) -> None
         client.transport.close()
 
 
+PROGRESS = b'data: {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}\n\n'
+
+
+def test_the_answer_is_found_after_long_progress(mcp: Client, server: requests_mock.Mocker) -> None:
+    content = PROGRESS * 20_000 + OURS.removeprefix(codecs.BOM_UTF8)
+    server.post(URL, content=content, headers={"Content-Type": "text/event-stream"})
+
+    assert start(mcp).execution_id == "10é"
+
+
+def test_an_event_without_an_id_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    parse = Answer.json
+
+    def noted(answer: Answer) -> Any:
+        parsed.append(answer.content)
+        return parse(answer)
+
+    monkeypatch.setattr(Answer, "json", noted)
+    others = [b'{"jsonrpc": "2.0", "method": "notifications/progress"}', b"", b"1", b"{"]
+    ours = b'{"jsonrpc": "2.0", "id": 1, "result": {}}'
+
+    assert [one for one in [*others, ours] if is_answer(one)] == [ours]
+    assert parsed == [ours]
+
+
 def test_a_stream_of_countless_events_is_not_read_to_its_end() -> None:
-    events = chunk(b"data: 1\n\n" * 2000)
+    events = chunk(b"data: 1\n\n" * 100_001)
     with TinyServer(lambda _: [STREAM, events, 60.0]) as tiny:
         error = raised(Client(base_url=tiny.address, mcp_api_key=MCP_KEY, timeout=20))
 

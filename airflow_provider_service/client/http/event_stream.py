@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 EVENT_STREAM = "text/event-stream"
-#: The service answers a call with one event; others announce progress.
-MAX_EVENTS = 1000
+#: The service answers a call with one event; others announce progress, often for as long as an execution takes.
+MAX_EVENTS = 100_000
 
 
 def event_data(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of each event, as soon as it is complete; of at most the first 1000 events.
+    """The data of each event, as soon as it is complete; of at most the first 100,000 events.
 
     :param parts: the stream in pieces of any size.
     """
