@@ -148,8 +148,8 @@ class Attempt:
     def is_given_up(self) -> bool:
         """Whether Airflow has begun a later attempt; False where nothing tells that."""
         note = self.note()
-        # Airflow shows the state of a task only to its latest attempt, which replaces the note.
-        return self._store is not None and (note is None or note.attempt != self.key.attempt)
+        # Airflow shows a task's state only to its latest attempt, and the note may be of an earlier one until it notes.
+        return self._store is not None and (note is None or note.attempt > self.key.attempt)
 
     def _leave(self, note: Note) -> None:
         if self._store is not None:

@@ -17,6 +17,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
+from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.airflow_features import AIRFLOW
 from tests.waits.driving import Supervisor
@@ -152,6 +153,24 @@ def test_a_later_attempt_that_was_cleared_keeps_the_execution_that_it_has_resume
 
     assert "keeps running" in killed(run, is_taken_over, LAST)
     assert statuses(simulator, workflow_id) == ["running"]
+
+
+def test_the_last_attempt_stops_what_it_is_about_to_resume(
+    task_run: MakeRun, killed: Killed, own_state: OwnState, simulator: ServiceSimulator, tmp_path: Path
+) -> None:
+    """Until it has resumed the execution, the note is still the first attempt's."""
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
+    run = task_run(workflow_id=workflow_id, poll_interval=UNENDING, store=StateStore(tmp_path / "state.json"))
+    started = simulator.start_execution(workflow_id, status="running")
+    Attempt.of_task(run.prepare(1)).remember(started, workflow_id)
+    own_state.becomes("running", attempt=LAST)
+    simulator.inject("latency", seconds=1.0, path=f"/executions/{started}$")
+
+    def is_resuming() -> bool:
+        return any(one.path.endswith(f"/executions/{started}") for one in list(simulator.requests))
+
+    assert OUTSIDE in killed(run, is_resuming, LAST)
+    assert statuses(simulator, workflow_id) == ["canceled"]
 
 
 @pytest.mark.parametrize("attempt", [1, LAST])
