@@ -6,7 +6,7 @@ not where it should be counts as missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,13 +122,34 @@ def spans_of(execution: Execution) -> list[Span]:
     return sorted(spans, key=lambda span: span.began)
 
 
+def names_that_ran(execution: Execution) -> list[str]:
+    """The names of the nodes that have run, as the service orders them."""
+    return list(_runs(execution))
+
+
+def telling_nodes(execution: Execution) -> frozenset[str]:
+    """The names of the node that failed and of the one that ran last, as far as the data shows them."""
+    return frozenset(filter(None, (failed_node(execution), _last_node(execution))))
+
+
+def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[str]:
+    """The first of some distinct names, in their order; those to keep are among these wherever they stand."""
+    if len(names) <= most:
+        return list(names)
+    others = (name for name in names if name not in kept)
+    chosen = {*islice(others, most - sum(name in kept for name in names)), *kept}
+    return [name for name in names if name in chosen]
+
+
 def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tuple[Execution, bool]:
     """The execution with the data of only so many nodes and runs, which are quickly counted; whether it had more.
 
-    :param most_nodes: the first nodes that ran, as the service orders them.
+    :param most_nodes: the first nodes that ran, as the service orders them; the :func:`telling_nodes` are among these
+        wherever they stand.
     :param most_runs: of all of these together. The last run of each is kept, since it says how the node ended.
     """
-    runs = {name: _list(some) for name, some in islice(_runs(execution).items(), most_nodes)}
+    names = first_with(names_that_ran(execution), most_nodes, telling_nodes(execution))
+    runs = {name: _list(_runs(execution)[name]) for name in names}
     if sum(map(len, runs.values())) <= most_runs and len(runs) == len(_runs(execution)):
         return execution, False
     most = max(1, most_runs // len(runs))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service.client.execution_data import (
@@ -13,8 +14,11 @@ from airflow_provider_service.client.execution_data import (
     NodeRun,
     Span,
     failure_of,
+    first_with,
+    names_that_ran,
     nodes_of,
     spans_of,
+    telling_nodes,
     with_few_runs,
 )
 from airflow_provider_service.client.http.redaction import masked
@@ -127,31 +131,33 @@ def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: O
     :param output_of: what to show of a node's output; None for nothing.
     """
     hide: Hide = partial(_hidden, secrets)
-    call: Hide = cache(partial(_name, secrets))
+    call = _distinct_names(hide)
+    drawing = draw(execution.workflow_data)
+    known = {*names_that_ran(execution), *(box.node for box in (drawing.boxes if drawing else ()))}
     execution, has_more_runs = with_few_runs(execution, MAX_ROWS, MAX_RUNS)
+    if drawing is not None:
+        boxes = [replace(box, node=call(box.node), kind=_name(box.kind, hide)) for box in drawing.boxes]
+        drawing = replace(drawing, boxes=boxes)
     failure = failure_of(execution) if execution.status in FAILED_STATUSES else None
     if failure is not None:
         failure = Failure(failure.node and call(failure.node), _message(failure.message, hide))
-    drawing = draw(execution.workflow_data)
-    if drawing is not None:
-        boxes = [replace(box, node=call(box.node), kind=call(box.kind)) for box in drawing.boxes]
-        drawing = replace(drawing, boxes=boxes)
+    nodes = _nodes(execution, drawing, failure, hide, call, output_of)
     name = (execution.workflow_data or {}).get("name")
     return ExecutionView(
         execution_id=execution.id,
         status=execution.status,
         state=_STATES.get(execution.status, "unreported"),
         workflow_id=execution.workflow_id,
-        workflow_name=call(name) if isinstance(name, str) else None,
+        workflow_name=_name(name, hide) if isinstance(name, str) else None,
         mode=execution.mode,
         started_at=execution.started_at,
         stopped_at=execution.stopped_at,
         wait_till=execution.wait_till if execution.status == "waiting" else None,
         retry_of=None if execution.retry_of is None else str(execution.retry_of),
         failure=failure,
-        nodes=_nodes(execution, drawing, failure, hide, call, output_of),
+        nodes=nodes,
         drawing=drawing,
-        notes=_notes(execution, drawing, has_more_runs=has_more_runs),
+        notes=_notes(execution, drawing, left_out=len(known) - len(nodes), has_more_runs=has_more_runs),
     )
 
 
@@ -170,7 +176,7 @@ def _nodes(
     for span in spans:
         by_node.setdefault(call(span.node), []).append(span)
     ran = {call(one.node): one for one in nodes_of(execution)}
-    names = [*ran, *(name for name in boxes if name not in ran)][:MAX_ROWS]
+    names = first_with(list({**ran, **boxes}), MAX_ROWS, set(map(call, telling_nodes(execution))))
     most_bars = min(MAX_BARS, MAX_ALL_BARS // max(1, len(ran)))
     return [
         NodeView(
@@ -191,8 +197,26 @@ def _hidden(secrets: Collection[str], text: str) -> str:
     return masked(text, *secrets)
 
 
-def _name(secrets: Collection[str], text: str) -> str:
-    return cut(_hidden(secrets, text), MAX_NAME_CHARS)
+def _name(text: str, hide: Hide) -> str:
+    return cut(hide(text), MAX_NAME_CHARS)
+
+
+def _distinct_names(hide: Hide) -> Hide:
+    """What to call each node: never the same as another one, even where their names differ only after the cut."""
+    taken: set[str] = set()
+
+    @cache
+    def call(name: str) -> str:
+        whole, called = hide(name), _name(name, hide)
+        for number in count(2):
+            if called not in taken:
+                break
+            suffix = f" ({number})"
+            called = cut(whole, MAX_NAME_CHARS - len(suffix)) + suffix
+        taken.add(called)
+        return called
+
+    return call
 
 
 def _message(text: str | None, hide: Hide) -> str | None:
@@ -244,8 +268,13 @@ def _state(
     return "not run" if execution.status in (*ENDED_STATUSES, "waiting") else "unreported"
 
 
-def _notes(execution: Execution, drawing: Drawing | None, *, has_more_runs: bool) -> list[str]:
+def _notes(execution: Execution, drawing: Drawing | None, *, left_out: int, has_more_runs: bool) -> list[str]:
     notes = []
+    if left_out:
+        notes.append(
+            f"Nodes left out of the table: {left_out:,}. "
+            "The node that failed and the one that ran last are always in it."
+        )
     if has_more_runs:
         notes.append(f"The nodes ran so often that the page counts only {MAX_RUNS:,} of their runs.")
     if execution.data_too_large_to_display:

@@ -78,6 +78,49 @@ def test_long_names_are_cut_and_more_nodes_than_the_table_holds_left_out():
     assert len(seen.html) < 1_000_000
 
 
+def test_the_node_that_failed_and_the_last_one_are_in_the_table_of_more_nodes_than_it_holds():
+    runs = {f"n{at}": [run_of()] for at in range(310)}
+    runs["n307"] = [run_of(status="error")]
+    result = {"runData": runs, "lastNodeExecuted": "n309"}
+
+    view = read(runs, status="error", data={"resultData": result}).view
+
+    assert (view.failure.node, view.node("n307").state, view.node("n309").state) == ("n307", "failed", "succeeded")
+    assert (len(view.nodes), view.node("n298")) == (MAX_ROWS, None)
+    assert "Nodes left out of the table: 10." in " ".join(view.notes)
+
+
+def test_a_node_that_failed_before_it_ran_is_in_the_table_of_more_nodes_than_it_holds():
+    runs = {f"n{at}": [run_of()] for at in range(MAX_ROWS - 1)}
+    nodes = [{"name": f"other {at}", "type": "n8n-nodes-base.noOp"} for at in range(5)]
+    error = {"node": {"name": "other 3"}, "message": "It has no trigger."}
+    data = {"resultData": {"runData": runs, "error": error}}
+
+    view = read(runs, status="error", data=data, workflowData={"id": "w", "nodes": nodes}).view
+
+    assert view.node("other 3").state == "failed"
+    assert len(view.nodes) == MAX_ROWS
+    assert "Nodes left out of the table: 4." in " ".join(view.notes)
+
+
+def test_a_table_that_holds_all_nodes_leaves_none_out():
+    assert read({f"n{at}": [run_of()] for at in range(MAX_ROWS)}).view.notes == []
+
+
+def test_nodes_whose_long_names_begin_alike_stay_different_ones():
+    first, second = "x" * 250 + "first", "x" * 250 + "second"
+    runs = {first: [run_of(), run_of()], second: [run_of(status="error")]}
+
+    seen = read(runs, status="error", data={"resultData": {"runData": runs, "lastNodeExecuted": second}})
+
+    view = seen.view
+    assert [(node.state, node.runs) for node in view.nodes] == [("succeeded", 2), ("failed", 1)]
+    assert view.failure.node == view.nodes[1].name != view.nodes[0].name
+    assert {box.node for box in view.drawing.boxes} == {node.name for node in view.nodes}
+    assert max(len(node.name) for node in view.nodes) == MAX_NAME_CHARS
+    assert seen.html.count(" failing") == 1
+
+
 @pytest.mark.parametrize("number", [HUGE, -HUGE, 2**63, 1e308], ids=["huge", "-huge", "63", "1e308"])
 def test_numbers_that_nothing_can_have_are_not_known(number):
     seen = read({"A": [run_of(began=number), run_of(took=number)]}, position=(number, number))
