@@ -7,10 +7,11 @@ The interpreter joins the threads of a ``ThreadPoolExecutor`` before it exits, i
 from __future__ import annotations
 
 import asyncio
+import queue
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
-from threading import Thread
+from threading import Lock, Thread
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,6 +23,13 @@ def in_background(call: Callable[..., T], *arguments: object, name: str = "servi
     :param name: name of the thread.
     :returns: its result, or whatever it raises, ``SystemExit`` included. It cannot be cancelled.
     """
+    done, run = _prepared(call, *arguments)
+    Thread(target=run, name=name, daemon=True).start()
+    return done
+
+
+def _prepared(call: Callable[..., T], *arguments: object) -> tuple[Future[T], Callable[[], None]]:
+    """A future, and what runs the call and sets its result."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # from here on it cannot be cancelled, so that its result can be set
     context = copy_context()
@@ -34,8 +42,46 @@ def in_background(call: Callable[..., T], *arguments: object, name: str = "servi
         else:
             done.set_result(result)
 
-    Thread(target=run, name=name, daemon=True).start()
-    return done
+    return done, run
+
+
+class DaemonPool:
+    """Runs blocking calls in a few daemon threads, which end when nothing is left to do.
+
+    :param threads: number of threads at most.
+    :param waiting: number of calls at most that wait for one of them.
+    :param name: name of the threads.
+    """
+
+    def __init__(self, threads: int, waiting: int, *, name: str) -> None:
+        self._free = threads
+        self._waiting: queue.Queue[Callable[[], None]] = queue.Queue(waiting)
+        self._name = name
+        self._lock = Lock()
+
+    def submit(self, call: Callable[..., T], *arguments: object) -> Future[T]:
+        """Run a call in the context of the caller as soon as a thread is free; its result, or whatever it raises.
+
+        :raises queue.Full: too many calls wait already. This one is not run.
+        """
+        done, run = _prepared(call, *arguments)
+        with self._lock:
+            if self._free:
+                Thread(target=self._work, args=(run,), name=self._name, daemon=True).start()
+                self._free -= 1
+            else:
+                self._waiting.put_nowait(run)
+        return done
+
+    def _work(self, run: Callable[[], None]) -> None:
+        while True:
+            run()
+            with self._lock:
+                try:
+                    run = self._waiting.get_nowait()
+                except queue.Empty:
+                    self._free += 1
+                    return
 
 
 def in_daemon_thread(call: Callable[..., T], *arguments: object, name: str = "service-call") -> asyncio.Future[T]:

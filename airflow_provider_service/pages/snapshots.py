@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.daemon_threads import in_background
+from airflow_provider_service.daemon_threads import DaemonPool, in_background
 
 T = TypeVar("T")
 
@@ -24,6 +25,8 @@ CPU_SHARE = 0.05
 CAPACITY = 200
 #: Reads of one group at a time, so that a service that does not answer occupies no more threads than these.
 MAX_READS = 8
+#: Quick reads that wait for one of as many threads; another one is refused.
+MAX_WAITING = 150
 #: Held by what computes for a page: Airflow's own requests wait for one such computation at most, not for many.
 COMPUTING = threading.Lock()
 
@@ -55,15 +58,15 @@ class Snapshots(Generic[T]):
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
         self._lock = threading.Lock()
         self._under_way: Counter[Hashable] = Counter()
-        self._turns = threading.BoundedSemaphore(MAX_READS)
+        self._quick = DaemonPool(MAX_READS, MAX_WAITING, name="service-page")
 
     def look(self, key: Hashable, read: Callable[[T | None], T], group: Hashable = None) -> Future[T]:
         """The latest value, or that of a read that begins now.
 
         :param key: names the thing.
-        :param read: reads it, given the last value; it runs in a thread of its own.
+        :param read: reads it, given the last value; it runs in a thread of the snapshots' own.
         :param group: what is slow together, such as a connection; what has none is quick, and waits for its turn
-            instead of being refused.
+            unless too many others do already.
         :raises TooManyReadsError: a read is needed, and cannot begin now.
         """
         with self._lock:
@@ -71,15 +74,25 @@ class Snapshots(Generic[T]):
             if entry is not None and self._is_good(entry):
                 self._entries.move_to_end(key)
                 return entry.reading
-            if group is not None and self._under_way[group] >= MAX_READS:
-                raise TooManyReadsError("the service answers slowly, and too many pages wait for it")
-            self._under_way[group] += 1
-            entry = self._entries[key] = _Entry(clock().monotonic(), _value_of(entry))
-            entry.reading = in_background(self._read, read, entry, group, name="service-page")
+            fresh = _Entry(clock().monotonic(), _value_of(entry))
+            fresh.reading = self._begin(partial(self._read, read, fresh), group)
+            self._entries[key] = fresh
             self._entries.move_to_end(key)
             while len(self._entries) > CAPACITY:
                 self._entries.popitem(last=False)
-        return entry.reading
+        return fresh.reading
+
+    def _begin(self, read: Callable[[], T], group: Hashable) -> Future[T]:
+        if group is None:
+            try:
+                return self._quick.submit(read)
+            except queue.Full:
+                raise TooManyReadsError("too many pages are looked at") from None
+        if self._under_way[group] >= MAX_READS:
+            raise TooManyReadsError("the service answers slowly, and too many pages wait for it")
+        reading = in_background(self._read_of_group, read, group, name="service-page")
+        self._under_way[group] += 1
+        return reading
 
     def _is_good(self, entry: _Entry[T]) -> bool:
         if not entry.reading.done():
@@ -88,17 +101,22 @@ class Snapshots(Generic[T]):
         keep = 0.0 if failed else self._keep(entry.reading.result())
         return clock().monotonic() - entry.began < max(keep, self._pause, entry.cost / CPU_SHARE)
 
-    def _read(self, read: Callable[[T | None], T], entry: _Entry[T], group: Hashable) -> T:
-        began = time.thread_time()
+    def _read_of_group(self, read: Callable[[], T], group: Hashable) -> T:
         try:
-            with self._turns if group is None else nullcontext():
-                return read(entry.last)
+            return read()
         finally:
-            entry.cost = time.thread_time() - began
             with self._lock:
                 self._under_way[group] -= 1
                 if not self._under_way[group]:
                     del self._under_way[group]
+
+    @staticmethod
+    def _read(read: Callable[[T | None], T], entry: _Entry[T]) -> T:
+        began = time.thread_time()
+        try:
+            return read(entry.last)
+        finally:
+            entry.cost = time.thread_time() - began
 
 
 def _value_of(entry: _Entry[T] | None) -> T | None:

@@ -8,7 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_service.pages.snapshots import CAPACITY, CPU_SHARE, MAX_READS, Snapshots, TooManyReadsError
+from airflow_provider_service.pages.snapshots import (
+    CAPACITY,
+    CPU_SHARE,
+    MAX_READS,
+    MAX_WAITING,
+    Snapshots,
+    TooManyReadsError,
+)
 
 
 def counting() -> tuple[list[int | None], Callable[[int | None], int]]:
@@ -123,6 +130,37 @@ def test_what_is_quick_waits_for_its_turn(set_clock):
 
     assert all(one.result(20) for one in begun)
     assert most == MAX_READS
+
+
+def test_what_waits_for_its_turn_has_no_thread_and_is_limited(set_clock):
+    snapshots, go = Snapshots(lambda _: 0.0), threading.Event()
+    before = threading.active_count()
+    begun = [snapshots.look(at, lambda _: go.wait(20)) for at in range(MAX_READS + MAX_WAITING)]
+
+    try:
+        assert threading.active_count() - before <= MAX_READS
+        with pytest.raises(TooManyReadsError, match="too many pages"):
+            snapshots.look("one more", lambda _: True)
+        assert snapshots.look(0, lambda _: False) is begun[0]
+    finally:
+        go.set()
+    assert all(one.result(20) for one in begun)
+    assert snapshots.look("one more", lambda _: True).result(20)
+
+
+def test_what_cannot_be_read_leaves_its_turn_to_what_waits(set_clock):
+    snapshots, go = Snapshots(lambda _: 0.0), threading.Event()
+
+    def fail(_last: None) -> bool:
+        go.wait(20)
+        raise OSError("gone")
+
+    failed = [snapshots.look(at, fail) for at in range(3 * MAX_READS)]
+    good = snapshots.look("good", lambda _: True)
+    go.set()
+
+    assert good.result(20)
+    assert all(isinstance(one.exception(20), OSError) for one in failed)
 
 
 def test_what_is_costly_to_read_is_read_less_often(set_clock):
