@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from airflow_provider_service import airflow_database
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.pages import checkup, connection_view, reading, rendering
-from airflow_provider_service.pages.snapshots import Snapshots
+from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
 from airflow_provider_service.plugins._task_pages import TaskKey, TaskPages, config_of, within
 from airflow_provider_service.reports.html import as_html
 from airflow_provider_service.reports.report import Link, Report, Table
@@ -90,6 +90,7 @@ def make_app() -> FastAPI:
         dependencies=[Depends(requires_access_connection("GET"))],
     )
     app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(TooManyReadsError, _busy)
     return app
 
 
@@ -154,6 +155,8 @@ async def _connection_page(request: Request, connection_id: str, user: GetUserDe
 
     try:
         done = await within(CHECKUP_SECONDS, request.app.state.checkups.look(connection_id, check, group=connection_id))
+    except TooManyReadsError as error:
+        done = Checkup([checkup.Finding("service", "FAIL", f"{error}; reload the page")])
     except asyncio.TimeoutError:
         done = Checkup([checkup.Finding("service", "FAIL", "the service has not answered yet; reload the page")])
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
@@ -207,6 +210,10 @@ async def _refused(request: Request, error: Any) -> Response:
     text = _WORDS.get(error.status_code, str(error.detail))
     html = await run_in_threadpool(_message_page, text, request.scope["root_path"])
     return HTMLResponse(html, error.status_code, headers=_HEADERS)
+
+
+async def _busy(request: Request, error: Any) -> Response:
+    return await _refused(request, HTTPException(503, f"At the moment, {error}. Reload the page in a while."))
 
 
 def _message_page(text: str, root: str) -> str:

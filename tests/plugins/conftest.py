@@ -152,3 +152,10 @@ def waiting_task(put_task: Callable[..., str]) -> Callable[..., str]:
         return put_task(state, links=links, fields=fields, **more)
 
     return put
+
+
+@pytest.fixture
+def pages_state(browser_of: Callable[..., Any], airflow_app: Any) -> Any:
+    """What the application behind the pages keeps, once it has been made for a first request."""
+    browser_of("ADMIN").get("/service-pages/connections")
+    return next(one.app._app.state for one in airflow_app.routes if getattr(one, "path", "") == "/service-pages")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service import doctor
+from airflow_provider_service.pages.snapshots import MAX_READS
 from tests import airflow_features
 from tests.pages.conftest import start as start
 
@@ -114,6 +116,19 @@ def test_a_connection_that_is_not_there_is_told(browser_of, simulator):
 
     assert answer.status_code == 200
     assert "it cannot be used: Airflow has no such connection" in answer.text
+
+
+def test_a_connection_that_too_many_pages_wait_for_is_not_said_to_be_unusable(browser_of, pages_state, simulator):
+    go = threading.Event()
+    for at in range(MAX_READS):
+        pages_state.checkups.look(("busy", at), lambda _: go.wait(60), group="pages_busy")
+    try:
+        text = browser_of("OP").get("/service-pages/connections/pages_busy").text
+    finally:
+        go.set()
+
+    assert "too many pages wait for it; reload the page" in text
+    assert "cannot be used" not in text
 
 
 @pytest.fixture

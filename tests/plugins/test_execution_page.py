@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from jinja2 import Template
 
 from airflow_provider_service.client.clock import using
-from airflow_provider_service.pages.snapshots import LEAST_PAUSE_SECONDS
+from airflow_provider_service.pages.snapshots import LEAST_PAUSE_SECONDS, MAX_READS, MAX_WAITING
 from tests import airflow_features
 from tests.pages.conftest import PAYLOAD
 from tests.pages.conftest import start as start
@@ -24,6 +25,23 @@ pytestmark = airflow_features.pages
 @pytest.fixture
 def reader(browser_of):
     return browser_of("VIEWER")
+
+
+def test_a_page_that_too_many_others_wait_with_is_to_be_loaded_again(reader, pages_state, put_task):
+    path, go = put_task(), threading.Event()
+    begun = [
+        pages_state.tasks._tasks.look(("busy", at), lambda _: go.wait(60)) for at in range(MAX_READS + MAX_WAITING)
+    ]
+    try:
+        refused = reader.get(path)
+    finally:
+        go.set()
+        for one in begun:
+            one.result(20)
+
+    assert refused.status_code == 503
+    assert "Reload the page in a while" in refused.text
+    assert reader.get(path).status_code == 200
 
 
 @pytest.mark.parametrize("ending", ["succeeds", "fails", "waits", "runs"])
