@@ -102,7 +102,7 @@ class HookDataTables(DataTables):
             :class:`~airflow_provider_service.operators.rows.ServiceUpsertRowsOperator`.
         :param change_strategy: how rows are changed; see the same operator.
         :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted",
-            "added_columns"}``.
+            "added_columns"}``; ``deleted`` is None if ``mode="replace"`` could not count the rows.
         :raises ServiceInputError: a row, a name of a column or an option does not fit, or a library is missing; nothing
             was written.
         :raises ServiceLookupError: no table or project has the name.

@@ -9,12 +9,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service import metrics
+from airflow_provider_service.client.errors import (
+    ServiceAnswerTooLargeError,
+    ServiceApiError,
+    ServiceForbiddenError,
+)
 from airflow_provider_service.rows.batches import insert_in_batches
 from airflow_provider_service.rows.options import chosen_strategy
 from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.upsert import edge_id, stored_rows
+from airflow_provider_service.rows.upsert import checked_row, edge_id, stored_rows
 from airflow_provider_service.rows.upsert_plan import key_of, plan_upsert
-from airflow_provider_service.rows.upsert_writes import count_matching, delete_rows, require_deletable, write_plan
+from airflow_provider_service.rows.upsert_writes import delete_rows, require_deletable, write_plan
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -28,18 +33,19 @@ log = logging.getLogger(__name__)
 MAX_SEARCHED_KEYS = 10_000
 #: Ids that one call deletes when a table is replaced: a large delete must end within the timeout of a call.
 DELETED_IDS = 100_000
-#: Ids of which one call counts the rows, which its answer holds.
-COUNTED_IDS = 2_500
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    """Numbers of rows of the table that were inserted, changed, left unchanged, and deleted."""
+    """Numbers of rows of the table that were inserted, changed, left unchanged, and deleted.
+
+    ``deleted`` is None if the rows that a replace deleted could not be counted.
+    """
 
     inserted: int = 0
     updated: int = 0
     unchanged: int = 0
-    deleted: int = 0
+    deleted: int | None = 0
 
 
 def append_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
@@ -59,6 +65,8 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     :raises ServiceApiError: a call failed; no old row was deleted, or all new rows are there.
     """
     require_deletable(client, table_id)
+    # Counted by reading them before: a call that returns what it deletes could not be repeated when its answer is lost.
+    counts = [_count(client, table_id)]
     ids = _Ids()
     inserted = _insert(client, table_id, spool, ids)
     # Decided by the ids of the new rows, not by a look before: the service reuses the highest id after its row was
@@ -66,11 +74,10 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     oldest = edge_id(client, table_id, "asc")
     newest = ids.first if inserted else edge_id(client, table_id, "desc") + 1
     old = [(oldest, newest)] if oldest else []
-    progress = Progress("Deleted")
+    counts += [_count(client, table_id, *gap) for gap in ids.gaps]
     for start, end in chain.from_iterable(_parts(*one, DELETED_IDS) for one in (*old, *ids.gaps)):
-        progress.reach(progress.count + _delete_between(client, table_id, start, end))
-    progress.report()
-    return LoadResult(inserted=inserted, deleted=progress.count)
+        client.data_table_rows.delete(table_id, _between(start, end))
+    return LoadResult(inserted=inserted, deleted=_report_deleted(counts))
 
 
 def upsert_spooled(
@@ -165,20 +172,54 @@ def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = N
     return progress.count
 
 
-def _delete_between(client: Resources, table_id: str, start: int, end: int) -> int:
-    """Delete the rows with ids from one up to another, and return how many there were."""
-    # Counted before, because a call that returns what it deletes could not be repeated when its answer is lost.
-    count = sum(count_matching(client, table_id, _between(*part)) for part in _parts(start, end, COUNTED_IDS))
-    client.data_table_rows.delete(table_id, _between(start, end))
-    metrics.count(metrics.ROWS_DELETED, count)
-    return count
+def _count(client: Resources, table_id: str, start: int = 1, end: int | None = None) -> int | None:
+    """Count the rows with ids from one up to another, which is None for all; None if they cannot be read."""
+    progress = Progress("Counted")
+    try:
+        for _ in progress.counting(_ids_between(client, table_id, start, end)):
+            pass
+    except ServiceForbiddenError:
+        raise  # a replace has to read ids
+    except ServiceApiError as error:
+        log.warning("The rows that are to be deleted could not be counted: %s", error)
+        return None
+    return progress.count
+
+
+def _ids_between(client: Resources, table_id: str, start: int, end: int | None) -> Iterator[int]:
+    # Each page begins after the last id, because a cursor makes the service pass over all rows before it.
+    size = client.transport.config.page_size
+    while True:
+        rows = client.data_table_rows.list(table_id, filter=_between(start, end), sort_by="id:asc", limit=size)
+        try:
+            page = [int(checked_row(row, table_id)["id"]) for row in rows]
+        except ServiceAnswerTooLargeError:
+            if size == 1:
+                raise
+            size //= 2
+            continue
+        yield from page
+        if len(page) < size:
+            return
+        start = page[-1] + 1
+
+
+def _report_deleted(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    metrics.count(metrics.ROWS_DELETED, sum(known))
+    log.info("Deleted %d rows", sum(known))
+    return sum(known)
 
 
 def _parts(start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
     return ((first, min(first + size, end)) for first in range(start, end, size))
 
 
-def _between(start: int, end: int) -> RowFilter:
+def _between(start: int, end: int | None) -> RowFilter:
     least: Condition = {"columnName": "id", "condition": "gte", "value": start}
+    if end is None:
+        return {"type": "and", "filters": [least]}
     below: Condition = {"columnName": "id", "condition": "lt", "value": end}
     return {"type": "and", "filters": [least, below]}

@@ -104,16 +104,20 @@ def stored_rows(
         filters = None if most_pages < len(filters) else filters
     pages = [None] if filters is None else filters
     found = chain.from_iterable(client.data_table_rows.list(table_id, filter=one) for one in pages)
-    return (_checked(row, table_id) for row in found)
+    return (checked_row(row, table_id) for row in found)
 
 
 def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"]) -> int:
     """The lowest or the highest id in a table; 0 if it is empty."""
     rows = client.data_table_rows.list(table_id, sort_by=f"id:{direction}", limit=1)
-    return next((int(_checked(row, table_id)["id"]) for row in rows), 0)
+    return next((int(checked_row(row, table_id)["id"]) for row in rows), 0)
 
 
-def _checked(row: Row, table_id: str) -> Row:
+def checked_row(row: Row, table_id: str) -> Row:
+    """The row, if the service may have read it from a table.
+
+    :raises ServiceUnexpectedResponseError: it lacks its id, or holds what no column does.
+    """
     if not isinstance(row.get("id"), int) or any(isinstance(value, (list, dict)) for value in row.values()):
         raise ServiceUnexpectedResponseError(
             "a row lacks its id, or holds a value that no column has",

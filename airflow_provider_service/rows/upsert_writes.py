@@ -65,13 +65,6 @@ def require_deletable(client: Resources, table_id: str) -> None:
     client.data_table_rows.delete(table_id, next(iter(exactly_in_url([0]))), dry_run=True)
 
 
-def count_matching(client: Resources, table_id: str, condition: RowFilter) -> int:
-    """Count the rows that a filter would delete. Safe to repeat; the rows are held in memory."""
-    rows = client.data_table_rows.delete(table_id, condition, dry_run=True)
-    # Each row is there twice: as it is, and as it would be.
-    return len(rows) // 2 if isinstance(rows, list) else 0
-
-
 def _update(client: Resources, table_id: str, updates: Sequence[tuple[Row, RowFilter]]) -> None:
     for number, (values, condition) in enumerate(updates, start=1):
         client.data_table_rows.update(table_id, filter=condition, data=values)

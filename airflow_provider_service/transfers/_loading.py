@@ -153,7 +153,9 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         loaded = target.load(self.source_rows, options, rejects)
         url = self.link_table(context, loaded.table)
         changes = asdict(loaded.changes)
-        counts = ", ".join(f"{number} {what}" for what, number in changes.items())
+        counts = ", ".join(
+            f"{'an unknown number' if number is None else number} {what}" for what, number in changes.items()
+        )
         self.log.info(
             "%d rows for %s: %s, %d left out: %s", loaded.rows, loaded.table.name, counts, loaded.rejected, url
         )

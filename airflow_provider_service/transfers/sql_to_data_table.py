@@ -70,7 +70,8 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
     :param change_strategy: how rows are changed: ``"update"`` by default; see :class:`ServiceUpsertRowsOperator`.
     :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted", "added_columns",
-        "url"}``: rows that were read and left out, and what became of the table's rows.
+        "url"}``: rows that were read and left out, and what became of the table's rows; ``deleted`` is None if
+        ``mode="replace"`` could not count them.
     """
 
     template_fields: Sequence[str] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -161,8 +161,46 @@ def test_a_late_insert_of_an_earlier_attempt_is_deleted_too(simulator: ServiceSi
         soon(lambda: len(loader.held()) == len(old) + 3)
         client.data_table_rows.insert(loader.table.id, [{"k": "late"}])
         simulator.clear_faults()
-        assert loading.result().inserted == len(new)
+        assert (loading.result().inserted, loading.result().deleted) == (len(new), len(old) + 1)
     assert loader.held() == new
+
+
+def wide(numbers: Iterable[int]) -> list[dict[str, Any]]:
+    return [{"k": str(number) + "x" * 700, "n": number, "b": None, "d": None} for number in numbers]
+
+
+def test_rows_that_no_answer_holds_at_once_are_replaced_and_counted(simulator: ServiceSimulator) -> None:
+    config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key, max_answer_mib=1)
+    with ServiceClient(config) as client:
+        loader = Loader(simulator, client)
+        loader.fill([{**row, "k": row["k"] * 10} for row in wide(range(400))])
+        new = wide(range(2_000, 2_003))
+        assert (loader.load(new, "replace").deleted, loader.held()) == (400, new)
+        loader.fill(wide(range(1_500)))
+        assert (loader.load(new, "replace").deleted, loader.held()) == (1_500, new)
+
+
+def test_a_count_costs_by_rows_and_not_by_ids(simulator: ServiceSimulator, loader: Loader) -> None:
+    loader.fill(wide(range(1)))
+    for _ in range(4):  # ids 1 and 10,002
+        loader.client.data_table_rows.insert(loader.table.id, [{"n": 1}] * 2_500)
+    loader.client.data_table_rows.insert(loader.table.id, wide([2]))
+    one = {"type": "and", "filters": [{"columnName": "n", "value": 1}]}
+    loader.client.data_table_rows.delete(loader.table.id, one)
+    simulator.clear_requests()
+    assert loader.load(wide([3]), "replace").deleted == 2
+    assert len(simulator.requests) <= 6
+
+
+@pytest.mark.parametrize(("fault", "status"), [("status", 500), ("html", 200)])
+def test_a_load_whose_count_fails_replaces_the_rows_and_knows_no_count(
+    simulator: ServiceSimulator, loader: Loader, fault, status, caplog
+) -> None:
+    loader.fill(wide(range(3)))
+    simulator.inject(fault, status=status, method="GET", path="/rows$", times=1)
+    new = wide(range(5, 9))
+    assert (loader.load(new, "replace").deleted, loader.held()) == (None, new)
+    assert "The rows that are to be deleted could not be counted" in caplog.text
 
 
 def test_a_key_that_may_not_delete_fails_before_anything_is_written(

@@ -177,11 +177,17 @@ def test_a_table_without_rows_replaces_those_of_a_database_only_with_consent(exe
     assert [(one["count"], one["deleted"]) for one in done] == [(1, 0), (1, 1)]
 
 
-@pytest.mark.parametrize("counted_ids", [1, 2, 10_000])
 @pytest.mark.parametrize("mode", REPLACING)
-def test_deletions_are_counted_in_every_mode(load, filled, client, table, monkeypatch, mode, counted_ids):
-    monkeypatch.setattr("airflow_provider_service.rows.load.COUNTED_IDS", counted_ids)
+def test_deletions_are_counted_in_every_mode(load, filled, client, table, mode):
     client.data_table_rows.delete(table.id, {"type": "and", "filters": [{"columnName": "sku", "value": "y"}]})
     assert load(".csv", b"sku\na\nb\n", **REPLACING[mode])["deleted"] == 2
     assert load(".csv", b"sku\nc\n", **REPLACING[mode])["deleted"] == 2
     assert filled() == ["c"]
+
+
+def test_deletions_that_cannot_be_counted_are_of_an_unknown_number(load, filled, simulator, caplog):
+    caplog.set_level("INFO")
+    simulator.inject("html", status=200, method="GET", path="/rows$", times=1)
+    assert load(".csv", b"sku\na\n", mode="replace")["deleted"] is None
+    assert "1 inserted, 0 updated, 0 unchanged, an unknown number deleted" in caplog.text
+    assert filled() == ["a"]
