@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -84,8 +84,8 @@ def insert_all(
     :param mode: whether rows that exist are deleted first, or updated by the statement that the hook has for this.
     :param key_columns: columns by which rows that exist are found.
     :param allow_empty: whether no rows may replace those of the table.
-    :raises ServiceInputError: there are no rows to replace those of the table, or the database refuses a value; nothing
-        was written.
+    :raises ServiceInputError: there are no rows to replace those of the table, or the database refuses a value. Nothing
+        was written, unless the connection has no transactions; the message then says so.
     """
     progress = Progress("Inserted")
     remaining = iter(rows)
@@ -106,11 +106,12 @@ def insert_all(
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - a name that was checked
                 deleted = None if cursor.rowcount < 0 else cursor.rowcount
             while batch:
-                _insert(connection, cursor, statement, names, batch, progress.count)
+                _insert(hook, connection, statement, names, batch, progress.count)
                 progress.reach(progress.count + len(batch))
                 batch = list(islice(remaining, INSERT_ROWS))
         except BaseException:
-            connection.rollback()
+            with suppress(Exception):  # the error says more; a connection that is closed commits nothing
+                connection.rollback()
             raise
         connection.commit()
     progress.report()
@@ -118,17 +119,43 @@ def insert_all(
 
 
 def _insert(
-    connection: Any, cursor: Any, statement: str, names: Sequence[str], rows: Sequence[Sequence[Any]], done: int
+    hook: Any, connection: Any, statement: str, names: Sequence[str], rows: Sequence[Sequence[Any]], done: int
 ) -> None:
     try:
-        cursor.executemany(statement, rows)
+        with closing(connection.cursor()) as cursor:
+            cursor.executemany(statement, rows)
     except Exception as error:
         if not _is_of_value(error):
             raise
-        for number, row in enumerate(rows, start=done + 1):
-            if refused := _refusal(connection, statement, row):
-                raise _refused_value(connection, statement, names, number, row, refused) from error
-        raise
+        refused: ServiceInputError | None = None
+        if not _rolls_back(hook, connection):
+            refused = ServiceInputError(
+                f"rows {done + 1} to {done + len(rows)}: the database refuses a value of these: {str(error).strip()}; "
+                "some rows may have been written, because nothing can be rolled back here"
+            )
+        else:
+            with suppress(Exception):  # the error that is known already says more
+                refused = _found_refusal(connection, statement, names, rows, done)
+        if refused is None:
+            raise
+        raise refused from error
+
+
+def _rolls_back(hook: Any, connection: Any) -> bool:
+    """Whether the connection certainly has a transaction, so that rows can be tried."""
+    if hook.supports_autocommit:
+        return not hook.get_autocommit(connection)
+    # The hook of SQLite does not say, but its connections do.
+    return getattr(connection, "in_transaction", False) is True
+
+
+def _found_refusal(
+    connection: Any, statement: str, names: Sequence[str], rows: Sequence[Sequence[Any]], done: int
+) -> ServiceInputError | None:
+    for number, row in enumerate(rows, start=done + 1):
+        if refused := _refusal(connection, statement, row):
+            return _refused_value(connection, statement, names, number, row, refused)
+    return None
 
 
 def _is_of_value(error: Exception) -> bool:

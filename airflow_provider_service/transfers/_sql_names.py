@@ -6,16 +6,19 @@ import re
 
 from airflow_provider_service.arguments import refuse
 
-_PLAIN = r"[^\W\d][\w$]*"
+# A "#" begins the names of temporary tables, and elsewhere a comment of MySQL; "--" is a comment everywhere.
+_PLAIN = r"#{0,2}[\w$]+(?:-[\w$]+)*"
 _QUOTED = r'"(?:[^"\0]|"")+"', r"`(?:[^`\0]|``)+`", r"\[(?:[^\]\0]|\]\])+\]"
 _PART = f"(?:{'|'.join((_PLAIN, *_QUOTED))})"
-_TABLE = re.compile(rf"{_PART}(?:\.{_PART}){{0,3}}")
+_TABLE = re.compile(rf"{_PART}(?:(?:\.{_PART}?){{0,2}}\.{_PART})?")
 # The hook of the database puts a name with blanks and such into quotes, but not one that has quotes in it.
 _COLUMN = re.compile(rf"[\w $#@.-]+|{'|'.join(_QUOTED)}")
 
 
 def require_table_name(name: str, value: object) -> None:
-    """Refuse what is not the name of a table: up to four words with dots between them, each of them plain or quoted.
+    """Refuse what is not the name of a table: up to four words with dots between them, plain or quoted.
+
+    A word in the middle may be left out, as in ``mydb..sales``.
 
     :param name: the argument.
     :raises ServiceInputError: it is something else.

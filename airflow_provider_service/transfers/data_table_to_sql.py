@@ -36,8 +36,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         ``key_columns``.
     :param key_columns: columns of the database's table that identify a row, for an upsert; most databases need a unique
         index on them.
-    :param allow_empty: let a data table without rows, or a filter that none meets, delete all rows of the database's
-        table, with ``mode="replace"``; False, the default, refuses that.
+    :param allow_empty: with ``mode="replace"``, delete all rows of the database's table even if the data table is empty
+        or no row matches ``filter`` and ``search``; with False, the default, the task fails instead.
     :param column_mapping: name in the database by name in the data table; columns that it does not name keep their
         names. None (the default) for no changes.
     :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None (the default) for none.
@@ -137,7 +137,9 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
         count, deleted = insert_all(
             hook, self.sql_table, names, rows, mode=mode, key_columns=keys, allow_empty=self.allow_empty
         )
-        self.log.info("%d rows of %s for %s: %s deleted before: %s", count, table.name, self.sql_table, deleted, url)
+        known = "an unknown number" if deleted is None else deleted
+        after = f", after deleting {known}" if mode == "replace" else ""
+        self.log.info("Wrote %d rows of %s to %s%s: %s", count, table.name, self.sql_table, after, url)
         return {"data_table_id": table.id, "count": count, "deleted": deleted, "url": url}
 
     def _names(self, types: Mapping[str, str]) -> list[str]:

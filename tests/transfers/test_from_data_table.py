@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 
 import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.sqlite.hooks.sqlite import SqliteHook
 
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.transfers._sql import insert_all
+from airflow_provider_service.transfers._sql_names import require_table_name
 from airflow_provider_service.transfers.data_table_to_object_storage import ServiceDataTableToObjectStorageOperator
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator
@@ -137,7 +142,12 @@ HOSTILE = [
     't" --',
     '"t',
     " t",
-    "a..b",
+    "a--b",
+    "t#",
+    "t-",
+    "a.",
+    ".a",
+    "a@b",
 ]
 
 
@@ -149,10 +159,60 @@ def test_a_name_that_is_more_than_a_name_is_refused(execute, table, query, simul
     options = {"data_table_id": table.id, "sql_conn_id": "shop", "columns": ["sku"], "mode": mode}
     with pytest.raises(AirflowFailException, match=r"sql_table must be the name of a table such as shop\.sales"):
         execute(STORE, sql_table=name, **options)
-    if name not in (" t", "a..b"):  # the hook puts them into quotes
+    if name not in (" t", "a--b", "t#", "t-", "a.", ".a", "a@b"):  # the hook puts them into quotes
         with pytest.raises(AirflowFailException, match="each value of column_mapping must be the name of a column"):
             execute(STORE, sql_table="t", column_mapping={"sku": name}, **options)
     assert query("SELECT * FROM t") == [("earlier",)]
+
+
+@pytest.mark.parametrize(
+    "name", ["mydb..sales", "srv...t", "2026_sales", "my-project.ds.t", "#tmp", "##tmp", "tempdb..#tmp", "v$t", "$t"]
+)
+def test_names_that_some_databases_have(name):
+    require_table_name("sql_table", name)
+
+
+@pytest.mark.parametrize(("mode", "deleted"), [("replace", ", after deleting 1"), ("append", "")])
+def test_the_log_says_what_was_written_and_deleted(execute, table, query, mode, deleted, caplog):
+    caplog.set_level("INFO")
+    query("CREATE TABLE t (sku TEXT)")
+    query("INSERT INTO t VALUES (?)", [("earlier",)])
+    execute(STORE, data_table_id=table.id, sql_table="t", sql_conn_id="shop", columns=["sku"], mode=mode)
+    assert f"Wrote 3 rows of {table.name} to t{deleted}: http" in caplog.text
+
+
+class Committing(SqliteHook):
+    """Commits each statement, as databases without transactions do."""
+
+    def get_conn(self):
+        connection = super().get_conn()
+        connection.isolation_level = None
+        return connection
+
+
+def rows_of(*values: int) -> list[tuple[int, str]]:
+    return [(value, "x") for value in values]
+
+
+def test_no_value_is_probed_where_nothing_can_be_rolled_back(query):
+    query("CREATE TABLE t (n INTEGER, sku TEXT)")
+    with pytest.raises(ServiceInputError, match=r"rows 1 to 3: the database refuses a value of these.*may have been"):
+        insert_all(Committing("shop"), "t", ["n", "sku"], rows_of(1, 2, 2**64), mode="append")
+    assert query("SELECT n FROM t") == [(1,), (2,)]
+
+
+def test_the_refusal_survives_a_probe_that_fails(query):
+    class Broken(sqlite3.Connection):
+        def rollback(self):
+            raise sqlite3.OperationalError("the connection is gone")
+
+    class Hook(SqliteHook):
+        def get_conn(self):
+            return sqlite3.connect(self.get_connection("shop").host, factory=Broken)
+
+    query("CREATE TABLE t (n INTEGER, sku TEXT)")
+    with pytest.raises(OverflowError):
+        insert_all(Hook("shop"), "t", ["n", "sku"], rows_of(1, 2**64), mode="append")
 
 
 @pytest.mark.parametrize("name", ["t", "main.t", '"t"', 'main."t"', "[t]", "`t`", '"a ""b"" ;--"', "größe_1"])
