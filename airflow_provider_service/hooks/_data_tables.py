@@ -82,8 +82,8 @@ class HookDataTables(DataTables):
             is NOT safe to repeat.
         :param key_columns: columns of the table that identify a row, for an upsert.
         :param delete_missing: whether an upsert also deletes the rows with other keys; False by default.
-        :param allow_empty: let rows that are none delete all rows of the table, with ``mode="replace"`` or
-            ``delete_missing``; False, the default, refuses that.
+        :param allow_empty: with ``mode="replace"`` or ``delete_missing``, delete all rows of the table even if there
+            are no rows to load; False, the default, raises an error instead.
         :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that
             it does not name keep their names.
         :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by

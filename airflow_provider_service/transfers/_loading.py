@@ -41,8 +41,8 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         NOT safe to repeat. Required without ``key_columns``.
     :param key_columns: columns of the table that identify a row, for an upsert.
     :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
-    :param allow_empty: let a source without rows delete all rows of the table, with ``mode="replace"`` or
-        ``delete_missing``; False, the default, refuses that.
+    :param allow_empty: with ``mode="replace"`` or ``delete_missing``, delete all rows of the table even if the source
+        has no rows; with False, the default, the task fails instead.
     :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
         does not name keep their names. None (the default) for no changes.
     :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
