@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import TypedDict
 
+from scripts.retest import UNSTABLE
+
 FOLDER = Path(".acceptance")
 RESULTS = FOLDER / "results.json"
 TABLE = FOLDER / "table.md"
@@ -69,6 +71,7 @@ def main() -> int:
 def _run(target: str, commit: str) -> Result:
     log = FOLDER / f"{re.sub(r'[^a-z0-9.]+', '-', target.lower())}.log"
     print(f"make {target}: see {log}", flush=True)
+    UNSTABLE.unlink(missing_ok=True)
     began = time.monotonic()
     with log.open("w", encoding="utf-8") as output:
         status = subprocess.call(
@@ -77,6 +80,8 @@ def _run(target: str, commit: str) -> Result:
     seconds = round(time.monotonic() - began)
     counts = "; ".join(_SUMMARY.findall(log.read_text(encoding="utf-8", errors="replace")))
     result = ("failed" if status else "passed") + (f": {counts}" if counts else "")
+    if UNSTABLE.exists():
+        result += f"; unstable: {', '.join(UNSTABLE.read_text(encoding='utf-8').split())}"
     print(f"make {target}: {result}, {seconds} s", flush=True)
     return Result(target=target, commit=commit, result=result, seconds=seconds)
 

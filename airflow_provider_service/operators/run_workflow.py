@@ -66,7 +66,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None (the
         default) for a schedule or a manual trigger. Pass text that contains braces as ``literal``, from ``airflow.sdk``
         (``airflow.utils.template`` before Airflow 3). A template makes text: pass a mapping whose values are templates,
-        or set ``render_template_as_native_obj`` of the DAG; the text of a mapping or a list is refused.
+        or set ``render_template_as_native_obj`` of the DAG; a template that makes the text of a mapping or a list is
+        refused.
     :param trigger_node: name of the trigger node; required if the workflow has several that could start it; None (the
         default) for the only one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
@@ -212,8 +213,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         declared = parent.payload
-        parent.has_rendered_payload = isinstance(declared, str) and has_template(declared)
         super()._do_render_template_fields(parent, *args, **kwargs)
+        # Airflow leaves what a mapped task gets from another task as it is, and may render again what is rendered.
+        if isinstance(declared, str) and has_template(declared) and parent.payload != declared:
+            parent.has_rendered_payload = True
 
     def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""

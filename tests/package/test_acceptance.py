@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKE = """#!/bin/sh
 echo "$*" >> "$CALLS"
 echo "=== 3 passed, 1 skipped in 2.50s (0:00:02) ==="
+test "$1" != docs || echo tests/test_some.py::test_one >> .unstable-tests
 ! grep -qx "$*" "$FAILING"
 """
 IDENTITY = ("-c", "user.name=A", "-c", "user.email=a@example.com")
@@ -31,7 +32,7 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "failing").touch()
     folder = tmp_path / "checkout"
     folder.mkdir()
-    (folder / ".gitignore").write_text(".acceptance/\n")
+    (folder / ".gitignore").write_text(".acceptance/\n.unstable-tests\n")
     for arguments in (["init", "--quiet"], ["add", "."], [*IDENTITY, "commit", "--quiet", "--message", "First"]):
         subprocess.run(["git", *arguments], cwd=folder, check=True)
     return folder
@@ -63,6 +64,9 @@ def test_a_failure_stops_nothing_and_stands_in_the_table(checkout: Path) -> None
     assert [line.split("`")[1] for line in lines] == [f"make {suite}" for suite in SUITES]
     assert ["failed" in line for line in lines] == [suite == SUITES[1] for suite in SUITES]
     assert "| passed: 3 passed, 1 skipped |" in lines[0]
+    assert [line for line in lines if "unstable: tests/test_some.py::test_one |" in line] == [
+        lines[SUITES.index("docs")]
+    ]
 
 
 def test_what_has_passed_is_not_run_again(checkout: Path) -> None:
