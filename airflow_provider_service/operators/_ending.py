@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from concurrent.futures import Future, TimeoutError
+from concurrent.futures import Future, TimeoutError, wait
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_background
 from airflow_provider_service.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
 
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 # Airflow kills a task 5 s after it has asked the task to end, and stopping the execution takes up to 3 s.
 ASKING_SECONDS_IN_A_SIGNAL = 1.5
+ENDING_SECONDS_IN_A_SIGNAL = 4.5
 _COMMS = "airflow.sdk.execution_time.comms"
 
 
@@ -54,14 +56,22 @@ class EndingTask:
         if self._is_settling or self.fate is not None:  # a second signal interrupts the handler of the first
             return
         self._is_settling = True
+        begin = clock().monotonic()
         try:
             decision = self._decide(waiting_for, in_signal=in_signal)
             if decision is not None:
                 self.fate = self._carry_out(decision, waiting_for, find)
+                if in_signal:
+                    self._free_the_line(ENDING_SECONDS_IN_A_SIGNAL - (clock().monotonic() - begin))
         finally:
             self._is_settling = False
         if self.fate is not None:
             log.info("The task was killed; %s", self.fate)
+
+    def _free_the_line(self, seconds: float) -> None:
+        """Wait for the question to end: on Airflow 3.0 and 3.1, what this thread reports would mix with its answer."""
+        if self._answer is not None:
+            wait([self._answer], max(0.0, seconds))
 
     def _carry_out(self, decision: Decision, waiting_for: str | None, find: Callable[[], str | None]) -> str | None:
         if not decision.stops:

@@ -22,7 +22,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from tests.airflow_features import AIRFLOW
 from tests.waits.driving import Supervisor
 
-from .conftest import Killed, MakeRun
+from .conftest import Killed, MakeRun, eventually
 from .own_state import Answer, OwnState
 from .task_run import StateStore, TaskRun
 from .workflows import DONE, calls, put, statuses, wait, webhook
@@ -247,6 +247,36 @@ def test_the_last_attempt_does_not_wait_for_a_late_answer(
     message = killed(run, lambda: "execution_id" in run.pushed, LAST)
     assert "was stopped: Airflow did not say whether the task was ended" in message
     assert statuses(simulator, workflow_id) == ["canceled"]
+
+
+@supervisors
+def test_a_question_has_ended_before_the_last_attempt_reports(
+    task_run: MakeRun, killed: Killed, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Airflow 3.0 and 3.1, nothing keeps two threads from reading each other's answers."""
+    workflow_id = put(simulator, webhook(), wait(60), DONE)
+    has_answered = threading.Event()
+
+    class AfterTheStop(Supervisor):
+        def send(self, message: Any) -> Any:
+            if type(message).__name__ == "GetTaskStates":
+                eventually(lambda: statuses(simulator, workflow_id) == ["canceled"])
+                time.sleep(0.3)
+                has_answered.set()
+            return super().send(message)
+
+    run = task_run(workflow_id=workflow_id, poll_interval=UNENDING)
+    on_kill, had_answered = run.operator.on_kill, []
+
+    def handle(task: Any) -> None:
+        on_kill(task)
+        had_answered.append(has_answered.is_set())
+
+    monkeypatch.setattr(run.operator, "on_kill", handle)
+    comms = "airflow.sdk.execution_time.task_runner.SUPERVISOR_COMMS"
+    monkeypatch.setattr(comms, AfterTheStop("running"), raising=False)
+    assert "was stopped" in killed(run, lambda: "execution_id" in run.pushed, LAST)
+    assert had_answered == [True]
 
 
 @supervisors
