@@ -57,12 +57,10 @@ def test_the_ways_out_start_the_workflow_with_the_mapping(service: SimulatedServ
         "[urgent] {{ params.order.id }}",
         "{% if true %}done{% endif %}",
         "{7 of them",
-        "[{{ params.order.id }}] failed [prod]",
-        "{1} of {2}",
-        '{"id": 7}',
-        literal('{"id": "{{ params.order.id }}"}'),
+        "{ {{- 1 -}} } of { {{- 2 -}} }",
+        "[{{ ds }}] DAG failed [prod]",
+        "{ {{- '7' -}} }",
     ],
-    ids=str,
 )
 def test_other_text_is_a_payload(service: SimulatedService, text: str) -> None:
     service.workflow("Sync")
@@ -87,3 +85,32 @@ def test_a_function_may_return_any_text(service: SimulatedService) -> None:
 
         run_task(order())
     service.assert_ran("Sync", payload=json.dumps(ORDER))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [literal('{"id": 7}'), literal("{{ params.order }}"), '{"id": 7}', "[]", "[2026-01-01] DAG failed [prod]"],
+)
+def test_a_text_without_a_template_is_a_payload(service: SimulatedService, payload: Any) -> None:
+    service.workflow("Sync")
+    run(payload)
+    service.assert_ran("Sync", payload=payload if isinstance(payload, str) else payload.value)
+
+
+def run_mapped(payload: Any) -> None:
+    with DAG("dag", schedule=None, params={"order": ORDER}):
+        mapped = ServiceRunWorkflowOperator.partial(task_id="run", workflow_name="Sync").expand(payload=[payload])
+    run_task(mapped.unmap({"payload": payload}))
+
+
+def test_a_mapped_task_may_send_such_text(service: SimulatedService) -> None:
+    service.workflow("Sync")
+    run_mapped('{"id": 7}')
+    service.assert_ran("Sync", payload='{"id": 7}')
+
+
+def test_the_text_of_a_mapping_does_not_start_a_mapped_task(service: SimulatedService) -> None:
+    workflow = service.workflow("Sync")
+    with pytest.raises(AirflowFailException, match="payload is the text of a mapping or a list"):
+        run_mapped("{{ params.order }}")
+    assert workflow.runs == []
