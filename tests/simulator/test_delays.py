@@ -35,12 +35,14 @@ def test_that_asks_nothing():
 
 def run_with_delays(test: Path, *options: str) -> tuple[str, str]:
     """Run a test that fails; return the seed, and what the next request would have been given."""
-    command = [sys.executable, "-m", "pytest", "-p", "tests.delays", "-p", "no:cacheprovider", *options, str(test)]
+    # Names of tests begin below the root, which pytest would look for above this checkout and the test.
+    command = [sys.executable, "-m", "pytest", "-p", "tests.delays", "-p", "no:cacheprovider"]
+    command += ["--rootdir", str(test.parent), *options, str(test)]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120).stdout
     assert "1 failed, 1 passed" in shown
     [seed] = re.findall(r"delayed at random, SEED=([0-9]+)$", shown, re.MULTILINE)
     [repeat] = re.findall(r"^to repeat it: (.*)$", shown, re.MULTILINE)
-    assert re.fullmatch(rf"make test-delays SEED={seed} ONLY=\S+/test_hurry\.py::test_in_a_hurry", repeat)
+    assert re.fullmatch(rf"make test-delays SEED={seed} ONLY=test_hurry\.py::test_in_a_hurry", repeat)
     [chance] = re.findall(r"^next chance: (.*)$", shown, re.MULTILINE)
     return seed, chance
 
