@@ -62,6 +62,16 @@ class Backup:
     counts: Mapping[str, int]
     gaps: tuple[Gap, ...]
 
+    def to_result(self) -> dict[str, Any]:
+        """The backup in short, as a task returns it."""
+        return {
+            "path": self.path,
+            "bytes": self.size,
+            "sha256": self.sha256,
+            "counts": dict(self.counts),
+            "not_backed_up": [one._asdict() for one in self.gaps],
+        }
+
 
 def write_backup(client: Resources, path: StoredPath, *, made_at: datetime, service: str) -> Backup:
     """Write a backup. Safe to repeat: it replaces the file when it is complete, and has been read as a restore does.

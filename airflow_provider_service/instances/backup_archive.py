@@ -17,12 +17,15 @@ from contextlib import contextmanager
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
+from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceInputError, shown
+from airflow_provider_service.object_storage import require_path
 from airflow_provider_service.stored_folders import stays_below
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "airflow-provider-service backup", 1
 #: Bytes of all members of an archive together, when unpacked, unless the task allows more.
+ENDING = ".zip"
 MAX_UNPACKED_BYTES = 10 * 1024**3
 #: Bytes of a member that is read as a whole, and of a line of any other: more than the service accepts in a call.
 MAX_JSON_BYTES = 64 * 1024**2
@@ -35,6 +38,15 @@ _BLOCK_BYTES = 1024 * 1024
 _END, _END_64_PLACE, _END_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sLQL"), struct.Struct("<4sQ2H2L4Q")
 # Equal contents are equal files.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def require_archive(path: object) -> None:
+    """Refuse what cannot be the path of an archive.
+
+    :raises ServiceInputError: it is no path, or it ends otherwise.
+    """
+    require_path("path", path)
+    require(str(path).endswith(ENDING), f"path must end in {ENDING}, not {str(path)!r}")
 
 
 class Hashing(io.RawIOBase):

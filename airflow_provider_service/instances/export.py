@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_service.arguments import as_texts, require
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client.lookup import get_workflow
@@ -14,6 +15,8 @@ from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.distinct_names import distinct_names
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.portable import portable, to_text
+from airflow_provider_service.instances.source import Source
+from airflow_provider_service.references import OPTIONAL_TAG, PROJECT, tag_name_in
 from airflow_provider_service.stored_folders import StoredFolder
 
 if TYPE_CHECKING:
@@ -33,6 +36,16 @@ class Selection(NamedTuple):
     names: Sequence[str] | None = None
     tag_name: str | None = None
     project_id: str | None = None
+
+    @classmethod
+    def of(cls, given: Any, client: Resources) -> Selection:
+        """The workflows that arguments select.
+
+        :param given: what has ``workflow_names`` and the arguments of the tag and the project as attributes.
+        :raises ServiceLookupError: no tag or project has the name, or several do.
+        """
+        names = None if given.workflow_names is None else as_texts("workflow_names", given.workflow_names)
+        return cls(names, tag_name_in(given, client), PROJECT.id_in(given, client))
 
     def ids(self, client: Resources) -> list[str]:
         """The ids of the workflows, in the order of their names.
@@ -79,6 +92,39 @@ def exported(
         name = names.get(workflow_id, workflow.name)
         own = {} if name == workflow.name else {"name": name, "id": workflow_id}
         yield Exported(workflow_id, {**definition, **own})
+
+
+def export_folder(given: Any, client: Resources) -> dict[str, Any]:
+    """Write the workflows that arguments select into a folder. Safe to repeat.
+
+    :param given: what has the arguments of :meth:`Selection.of` as attributes, and ``path``, ``code_files`` and
+        ``pinned_data``.
+    :returns: ``{"path", "workflows", "files", "left_out"}``.
+    """
+    left_out: list[str] = []
+    workflows = exported(
+        client,
+        Selection.of(given, client),
+        pinned_data=given.pinned_data,
+        left_out=left_out if given.workflow_names is None else None,
+    )
+    files = write_folder(given.path, workflows, code_files=given.code_files)
+    return {"path": given.path, "workflows": len(files), "files": files, "left_out": left_out}
+
+
+def to_promote(given: Any, client: Resources) -> list[Source]:
+    """Read the workflows that arguments select for another instance.
+
+    :param given: as for :meth:`Selection.of`; at least one of its arguments must select.
+    :param client: client or hook of the instance to read from.
+    :raises ServiceInputError: nothing is selected, or nothing is found.
+    """
+    names = ("workflow_names", *OPTIONAL_TAG.fields, *PROJECT.fields)
+    selects = any(getattr(given, name) is not None for name in names)
+    require(selects, "give workflow_names, a tag or a project of the source")
+    found = [Source(one.definition, one.workflow_id) for one in exported(client, Selection.of(given, client))]
+    require(found, "the source has no workflow to promote")
+    return found
 
 
 def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool = False) -> dict[str, str]:

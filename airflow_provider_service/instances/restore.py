@@ -73,6 +73,19 @@ class RestorePlan:
         workflows = {"created": created, "updated": updated, "unchanged": len(changes) - created - updated}
         return {**found, WORKFLOWS: {**workflows, "left": left}}
 
+    def to_result(self, *, preview: bool) -> dict[str, Any]:
+        """The restore in short, as a task returns it.
+
+        :param preview: whether the plan was not carried out.
+        """
+        return {
+            "outcome": "planned" if preview else ("unchanged" if self.is_empty else "restored"),
+            "counts": self.counts(),
+            "left": {kind: list(names) for kind, names in self.left.items()},
+            "not_restored": [one._asdict() for one in self.gaps],
+            "credentials_without_secrets": [one.name for one in self.objects["credentials"].changes],
+        }
+
     def lines(self) -> list[str]:
         """The plan as people read it."""
         lines = [f"{kind}: {change.words()}" for kind, plan in self.objects.items() for change in plan.changes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.definitions import problem_of
 from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.instances.backup_archive import ArchiveReader, require_archive
 from airflow_provider_service.instances.backup_contents import (
     CONTENTS,
     TABLES,
@@ -23,11 +25,11 @@ from airflow_provider_service.instances.backup_contents import (
 from airflow_provider_service.instances.distinct_names import distinct_names
 from airflow_provider_service.instances.source import Source
 from airflow_provider_service.instances.wanted.data_tables import types_by_name
+from airflow_provider_service.object_storage import reading
 from airflow_provider_service.rows.formats import JsonLinesFormat
 from airflow_provider_service.rows.values import typed_row
 
 if TYPE_CHECKING:
-    from airflow_provider_service.instances.backup_archive import ArchiveReader
     from airflow_provider_service.rows.formats import Row
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -90,6 +92,22 @@ class StoredBackup:
     def sha256_of(self, table: TableEntry) -> str:
         """The SHA-256 of the rows of a table."""
         return str(self.archive.manifest["members"][table.file]["sha256"])
+
+
+@contextmanager
+def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
+    """Open the archive of a backup, and check everything that it holds.
+
+    :param path: path or address of the archive.
+    :param max_bytes: bytes that it may have when it is unpacked.
+    :raises ServiceInputError: there is no such file, or it is no backup that can be restored.
+    """
+    require_archive(path)
+    try:
+        with reading("path", path) as file:
+            yield read_backup(ArchiveReader(file, max_bytes=max_bytes))
+    except FileNotFoundError:
+        raise ServiceInputError(f"there is no file {str(path)!r}") from None
 
 
 def read_backup(archive: ArchiveReader) -> StoredBackup:

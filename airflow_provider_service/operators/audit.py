@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import as_list, read_count, read_seconds, require, require_choice
+from airflow_provider_service.arguments import read_seconds
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._report import require_report_place, write_report
-from airflow_provider_service.reports.audit import CATEGORIES, audit_report, findings_of
 from airflow_provider_service.task_arguments import LONG_CALL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.audit import AuditReport, AuditSection
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 #: XCom key under which a task that fails leaves what it would have returned.
 AUDIT_KEY = "audit"
-
-_MAX_LOCATIONS_IN_LOG = 20
 
 
 class ServiceGenerateAuditOperator(ServiceBaseOperator):
@@ -78,67 +73,25 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Generate the report, log it, and fail on the findings that ``fail_on`` names."""
-        timeout = read_seconds("timeout", self.timeout)
-        days = self.days_abandoned_workflow
-        if days is not None:
-            days = read_count("days_abandoned_workflow", days)
-        categories = None if self.categories is None else _known("categories", self.categories)
-        require(categories != [], "categories must not be an empty list; None audits all of them")
-        fail_on = _known("fail_on", self.fail_on)
-        _require_audited(fail_on, categories)
-        require_report_place(self.report_path)
+        from airflow_provider_service.instances.audit import audit
+
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        reports = self.hook.audit.generate(categories=categories, days_abandoned_workflow=days, timeout=timeout)
-        for title, report in reports.items():
-            self.log.info("%s\n%s", title, "\n".join(_lines(report)))
-        found = findings_of(reports)
-        made_at = clock().utcnow()
-        result = {
-            "findings": sum(map(len, found.values())),
-            "by_category": {category: _summary(sections) for category, sections in found.items()},
-            "report_path": write_report(
-                self.report_path, lambda: audit_report(reports, fail_on, made_at=made_at, url=url)
-            ),
-            "url": url,
-        }
-        risky = [f"{category}: {', '.join(_titles(found[category]))}" for category in fail_on if category in found]
-        if risky:
+        audited = audit(
+            self.hook,
+            categories=self.categories,
+            days_abandoned_workflow=self.days_abandoned_workflow,
+            fail_on=self.fail_on,
+            report_path=self.report_path,
+            timeout=self.timeout,
+        )
+        for line in audited.lines():
+            self.log.info("%s", line)
+        written = audited.write_report(self.report_path, made_at=clock().utcnow(), url=url)
+        result = audited.to_result(report_path=written, url=url)
+        if audited.failure:
             context["ti"].xcom_push(key=AUDIT_KEY, value=result)
-            raise AirflowFailException(f"the audit has findings in {'; '.join(risky)}")
-        self.log.info("The audit has %d findings in %d categories: %s", result["findings"], len(found), url)
+            raise AirflowFailException(audited.failure)
+        self.log.info(
+            "The audit has %d findings in %d categories: %s", result["findings"], len(result["by_category"]), url
+        )
         return result
-
-
-def _known(name: str, categories: object) -> list[Any]:
-    listed = as_list(name, categories)
-    for category in listed:
-        require_choice(name, category, CATEGORIES)
-    return listed
-
-
-def _require_audited(fail_on: Sequence[str], categories: Sequence[str] | None) -> None:
-    unseen = [category for category in fail_on if categories is not None and category not in categories]
-    require(not unseen, f"fail_on names {', '.join(unseen)}, which categories does not include")
-
-
-def _titles(sections: Sequence[AuditSection]) -> list[str]:
-    return [section.title for section in sections]
-
-
-def _summary(sections: Sequence[AuditSection]) -> dict[str, Any]:
-    return {
-        "sections": len(sections),
-        "locations": sum(len(section.location or ()) for section in sections),
-        "titles": _titles(sections),
-    }
-
-
-def _lines(report: AuditReport) -> Iterator[str]:
-    for section in report.sections:
-        yield f"  {section.title}: {section.description}"
-        yield f"    Recommendation: {section.recommendation}"
-        places = section.location or []
-        for place in places[:_MAX_LOCATIONS_IN_LOG]:
-            yield "    - " + ", ".join(f"{name} {value}" for name, value in place.items())
-        if len(places) > _MAX_LOCATIONS_IN_LOG:
-            yield f"    and {len(places) - _MAX_LOCATIONS_IN_LOG} more"

@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, read_count, require, require_choice, require_flag
+from airflow_provider_service.arguments import OPTIONAL_FLAG, read_count, require_choice, require_flag
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._report import require_report_place, write_report
+from airflow_provider_service.reports.files import require_report_place, write_report
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.instances.restore_reading import StoredBackup
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
-_ENDING = ".zip"
 _MAX_UNPACKED_BYTES = 10 * 1024**3
-
-
-def _require_archive(path: object) -> None:
-    from airflow_provider_service.object_storage import require_path
-
-    require_path("path", path)
-    require(str(path).endswith(_ENDING), f"path must end in {_ENDING}, not {str(path)!r}")
 
 
 class ServiceBackupOperator(ServiceBaseOperator):
@@ -65,10 +58,11 @@ class ServiceBackupOperator(ServiceBaseOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         """Write the archive."""
         from airflow_provider_service.instances.backup import write_backup
+        from airflow_provider_service.instances.backup_archive import require_archive
         from airflow_provider_service.instances.backup_report import backup_report
         from airflow_provider_service.object_storage import require_place
 
-        _require_archive(self.path)
+        require_archive(self.path)
         require_place("path", self.path)
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
@@ -78,13 +72,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         for gap in backup.gaps:
             self.log.info("Not in the backup: %s: %s", gap.what, gap.why)
         self.log.info("%s were written to %s, %d bytes", dict(backup.counts), backup.path, backup.size)
-        return {
-            "path": backup.path,
-            "bytes": backup.size,
-            "sha256": backup.sha256,
-            "counts": dict(backup.counts),
-            "not_backed_up": [one._asdict() for one in backup.gaps],
-        }
+        return backup.to_result()
 
 
 class ServiceRestoreOperator(ServiceBaseOperator):
@@ -143,29 +131,22 @@ class ServiceRestoreOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Check the archive, make the plan, and carry it out."""
-        from airflow_provider_service.client.errors import ServiceInputError
-        from airflow_provider_service.instances.backup_archive import ArchiveReader
         from airflow_provider_service.instances.restore import ON_CONFLICT
-        from airflow_provider_service.object_storage import reading
+        from airflow_provider_service.instances.restore_reading import opened_backup
 
         require_choice("on_conflict", self.on_conflict, ON_CONFLICT)
-        _require_archive(self.path)
         require_report_place(self.report_path)
         limit = read_count("max_unpacked_bytes", self.max_unpacked_bytes)
-        try:
-            with reading("path", self.path) as file:
-                return self._restore(context, ArchiveReader(file, max_bytes=limit))
-        except FileNotFoundError:
-            raise ServiceInputError(f"there is no file {str(self.path)!r}") from None
+        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        with opened_backup(self.path, max_bytes=limit) as backup:
+            return self._restore(backup, url)
 
-    def _restore(self, context: Context, archive: Any) -> dict[str, Any]:
+    def _restore(self, backup: StoredBackup, url: str) -> dict[str, Any]:
         from airflow_provider_service.instances.backup_report import restore_report
         from airflow_provider_service.instances.restore import Restore
-        from airflow_provider_service.instances.restore_reading import read_backup
 
-        url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        backup = read_backup(archive)
-        self.log.info("The backup of %s is intact: %s", archive.manifest.get("made_at"), archive.manifest.get("counts"))
+        manifest = backup.archive.manifest
+        self.log.info("The backup of %s is intact: %s", manifest.get("made_at"), manifest.get("counts"))
         restore = Restore(self.hook, backup, self.on_conflict, self.activate)  # type: ignore[arg-type]
         plan = restore.plan()
         for line in plan.lines():
@@ -173,14 +154,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         for gap in plan.gaps:
             self.log.warning("Not restored: %s: %s", gap.what, gap.why)
         made_at = clock().utcnow()
-        write_report(self.report_path, lambda: restore_report(plan, archive.manifest, made_at=made_at, url=url))
+        write_report(self.report_path, lambda: restore_report(plan, manifest, made_at=made_at, url=url))
         if not self.preview:
             restore.carry_out(plan)
-        outcome = "planned" if self.preview else ("unchanged" if plan.is_empty else "restored")
-        return {
-            "outcome": outcome,
-            "counts": plan.counts(),
-            "left": {kind: list(names) for kind, names in plan.left.items()},
-            "not_restored": [one._asdict() for one in plan.gaps],
-            "credentials_without_secrets": [one.name for one in plan.objects["credentials"].changes],
-        }
+        return plan.to_result(preview=self.preview)

@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import ServiceUnhealthyError
 from airflow_provider_service.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
 from airflow_provider_service.links import ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._report import require_report_place, write_report
+from airflow_provider_service.reports.files import require_report_place, write_report
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from airflow_provider_service.arguments import read_moment
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._report import require_report_place, write_report
 from airflow_provider_service.references import PROJECT
+from airflow_provider_service.reports.files import require_report_place, write_report
 from airflow_provider_service.reports.insights import figures_of, insights_report
 from airflow_provider_service.task_arguments import as_rendered
 

@@ -6,28 +6,24 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, as_texts, require, require_flag
+from airflow_provider_service.arguments import OPTIONAL_FLAG, require_flag
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._definitions import DefinitionsMixin
-from airflow_provider_service.operators._report import require_report_place, write_report
 from airflow_provider_service.references import (
     OPTIONAL_DESTINATION_PROJECT,
     OPTIONAL_TAG,
     PARENT_FOLDER,
     PROJECT,
-    tag_name_in,
 )
+from airflow_provider_service.reports.files import require_report_place, write_report
 from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.instances.export import Selection
-    from airflow_provider_service.instances.plan import Plan
     from airflow_provider_service.instances.source import Source
     from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
@@ -96,19 +92,12 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Write the files."""
-        from airflow_provider_service.instances.export import exported, write_folder
+        from airflow_provider_service.instances.export import export_folder
 
         self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        left_out: list[str] = []
-        workflows = exported(
-            self.hook,
-            _selection(self, self.hook),
-            pinned_data=self.pinned_data,
-            left_out=left_out if self.workflow_names is None else None,
-        )
-        files = write_folder(self.path, workflows, code_files=self.code_files)
-        self.log.info("%d workflows were written to %s", len(files), self.path)
-        return {"path": self.path, "workflows": len(files), "files": files, "left_out": left_out}
+        done = export_folder(self, self.hook)
+        self.log.info("%d workflows were written to %s", done["workflows"], self.path)
+        return done
 
 
 class _DeployingOperator(ServiceBaseOperator):
@@ -134,7 +123,7 @@ class _DeployingOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Make the plan, and carry it out."""
-        from airflow_provider_service.instances.apply import apply_plan
+        from airflow_provider_service.instances.deployment import deployed
         from airflow_provider_service.instances.planning import Target, make_plan
         from airflow_provider_service.instances.report import plan_report
 
@@ -146,12 +135,7 @@ class _DeployingOperator(ServiceBaseOperator):
             self.log.info("%s", line)
         made_at = clock().utcnow()
         write_report(self.report_path, lambda: plan_report(plan, made_at=made_at, url=url))
-        if self.preview:
-            return _result(plan, "planned", plan.known_ids)
-        ids = apply_plan(plan, target)
-        if plan.changed:
-            self.log.info("%d workflows were deployed", len(plan.changed))
-        return _result(plan, "deployed" if plan.changed else "unchanged", ids)
+        return deployed(plan, target, preview=self.preview)
 
 
 class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
@@ -309,42 +293,11 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     def sources(self) -> list[Source]:
         """Read the workflows from the source."""
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.instances.export import exported
-        from airflow_provider_service.instances.source import Source
+        from airflow_provider_service.instances.export import to_promote
 
-        given = (self.workflow_names, *map(self._given, (*OPTIONAL_TAG.fields, *PROJECT.fields)))
-        require(any(one is not None for one in given), "give workflow_names, a tag or a project of the source")
         with ServiceHook(self.source_conn_id) as source:
-            found = [Source(one.definition, one.workflow_id) for one in exported(source, _selection(self, source))]
-        require(found, "the source has no workflow to promote")
-        return found
+            return to_promote(self, source)
 
     def target_project_id(self) -> str | None:
         """The project that the arguments name."""
         return OPTIONAL_DESTINATION_PROJECT.id_in(self, self.hook)
-
-    def _given(self, name: str) -> Any:
-        return getattr(self, name)
-
-
-def _selection(task: Any, client: Resources) -> Selection:
-    """The workflows that an operator's arguments select in an instance."""
-    from airflow_provider_service.instances.export import Selection
-
-    names = None if task.workflow_names is None else as_texts("workflow_names", task.workflow_names)
-    return Selection(names, tag_name_in(task, client), PROJECT.id_in(task, client))
-
-
-def _result(plan: Plan, outcome: str, ids: dict[str, str]) -> dict[str, Any]:
-    """A plan in short, as a task returns it."""
-    happened = {_HAPPENED.get(action, action): names for action, names in plan.by_action().items()}
-    return {"outcome": outcome, **happened, "workflow_ids": ids}
-
-
-_HAPPENED = {
-    "create": "created",
-    "update": "updated",
-    "publish": "published",
-    "activate": "activated",
-    "deactivate": "deactivated",
-}

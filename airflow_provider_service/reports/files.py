@@ -1,4 +1,4 @@
-"""Reports that tasks write to a file."""
+"""Reports as files, in the form that their suffix says."""
 
 from __future__ import annotations
 
