@@ -116,13 +116,11 @@ def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"])
 def checked_row(row: Row, table_id: str) -> Row:
     """The row, if the service may have read it from a table.
 
-    :raises ServiceUnexpectedResponseError: it lacks its id, or holds what no column does.
+    :raises ServiceUnexpectedResponseError: it holds what no column does.
     """
-    if not isinstance(row.get("id"), int) or any(isinstance(value, (list, dict)) for value in row.values()):
+    if any(isinstance(value, (list, dict)) for value in row.values()):
         raise ServiceUnexpectedResponseError(
-            "a row lacks its id, or holds a value that no column has",
-            method="GET",
-            path=f"/data-tables/{table_id}/rows",
+            "a row holds a value that no column has", method="GET", path=f"/data-tables/{table_id}/rows"
         )
     return row
 
