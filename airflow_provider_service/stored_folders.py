@@ -69,7 +69,7 @@ class StoredFolder:
         :param path: path from the folder; folders in it are made if they do not exist.
         :raises ServiceInputError: the path leads out of the folder, on a disk also by a symbolic link.
         """
-        root = PurePosixPath(self._place.fs._strip_protocol(self._place.path))
+        root = self._folder
         self._require_below(root, path)
         if self._is_local:
             self._attempt(lambda: Path(root / path).parent.mkdir(parents=True, exist_ok=True))
@@ -88,9 +88,13 @@ class StoredFolder:
         return self._place.protocol in LOCAL_PROTOCOLS
 
     @property
+    def _folder(self) -> PurePosixPath:
+        return PurePosixPath(self._place.fs._strip_protocol(self._place.path))
+
+    @property
     def _root(self) -> PurePosixPath:
-        place = PurePosixPath(self._place.fs._strip_protocol(self._place.path))
-        return place.parent if self._attempt(lambda: self._place.fs.isfile(self._place.path)) else place
+        is_file = self._attempt(lambda: self._place.fs.isfile(self._place.path))
+        return self._folder.parent if is_file else self._folder
 
     def _attempt(self, call: Callable[[], Any]) -> Any:
         try:
