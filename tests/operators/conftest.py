@@ -13,11 +13,17 @@ from airflow_provider_service.client.models.data_tables import DataTable
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator.samples import webhook_workflow
 from tests.runs.task_run import let_this_thread_execute
 
 Execute = Callable[..., Any]
 
 COLUMNS = {"shop": "string", "sku": "string", "stock": "number", "active": "boolean", "sold_at": "date"}
+
+
+def counts(done: dict[str, Any]) -> tuple[int, ...]:
+    """How many objects a task has created, updated, deleted, and left unchanged."""
+    return tuple(done[name] for name in ("created", "updated", "deleted", "unchanged"))
 
 
 class FakeTaskInstance:
@@ -83,6 +89,12 @@ def writes(simulator: ServiceSimulator) -> Callable[[], list[str]]:
 
     listed()
     return listed
+
+
+@pytest.fixture
+def definition() -> dict[str, Any]:
+    """An inactive workflow that a webhook starts."""
+    return webhook_workflow("nightly", "nightly", "immediate")
 
 
 @pytest.fixture

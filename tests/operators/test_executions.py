@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
@@ -74,7 +74,7 @@ def test_stopping_many_by_status_and_age(execute, client, simulator, link, workf
     waiting = simulator.start_execution(workflow_id, status="waiting")
     simulator.clock.advance(7200)
     young = simulator.start_execution(workflow_id)
-    before = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat()
+    before = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     done = execute(ServiceStopExecutionsOperator, all_workflows=True, status="running", started_before=before)
     assert done["stopped"] == 1
     statuses = [client.executions.get(one).status for one in (old, waiting, young)]
@@ -123,7 +123,7 @@ def test_deleting_old_executions_leaves_active_ones(execute, client, simulator, 
     young = simulator.start_execution(workflow_id, status="success")
     selection = {
         "workflow_id": workflow_id,
-        "started_before": (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat(),
+        "started_before": (datetime.now(UTC) + timedelta(hours=1)).isoformat(),
     }
     preview = execute(ServiceDeleteExecutionsOperator, **selection, preview=True)
     assert (preview["deleted"], preview["preview"], set(preview["execution_ids"])) == (0, True, set(ended))

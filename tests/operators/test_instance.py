@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -305,7 +305,7 @@ def test_insights_of_a_range(execute, simulator, link):
     assert done["total"].keys() == {"value", "unit", "deviation"}
     assert done.keys() == {"total", "failed", "failure_rate", "time_saved", "average_run_time", "report_path", "url"}
     assert link() == "/insights"
-    texts = {"range_start": "2020-01-01 00:00:00+00:00", "range_end": datetime(2020, 2, 1, tzinfo=timezone.utc)}
+    texts = {"range_start": "2020-01-01 00:00:00+00:00", "range_end": datetime(2020, 2, 1, tzinfo=UTC)}
     assert execute(ServiceGetInsightsOperator, **texts)["total"]["value"] == 0
     starts = [request.query for request in simulator.requests if "insights" in request.path]
     assert starts[-1] == "startDate=2020-01-01T00%3A00%3A00.000Z&endDate=2020-02-01T00%3A00%3A00.000Z"

@@ -1,0 +1,105 @@
+"""Projects that are wanted get their members; what holds something is not deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_service.client.lookup import get_project
+from airflow_provider_service.operators.wanted import ServiceEnsureProjectsOperator
+
+from .conftest import counts
+
+
+def members(client: Any, name: str) -> dict[str, str]:
+    return {one.email: one.role for one in client.projects.list_users(get_project(client, name).id)}
+
+
+@pytest.fixture
+def people(simulator):
+    for name in ("ana", "bob", "eve"):
+        simulator.state.add_user(f"{name}@example.com")
+
+
+@pytest.mark.usefixtures("people")
+def test_projects_get_their_members(execute, client, writes):
+    wanted = {"Sales": {"ana@example.com": "project:editor"}, "Empty": None}
+    first = execute(ServiceEnsureProjectsOperator, projects=wanted)
+    assert counts(first) == (2, 0, 0, 0)
+    assert members(client, "Sales").items() >= {"ana@example.com": "project:editor"}.items()
+    again = execute(ServiceEnsureProjectsOperator, projects=wanted)
+    assert counts(again) == (0, 0, 0, 2)
+
+    project = get_project(client, "Sales").id
+    users = {one.email: one.id for one in client.users.list()}
+    client.projects.add_users(project, [{"userId": users["eve@example.com"], "role": "project:viewer"}])
+    before = members(client, "Sales")
+    writes()
+    changed = {"Sales": {"Ana@Example.com": "project:viewer", "bob@example.com": "project:editor"}}
+    done = execute(ServiceEnsureProjectsOperator, projects=changed)
+    assert done["changes"] == [
+        {
+            "action": "update",
+            "name": "Sales",
+            "added_members": {"bob@example.com": "project:editor"},
+            "changed_members": {"ana@example.com": "project:viewer"},
+        }
+    ]
+    assert members(client, "Sales") == before | {
+        "ana@example.com": "project:viewer",
+        "bob@example.com": "project:editor",
+    }
+    execute(ServiceEnsureProjectsOperator, projects="Sales: {ana@example.com: null, nobody@example.com: null}")
+    assert members(client, "Sales").keys() == before.keys() - {"ana@example.com"} | {"bob@example.com"}
+
+
+@pytest.mark.usefixtures("people")
+def test_a_creation_that_was_cut_off_is_completed(execute, client, simulator):
+    wanted = {"Sales": {"ana@example.com": "project:editor"}}
+    simulator.inject("status", status=400, path="/users$", method="POST")
+    with pytest.raises(AirflowFailException):
+        execute(ServiceEnsureProjectsOperator, projects=wanted)
+    assert "ana@example.com" not in members(client, "Sales")
+    assert counts(execute(ServiceEnsureProjectsOperator, projects=wanted)) == (0, 1, 0, 0)
+    assert "ana@example.com" in members(client, "Sales")
+
+
+@pytest.mark.parametrize(
+    ("projects", "message"),
+    [
+        ({"New": {"no@example.com": "project:editor"}}, "there is no user with the email address no@example.com"),
+        ({"New": {"ana@example.com": 1}}, "the role of ana@example.com in project 'New' must be text such as"),
+        ({"New": ["ana@example.com"]}, "the members of project 'New' must be a mapping of names, not list"),
+        (["New"], "projects must be a mapping of names, not list"),
+    ],
+)
+@pytest.mark.usefixtures("people")
+def test_members_that_cannot_be_are_refused(execute, writes, projects, message):
+    with pytest.raises(AirflowFailException, match=message):
+        execute(ServiceEnsureProjectsOperator, projects=projects)
+    assert writes() == []
+
+
+def test_personal_projects_are_left_alone(execute, client, writes):
+    personal = next(one.name for one in client.projects.list() if one.type == "personal")
+    with pytest.raises(AirflowFailException, match="is a personal project, whose members cannot be changed"):
+        execute(ServiceEnsureProjectsOperator, projects={personal: None})
+    assert counts(execute(ServiceEnsureProjectsOperator, projects={}, prune=True, prune_names=[personal]))[2] == 0
+    assert writes() == []
+
+
+def test_a_project_that_holds_something_is_not_deleted(execute, client, writes):
+    for name in ("Empty", "Full", "Tables"):
+        client.projects.create(name)
+    workflow = client.workflows.create("w", [], {}, {})
+    client.workflows.transfer(workflow.id, get_project(client, "Full").id)
+    client.data_tables.create("t", [], project_id=get_project(client, "Tables").id)
+    writes()
+    prune = {"projects": {}, "prune": True}
+    with pytest.raises(AirflowFailException, match="the projects 'Full', 'Tables' hold workflows or data tables"):
+        execute(ServiceEnsureProjectsOperator, **prune, prune_names=["Empty", "Full", "Tables"])
+    assert writes() == []
+    assert execute(ServiceEnsureProjectsOperator, **prune, prune_prefix="Emp")["deleted"] == 1
+    assert {one.name for one in client.projects.list() if one.type == "team"} == {"Full", "Tables"}
