@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping, Sequence
     from datetime import datetime
-    from typing import TypedDict
+    from typing import Required, TypedDict
 
     from airflow.providers.common.compat.sdk import DAG, TaskGroup, XComArg
-    from typing_extensions import Required
 
 T = TypeVar("T")
 

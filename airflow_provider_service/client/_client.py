@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from airflow_provider_service.client.config import ServiceConfig
     from airflow_provider_service.client.http.transport import Transport

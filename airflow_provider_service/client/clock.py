@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Clock:
 
     def utcnow(self) -> datetime:
         """The date and time in UTC."""
-        return datetime.fromtimestamp(self.now(), timezone.utc)
+        return datetime.fromtimestamp(self.now(), UTC)
 
     def monotonic(self) -> float:
         """Seconds that no change of the machine's clock affects."""

@@ -21,9 +21,9 @@ from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS, S
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
     from airflow.providers.common.compat.sdk import Context
-    from typing_extensions import Self
 
     from airflow_provider_service.client.config import ServiceConfig
     from airflow_provider_service.client.http.multipart import FileSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from airflow_provider_service.health.figures import span
 from airflow_provider_service.reports.report import Link, Table
@@ -65,7 +65,7 @@ def runs_table(runs: Sequence[LatestRun]) -> Table:
     rows = [
         (
             Link(one.execution_id, one.execution_url),
-            f"{one.at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}",
+            f"{one.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
             one.dag_id,
             one.task_id if one.map_index < 0 else f"{one.task_id} [{one.map_index}]",
             one.run_id,

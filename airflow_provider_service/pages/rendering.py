@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -142,7 +142,7 @@ def _environment() -> Environment:
     environment.filters.update(
         span=lambda seconds: "" if seconds is None else span(seconds),
         moment=_moment,
-        iso=lambda when: when.astimezone(timezone.utc).isoformat(timespec="seconds"),
+        iso=lambda when: when.astimezone(UTC).isoformat(timespec="seconds"),
         short=_short,
         sign=lambda state: _SIGNS.get(state, "?"),
         percent=lambda part: f"{100 * part:.2f}%",
@@ -157,7 +157,7 @@ def _environment() -> Environment:
 
 
 def _moment(when: datetime) -> str:
-    return f"{when.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _short(name: str) -> str:

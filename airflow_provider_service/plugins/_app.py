@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache, partial
@@ -157,7 +156,7 @@ async def _connection_page(request: Request, connection_id: str, user: GetUserDe
         done = await within(CHECKUP_SECONDS, request.app.state.checkups.look(connection_id, check, group=connection_id))
     except TooManyReadsError as error:
         done = Checkup([checkup.Finding("service", "FAIL", f"{error}; reload the page")])
-    except asyncio.TimeoutError:
+    except TimeoutError:
         done = Checkup([checkup.Finding("service", "FAIL", "the service has not answered yet; reload the page")])
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
         done = Checkup([checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.told(error)}")])

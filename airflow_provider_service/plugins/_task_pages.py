@@ -83,7 +83,7 @@ class TaskPages:
             return await within(reading.READ_SECONDS, reading_now)
         except TooManyReadsError as error:
             return Seen(error=f"{error}. The page tries again.")
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return Seen(error="The service has not answered yet. The page tries again.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -121,12 +121,12 @@ def _boolean(value: Any) -> bool:
 
 def _date(value: Any) -> str:
     if isinstance(value, datetime) and value.utcoffset() is not None:
-        value = value.astimezone(timezone.utc)  # offsets of before about 1900 have seconds, which no text may have
+        value = value.astimezone(UTC)  # offsets of before about 1900 have seconds, which no text may have
     if isinstance(value, date):
         value = value.isoformat()
     if not isinstance(value, str):
         raise ValueError(value)
-    moment = parse_moment(value).astimezone(timezone.utc)
+    moment = parse_moment(value).astimezone(UTC)
     if moment.year < MIN_YEAR:
         raise ValueError(value)
     return value if _WIRE_TIME.fullmatch(value) else wire_time(moment)

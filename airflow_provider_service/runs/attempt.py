@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import conf
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STATE_KEY = "service_execution"
 # An attempt whose number is known only after a search.
 UNCOUNTED = 0
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Note(NamedTuple):

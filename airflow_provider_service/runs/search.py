@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -351,7 +351,7 @@ def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
             return False
         started = execution.started_at
         offset = client.transport.clock_offset or timedelta()
-        return (started if started.tzinfo else started.replace(tzinfo=timezone.utc)) < since + offset
+        return (started if started.tzinfo else started.replace(tzinfo=UTC)) < since + offset
 
     return is_older
 

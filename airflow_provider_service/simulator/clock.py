@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 def stamp(moment: datetime) -> str:
     """Write ``moment`` as the service does: UTC, milliseconds, ``Z``."""
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def epoch_milliseconds(moment: datetime) -> int:
@@ -20,7 +20,7 @@ def epoch_milliseconds(moment: datetime) -> int:
 
 def real_time() -> datetime:
     """The date and time of this machine, in UTC."""
-    return datetime.now(timezone.utc)
+    return datetime.now(UTC)
 
 
 class Clock:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import unquote_plus
 
@@ -71,13 +71,11 @@ def parse_datetime(text: str) -> datetime | None:
     """Read a full ISO-8601 date and time (without an offset: UTC); None if it is anything else."""
     if not _DATETIME.fullmatch(text):
         return None
-    # Python 3.10 accepts neither "Z" nor fractions that do not have 3 or 6 digits.
-    normal = re.sub(r"\.(\d+)", lambda match: f".{match[1][:6]:0<6}", text.upper().replace("Z", "+00:00"))
     try:
-        moment = datetime.fromisoformat(normal)
+        moment = datetime.fromisoformat(text.upper())
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)

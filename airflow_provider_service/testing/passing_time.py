@@ -123,7 +123,7 @@ class PassingTime(Clock):
         try:
             await asyncio.wait({task, limit}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
-                raise asyncio.TimeoutError
+                raise TimeoutError
             return task.result()
         finally:
             limit.cancel()

@@ -7,7 +7,7 @@ import contextvars
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -119,7 +119,7 @@ def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
             except AirflowRescheduleException as pause:
                 ti = context["ti"]
                 ti.first_reschedule = ti.first_reschedule or clock().utcnow()
-                seconds = (pause.reschedule_date - datetime.now(timezone.utc)).total_seconds()  # by Airflow's clock
+                seconds = (pause.reschedule_date - datetime.now(UTC)).total_seconds()  # by Airflow's clock
                 clock().sleep(seconds)
                 continue
         return TaskResult(value, _pushed(task, context["ti"], value), number, deferrals)

@@ -97,7 +97,7 @@ class LookingTrigger(BaseTrigger):
 
         try:
             return await clock().wait_for(look(), max(self._seconds_left, LAST_LOOK_SECONDS))
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return None
 
     @property

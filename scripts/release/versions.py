@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
-
-import tomllib
 
 UNRELEASED = "unreleased"
 _HEADING = re.compile(r"^## (?P<version>\S+) - (?P<date>.+)$", re.M)

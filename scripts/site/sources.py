@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-from pathlib import Path, PurePosixPath
-
 import tomllib
+from pathlib import Path, PurePosixPath
 
 from scripts.site.api import api_texts
 from scripts.site.links import EXAMPLES, page_of, with_links

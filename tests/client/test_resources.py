@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -68,7 +68,7 @@ def test_only_what_is_given_is_sent(client: Client, server: requests_mock.Mocker
     ("value", "text"),
     [
         (datetime(2026, 7, 1, 2, 3, 4, 5678, tzinfo=timezone(timedelta(hours=2))), "2026-07-01T00:03:04.005Z"),
-        (datetime(2026, 7, 1, tzinfo=timezone.utc), "2026-07-01T00:00:00.000Z"),
+        (datetime(2026, 7, 1, tzinfo=UTC), "2026-07-01T00:00:00.000Z"),
         ("2026-07-01", "2026-07-01"),
         (None, None),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import email.utils
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 
 from .clients import ROOT, Client
 
-NOON = datetime(2026, 11, 22, 12, tzinfo=timezone.utc).timestamp()
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 HOURS = 3600.0
 
 
@@ -99,7 +99,7 @@ def test_no_date_causes_an_error_and_any_offset_can_be_added_to_a_time(value: st
     clock.learn(value, NOON, NOON)
 
     if clock.offset is not None:
-        datetime.fromtimestamp(NOON, timezone.utc) + clock.offset - timedelta(days=1)
+        datetime.fromtimestamp(NOON, UTC) + clock.offset - timedelta(days=1)
 
 
 @pytest.mark.parametrize("hours", [-2, 0, 2])

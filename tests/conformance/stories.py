@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from .expecting import unique
 from .tables import Tables, where
@@ -117,7 +117,7 @@ def _rows(service: Target, table_id: str) -> None:
 
 
 def instance(service: Target) -> None:
-    end = datetime.now(timezone.utc)
+    end = datetime.now(UTC)
     service.client.insights.get_summary(start_date=end - timedelta(days=1), end_date=end)
     service.client.audit.generate(categories=["credentials", "instance"], days_abandoned_workflow=1)
     service.client.audit.generate(categories=["database"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -240,7 +240,7 @@ def test_dates_and_times_bound_the_list(bench: Workbench, service: Target) -> No
     assert list(executions.list(workflow_id=flow.id, started_before=started - hour)) == []
     within = executions.list(workflow_id=flow.id, started_after=started - hour, started_before=started + hour)
     assert len(list(within)) == 1
-    assert abs(started - datetime.now(timezone.utc)) < timedelta(days=1)
+    assert abs(started - datetime.now(UTC)) < timedelta(days=1)
     answer = service.raw("GET", "/executions?startedAfter=2026-01-01")
     assert answer.status_code == 400
     assert service.raw("GET", "/executions?startedAfter=2026-01-01T00:00:00Z").status_code == 200

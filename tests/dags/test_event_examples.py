@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +30,7 @@ from .conftest import EXAMPLE_DAGS
 Run = Callable[..., tuple[str, list[TaskRun]]]
 
 
-@pytest.mark.parametrize("logical_date", [datetime(2026, 1, 31, tzinfo=timezone.utc), None])
+@pytest.mark.parametrize("logical_date", [datetime(2026, 1, 31, tzinfo=UTC), None])
 def test_alert(
     database: None, simulator: ServiceSimulator, client: ServiceClient, logical_date: datetime | None
 ) -> None:

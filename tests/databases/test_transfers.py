@@ -6,7 +6,7 @@ import json
 import random
 import subprocess
 import sys
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ WRITTEN = (
         -(2**53),
         False,
         date(100, 1, 1),
-        datetime(9999, 12, 30, 23, 59, 59, 999000, tzinfo=timezone.utc),
+        datetime(9999, 12, 30, 23, 59, 59, 999000, tzinfo=UTC),
         datetime(1969, 12, 31, 23, 59, 59, 999000),
     ),
     ("null", Decimal(0), 5e-324, 0, False, date(2026, 3, 29), datetime(2026, 3, 29, 2, 30, tzinfo=INDIA), None),
@@ -66,7 +66,7 @@ WRITTEN = (
 def random_rows(seed: int, count: int) -> list[tuple[Any, ...]]:
     """Rows of every type, with nulls among them, that a data table can store exactly."""
     chance = random.Random(seed)
-    begin = datetime(1900, 1, 1, tzinfo=timezone.utc)
+    begin = datetime(1900, 1, 1, tzinfo=UTC)
 
     def moment() -> datetime:
         return begin + timedelta(milliseconds=chance.randrange(200 * 365 * 86_400_000))
@@ -309,7 +309,7 @@ class OlderHook(PostgresHook):
 
 def test_the_driver_of_airflow_2(query):
     query("CREATE TABLE t (k text UNIQUE, n int, at timestamp)")
-    rows = [["a", 1, datetime(2026, 1, 2, tzinfo=timezone.utc)], ["b", None, None], ["ä\r\n", 3, None]]
+    rows = [["a", 1, datetime(2026, 1, 2, tzinfo=UTC)], ["b", None, None], ["ä\r\n", 3, None]]
     hook = OlderHook("shop")
     for mode, key_columns in (("replace", []), ("upsert", ["k"])):
         assert insert_all(hook, "t", ["k", "n", "at"], rows, mode=mode, key_columns=key_columns)[0] == 3

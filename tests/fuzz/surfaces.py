@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +198,7 @@ def event_trigger(place: Place) -> None:
 event_trigger.kinds = (ServiceExecutionEventTrigger,)  # type: ignore[attr-defined]
 
 
-DEADLINE = {"deadline": datetime(2100, 1, 1, tzinfo=timezone.utc).timestamp(), "timeout": timedelta(seconds=5)}
+DEADLINE = {"deadline": datetime(2100, 1, 1, tzinfo=UTC).timestamp(), "timeout": timedelta(seconds=5)}
 CALLER = workflow("caller", webhook("caller"), calling(N), tags=["all"], active=True)
 WAIT = {"timeout": 5, "poll_interval": 1}
 HEALTH = {"all_workflows": True, "max_failure_rate": 1.0, "max_duration_p95": 10**6, "max_age_of_success": 3600}

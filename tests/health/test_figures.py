@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import get_args
 
@@ -15,9 +15,9 @@ from airflow_provider_service.client.models.statuses import ExecutionStatus
 from airflow_provider_service.health import figures
 from airflow_provider_service.health.figures import Figures, Tally, Thresholds, span
 
-NOW = datetime(2026, 1, 31, tzinfo=timezone.utc)
+NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
-moments = st.datetimes(datetime(2026, 1, 30), datetime(2026, 1, 30, 23), timezones=st.just(timezone.utc))
+moments = st.datetimes(datetime(2026, 1, 30), datetime(2026, 1, 30, 23), timezones=st.just(UTC))
 executions = st.tuples(
     st.sampled_from([*get_args(ExecutionStatus), "of a newer server"]),
     st.none() | moments,

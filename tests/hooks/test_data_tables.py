@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pandas as pd
 import polars as pl
@@ -20,7 +20,7 @@ from tests.operators.conftest import table as table
 from tests.operators.conftest import task_instance as task_instance
 from tests.operators.conftest import writes as writes
 
-MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 VALUES = {
     "sku": ["ä", "b", "c"],
     "stock": [1.5, None, 2**53],

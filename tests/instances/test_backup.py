@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -295,7 +295,7 @@ def test_the_archive_is_complete_or_absent(simulator, client, back_up, tmp_path,
             "workflows/orders.json",
         ]
         manifest = json.loads(archive.read("manifest.json"))
-    assert datetime.fromisoformat(manifest["made_at"]) <= datetime.now(timezone.utc)
+    assert datetime.fromisoformat(manifest["made_at"]) <= datetime.now(UTC)
 
 
 def test_the_archive_is_in_object_storage(client, execute, second, second_client, bucket):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,7 @@ def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def back_up(client: ServiceClient, path: Path) -> Backup:
-    return write_backup(client, str(path), made_at=datetime.now(timezone.utc), service="live")
+    return write_backup(client, str(path), made_at=datetime.now(UTC), service="live")
 
 
 def restore(client: ServiceClient, path: Path, on_conflict: OnConflict = "fail") -> RestorePlan:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
@@ -293,7 +293,7 @@ def test_activation_is_a_choice_of_two() -> None:
 
 
 def test_any_json_may_be_details(notify: Notify, simulator: ServiceSimulator, alert: str) -> None:
-    moment = datetime(2026, 1, 31, tzinfo=timezone.utc)
+    moment = datetime(2026, 1, 31, tzinfo=UTC)
     notify({"ti": TASK}, workflow_id=alert, details=[1, None, {"at": moment}])
 
     [item] = received(simulator, alert)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import pytest
@@ -15,7 +15,7 @@ from airflow_provider_service.pages.task_view import AttemptView, TaskView
 
 from .conftest import HOSTILE, PAYLOAD
 
-NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
+NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
 
 class Elements(HTMLParser):

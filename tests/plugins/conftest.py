@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_service.runs.attempt import STATE_KEY, key_of
 
 DAG, RUN = "pages_dag", "manual__2026-05-04T03:02:01+00:00"
-BEGAN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
+BEGAN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session")

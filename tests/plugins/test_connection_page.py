@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -139,7 +139,7 @@ def put_waits(airflow_app: Any) -> Iterator[Callable[..., None]]:
     from airflow.utils.session import create_session
 
     def put(number: int, host: str | None = None, silent_for: timedelta = timedelta()) -> None:
-        now = datetime.now(timezone.utc)
+        now = datetime.now(UTC)
         with create_session() as session:
             job_id = None
             if host is not None:
@@ -184,7 +184,7 @@ def started(waiting_task, start, simulator, dag_run):
     path = waiting_task(simulator.base_url, workflow_id, execution_id)
     waiting_task("https://elsewhere.example.com", "w", "987654")
     with create_session() as session:
-        session.execute(XComModel.__table__.update().values(timestamp=datetime.now(timezone.utc)))
+        session.execute(XComModel.__table__.update().values(timestamp=datetime.now(UTC)))
     return execution_id, path.split("/")[-2]
 
 

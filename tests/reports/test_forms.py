@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +19,7 @@ from airflow_provider_service.reports.forms import rendered
 from airflow_provider_service.reports.report import Bar, Chart, Figure, Link, Listing, Report, Series, Table
 from airflow_provider_service.reports.text import on_one_line, printable
 
-MADE_AT = datetime(2026, 1, 31, 12, 0, tzinfo=timezone.utc)
+MADE_AT = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 PAGE = "https://service.example.com/home"
 HOSTILE = [
     "<script>alert(1)</script>",

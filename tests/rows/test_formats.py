@@ -8,7 +8,7 @@ import io
 import json
 import sys
 import tracemalloc
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -143,7 +143,7 @@ def test_parquet_has_the_types_of_the_table(folder: Path) -> None:
     [found] = held.to_pylist()
     assert (found["id"], found["text"], found["n"]) == (7, "x\\ud800", float(2**60))
     assert pq.ParquetFile(folder / "types.parquet").num_row_groups == 1
-    assert found["createdAt"] == datetime(2026, 1, 2, 3, 4, 5, 678_000, timezone.utc)
+    assert found["createdAt"] == datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
 
 
 def test_parquet_of_others_is_read_as_values_of_python(folder: Path) -> None:
@@ -157,7 +157,7 @@ def test_parquet_of_others_is_read_as_values_of_python(folder: Path) -> None:
     }
     pq.write_table(pa.table(values), path)
     [row] = read_rows(path)
-    assert row["nanoseconds"].astimezone(timezone.utc) == datetime(2023, 11, 14, 22, 13, 20, 123_456, timezone.utc)
+    assert row["nanoseconds"].astimezone(UTC) == datetime(2023, 11, 14, 22, 13, 20, 123_456, UTC)
     assert row["nanoseconds"].utcoffset() == timedelta(hours=1)
     assert (row["decimal"], str(row["day"]), row["word"], row["big"]) == (Decimal("1.10"), "1970-01-02", "x", 2**63)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -177,7 +177,7 @@ def test_a_stream_of_any_length_takes_the_same_memory() -> None:
 def test_dates_of_stored_rows_are_moments_in_utc() -> None:
     rows = [{"id": 7, "d": "2026-01-02T03:04:05.678Z", "n": 2, "b": None}]
     types = {"id": "id", "d": "date", "n": "number", "b": "boolean"}
-    moment = datetime(2026, 1, 2, 3, 4, 5, 678000, timezone.utc)
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
     assert arrow_table(types, rows).to_pylist() == [{"id": 7, "d": moment, "n": 2.0, "b": None}]
     frame = pandas_frame(types, rows)
     assert [str(kind) for kind in frame.dtypes] == ["int64", "datetime64[ms, UTC]", "float64", "boolean"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -261,7 +261,7 @@ def test_a_call_that_cannot_be_sent_leaves_no_doubt(
 
 def test_mapped_tasks_and_deployments_have_separate_runs(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
-    began = datetime.now(timezone.utc)
+    began = datetime.now(UTC)
     runs = [task_run(workflow_id=workflow_id, map_index=index, began=began) for index in (-1, 0, 1)]
     runs.append(task_run(workflow_id=workflow_id, began=began - timedelta(seconds=1)))
     first = [run.attempt(1)["execution_id"] for run in runs]

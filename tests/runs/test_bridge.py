@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -345,7 +345,7 @@ def test_clearing_resumes_what_is_still_active(task_run: MakeRun, simulator: Ser
     workflow_id = put(simulator, CALLED, wait(600), DONE)
     run = task_run(workflow_id=workflow_id, wait_for_completion=False)
     first = run.attempt(1)
-    run.began, run.cleared = datetime.now(timezone.utc) + timedelta(hours=1), 1
+    run.began, run.cleared = datetime.now(UTC) + timedelta(hours=1), 1
     assert run.attempt(2)["execution_id"] == first["execution_id"]
     assert len(held(simulator, workflow_id)) == 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from .workflows import DONE, calls, held, put, statuses, wait, webhook
 
 BASE_URL = "AIRFLOW__API__BASE_URL" if AIRFLOW_V_3_0_PLUS else "AIRFLOW__WEBSERVER__BASE_URL"
 DEPLOYMENT = "AIRFLOW__SERVICE__DEPLOYMENT"
-NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 # What a DAG run shows to its tasks, beside its begin and how often it was cleared.
 DAG_RUNS: dict[str, dict[str, Any]] = {"2.11": {"id": 7}, "3.3": {"run_after": NOON}}
@@ -49,7 +49,7 @@ def test_what_began_hours_ago_and_sleeps_is_resumed(
     run = task_run(workflow_id=workflow_id, of_dag_run=of_dag_run, wait_for_completion=False)
     assert run.attempt(1)["execution_id"] == "1"
     [execution] = held(simulator, workflow_id)
-    execution.started_at = datetime.now(timezone.utc) - timedelta(hours=5)
+    execution.started_at = datetime.now(UTC) - timedelta(hours=5)
     simulator.clock.advance(1)  # it runs for a moment before it sleeps
     assert statuses(simulator, workflow_id) == ["waiting"]
     run.clear(tried=1)
@@ -78,7 +78,7 @@ def test_a_retry_that_still_runs_is_resumed(
     run = make_run(ServiceRetryExecutionOperator, execution_id=original, store=store, of_dag_run=of_dag_run)
     cut_off(run)
     end_each(run, simulator, "success")
-    held(simulator, workflow_id)[-1].started_at = datetime.now(timezone.utc) - timedelta(hours=5)
+    held(simulator, workflow_id)[-1].started_at = datetime.now(UTC) - timedelta(hours=5)
     run.clear(tried=1)
     assert run.whole_attempt(2)["execution_id"] == "2"
     assert statuses(simulator, workflow_id) == ["error", "success"]

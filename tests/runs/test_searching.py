@@ -6,7 +6,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("set_clock")
 ROOT = "https://service.example"
 LIST = f"{ROOT}/api/v1/executions"
 KEY = RunKey("k", 3)
-NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_a_search_ends_at_what_began_earlier(client: ServiceClient, server: requ
 
 @pytest.mark.parametrize("hours", [-2, 2])
 def test_the_servers_clock_is_allowed_for(client: ServiceClient, server: requests_mock.Mocker, hours: int) -> None:
-    date = format_datetime(datetime.now(timezone.utc) + timedelta(hours=hours), usegmt=True)
+    date = format_datetime(datetime.now(UTC) + timedelta(hours=hours), usegmt=True)
     theirs = {"minutes": hours * 60 + 1}, {"minutes": hours * 60 - 1}
     answer(server, *(execution(3 - n, "k...1", **one) for n, one in enumerate(theirs)), headers={"Date": date})
     assert [run.execution.id for run in search(client).found] == ["3"]

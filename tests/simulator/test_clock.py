@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 import pytest
@@ -12,7 +12,7 @@ from .api_client import Api
 
 
 def error_of(answer: requests.Response, expected: timedelta) -> timedelta:
-    return abs(parsedate_to_datetime(answer.headers["Date"]) - datetime.now(timezone.utc) - expected)
+    return abs(parsedate_to_datetime(answer.headers["Date"]) - datetime.now(UTC) - expected)
 
 
 @pytest.mark.parametrize("hours", [-2, 0, 2])

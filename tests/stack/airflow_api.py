@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -88,7 +88,7 @@ class AirflowApi:
 
         :param logical_date: whether the run has one.
         """
-        date = datetime.now(timezone.utc).isoformat() if logical_date else None
+        date = datetime.now(UTC).isoformat() if logical_date else None
         run = self.call("POST", f"/dags/{dag_id}/dagRuns", {"conf": conf or {}, "logical_date": date})
         return str(run["dag_run_id"])
 

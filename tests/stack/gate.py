@@ -112,7 +112,7 @@ class Gate:
         self._held += 1
         try:
             await asyncio.wait_for(released.wait(), MOST_SECONDS)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             self._held -= released is self._released
 
 

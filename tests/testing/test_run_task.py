@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from tests import airflow_features
 
 pytest_plugins = ["airflow_provider_service.testing.pytest_plugin"]
 
-DAY = datetime(2026, 1, 31, 6, tzinfo=timezone.utc)
+DAY = datetime(2026, 1, 31, 6, tzinfo=UTC)
 in_both = pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "deferred"])
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from pydantic import AfterValidator
-from typing_extensions import NotRequired
 
 from airflow_provider_service.client.models._base import ServiceModel
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,4 +22,4 @@ def parse_moment(text: str) -> datetime:
         moment = _datetime.validate_python(text.strip())
     except ValidationError:
         raise ValueError(f"{text!r} is not a date and time") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

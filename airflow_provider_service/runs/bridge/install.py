@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from airflow_provider_service.client.definitions import is_as_defined, runs_as_defined
@@ -46,7 +46,7 @@ SCOPES = (
     "workflow:update",
     "workflowTags:update",
 )
-_LAST = datetime.max.replace(tzinfo=timezone.utc)
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class Installed(NamedTuple):

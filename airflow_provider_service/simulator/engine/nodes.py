@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_provider_service.simulator.engine.branches import FILTER, IF, SWITCH, route
@@ -27,7 +27,7 @@ _PASSIVE_TRIGGERS = frozenset(
     f"n8n-nodes-base.{name}" for name in ("manualTrigger", "errorTrigger", "evaluationTrigger")
 )
 # The date and time of waits that no time ends.
-FOREVER = datetime(3000, 1, 1, tzinfo=timezone.utc)
+FOREVER = datetime(3000, 1, 1, tzinfo=UTC)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}

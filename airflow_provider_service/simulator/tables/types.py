@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -149,7 +149,7 @@ def _from_iso(match: re.Match[str]) -> datetime:
         int(part["minute"] or 0),
         int(part["second"] or 0),
         int((part["fraction"] or "")[:6].ljust(6, "0")),
-        tzinfo=timezone.utc,
+        tzinfo=UTC,
     )
     offset = part["offset"]
     if not offset or offset == "Z":
@@ -161,7 +161,7 @@ def _from_iso(match: re.Match[str]) -> datetime:
 def _from_other(text: str) -> datetime:
     for form in _OTHER_DATES:
         try:
-            return datetime.strptime(text, form).replace(tzinfo=timezone.utc)
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
         except ValueError:
             continue
     raise ValueError(text)

@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-
-from typing_extensions import Self
+from typing import Self
 
 from .errors import LiveServerError, tail
 from .guarded import GuardedProcess
