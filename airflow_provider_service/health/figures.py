@@ -28,6 +28,7 @@ class Figures:
     :param success_age: seconds since the end of the last success; None without one.
     :param duration_median: seconds; None without runs.
     :param duration_p95: the shortest duration, in seconds, that 95 % of the runs did not exceed; None without runs.
+    :param last_success_at: the end of the last success; None without one.
     """
 
     runs: int
@@ -38,6 +39,7 @@ class Figures:
     success_age: float | None
     duration_median: float | None
     duration_p95: float | None
+    last_success_at: datetime | None
 
 
 class Tally:
@@ -98,6 +100,7 @@ class Tally:
             success_age=age,
             duration_median=statistics.median(self._durations) if self._durations else None,
             duration_p95=_p95(self._durations),
+            last_success_at=self._last_success,
         )
 
 

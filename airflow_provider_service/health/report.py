@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from airflow_provider_service.client.errors import one_line
@@ -32,15 +32,15 @@ class Member:
     breaches: list[Breach]
     url: str
 
-    def to_xcom(self, now: datetime) -> dict[str, Any]:
+    def to_xcom(self) -> dict[str, Any]:
         """The workflow as a task returns it."""
-        age = self.figures.success_age
         figures = {name: _rounded(value) for name, value in asdict(self.figures).items()}
+        last_success = self.figures.last_success_at
         return {
             "workflow_id": self.workflow_id,
             "name": self.name,
             **figures,
-            "last_success_at": None if age is None else wire_time(now - timedelta(seconds=age)),
+            "last_success_at": None if last_success is None else wire_time(last_success),
             "breaches": [breach.to_xcom() for breach in self.breaches],
             "url": self.url,
         }
@@ -168,7 +168,7 @@ class Health:
             "failure_rate": _rounded(failed / runs) if runs else None,
             "window_start": wire_time(self.window_start),
             "window_end": wire_time(self.window_end),
-            "workflows": [one.to_xcom(self.window_end) for one in self._shown()],
+            "workflows": [one.to_xcom() for one in self._shown()],
             "more": len(self.members) > MAX_WORKFLOWS,
             "url": self.url,
         }
@@ -202,7 +202,7 @@ class Health:
         return [Chart("Runs", [Series("succeeded", "good"), Series("failed", "bad")], bars, note)] if bars else []
 
 
-def _rounded(value: float | None) -> float | None:
+def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 

@@ -61,8 +61,8 @@ def hostile_names(draw: random.Random) -> Change:
 
     def change(name: str, value: Any) -> Any:
         is_text = isinstance(value, str) and not _is_id(name) and not name.endswith(("At", "Till"))
-        is_kept = value in KNOWN_NAMES or name in ("type", "status", "nextCursor", "mode", "role")
-        is_changed = is_text and not is_kept and draw.random() < 0.5
+        is_kept = name in ("type", "status", "nextCursor", "mode", "role")
+        is_changed = is_text and not is_kept and value not in KNOWN_NAMES and draw.random() < 0.5
         return draw.choice(NAMES).format(value) if is_changed else value
 
     return change

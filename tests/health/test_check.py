@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -85,6 +85,16 @@ def test_only_the_window_counts_by_the_clock_of_the_service(simulator, workflow)
 
     assert found["Late"]["runs"] == 1
     assert abs(found["Late"]["success_age"] - HOUR / 2) < 60
+
+
+@pytest.mark.parametrize("ended", [datetime.min, datetime.max])
+def test_the_last_success_is_shown_as_the_service_dates_it(simulator, workflow, ended):
+    workflow("Sync", "success")
+    [execution] = simulator.state.executions
+    execution.stopped_at = ended.replace(tzinfo=UTC)
+    found = figures(all_workflows=True)
+    shown = ended.isoformat(timespec="milliseconds")
+    assert [one["last_success_at"] for one in found.values()] == [f"{shown}Z"]
 
 
 def test_runs_from_the_editor_do_not_count(workflow):

@@ -43,6 +43,7 @@ def test_they_are_those_of_all_executions(history):
     assert found.failure_rate == (len(bad) / len(good + bad) if good + bad else None)
     ends = [started + duration for _, started, duration in good if None not in (started, duration)]
     assert found.success_age == ((NOW - max(ends)).total_seconds() if ends else None)
+    assert found.last_success_at == max(ends, default=None)
     lengths = [max(one[2].total_seconds(), 0.0) for one in good + bad if None not in one[1:]]
     assert found.duration_median == (statistics.median(lengths) if lengths else None)
 
@@ -96,7 +97,7 @@ def test_exactly_the_thresholds_that_do_not_hold_are_breached(history, rate, age
 
 
 def test_a_breach_says_value_and_limit():
-    found = Figures(4, 1, 3, 0, 0.75, 90_000.0, 90.0, 7_300.0)
+    found = Figures(4, 1, 3, 0, 0.75, 90_000.0, 90.0, 7_300.0, NOW)
     texts = [one.text for one in Thresholds(0.5, 3_600, 5, 60, 3_600).breached_by(found)]
     assert texts == [
         "failure rate 0.75, above max_failure_rate 0.5",
