@@ -16,7 +16,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import and_, func, select
 
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.connection import CONNECTION_TYPE
+from airflow_provider_service.connection import KEY_HEADERS
 from airflow_provider_service.links import ServiceExecutionLink, read_execution_url
 from airflow_provider_service.pages.connection_view import LatestRun, Waits
 
@@ -46,7 +46,7 @@ def connections(readable: Callable[[list[str]], Collection[str]]) -> list[str]:
     :param readable: which of these ids the reader may see.
     """
     with _session() as session:
-        ours = select(Connection.conn_id).where(Connection.conn_type == CONNECTION_TYPE).order_by(Connection.conn_id)
+        ours = select(Connection.conn_id).where(Connection.conn_type.in_(KEY_HEADERS)).order_by(Connection.conn_id)
         found = [str(one) for one in session.scalars(ours)]
     allowed = readable(found)
     return [one for one in found if one in allowed][:MAX_CONNECTIONS]

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.connection import get_async_connection
-from airflow.providers.common.compat.sdk import mask_secret
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
 
-from airflow_provider_service.client.config import NO_EXTRAS, ServiceConfig
+from airflow_provider_service.client.config import DEFAULT_KEY_HEADER, NO_EXTRAS, ServiceConfig, is_blank
 from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.client.http.redaction import hidden
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
-#: The only type of connection whose password is sent to its host.
-CONNECTION_TYPE = "service"
+#: The header that carries the key, by type of connection. Only of these types is the password sent to the host.
+KEY_HEADERS = {"n8n": "X-N8N-API-KEY", "service": DEFAULT_KEY_HEADER}
+#: What the default connection id stands for: the first of these connections that is defined.
+DEFAULT_CONNECTIONS = ("service_default", "n8n_default")
 _PROTOCOLS = ("http", "https")
 # The extras that Airflow masks, too.
 _SECRETS = frozenset({"bridge_secret", "mcp_api_key", "proxies"})
@@ -44,7 +47,7 @@ def _fields_of(connection: Any) -> _Fields:
 
 
 def config_of(connection: Connection) -> ServiceConfig:
-    """Read the settings of a connection of type ``service``.
+    """Read the settings of a connection of type ``n8n`` or ``service``.
 
     :param connection: base URL in ``host`` (and ``port``), key in ``password``, the rest in ``extra``;
         ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
@@ -53,9 +56,10 @@ def config_of(connection: Connection) -> ServiceConfig:
     fields = _fields_of(connection)
     del connection  # the frame of an error would show it
     source = f"connection '{fields.conn_id}'"
-    if fields.conn_type and fields.conn_type != CONNECTION_TYPE:
+    conn_type = fields.conn_type or "service"
+    if conn_type not in KEY_HEADERS:
         raise ServiceConfigError(
-            f"{source} is of type '{fields.conn_type}', not '{CONNECTION_TYPE}': its password is not the service's, so "
+            f"{source} is of type '{conn_type}', not 'n8n' or 'service': its password is not the service's, so "
             "nothing was sent"
         )
     extra = _extra(source, fields.extra)
@@ -64,18 +68,50 @@ def config_of(connection: Connection) -> ServiceConfig:
         raise ServiceConfigError(
             f"{source}: {names} cannot be in extra; the address belongs in host, the key in password"
         )
-    own = {"base_url": _base_url(source, fields), "api_key": fields.password}
+    own = {
+        "base_url": _base_url(source, fields),
+        "api_key": fields.password,
+        "key_header": KEY_HEADERS[conn_type],
+        "application": f"apache-airflow/{airflow_version}",
+    }
     if not (fields.password or "").strip():
         raise ServiceConfigError(f"{source}: password is empty; it holds the API key")
-    return ServiceConfig.parse(source, {**own, "application": f"apache-airflow/{airflow_version}", **extra})
+    given = {name: value for name, value in extra.items() if not is_blank(value)}
+    return ServiceConfig.parse(source, {**own, **given})
+
+
+def connection_of(service_conn_id: str, get: Callable[[str], Connection]) -> Connection:
+    """Get the connection that a connection id stands for.
+
+    :param get: gets a connection by its own id.
+    :raises AirflowNotFoundException: there is none.
+    """
+    for conn_id in _candidates(service_conn_id):
+        with suppress(AirflowNotFoundException):
+            return get(conn_id)
+    raise _not_defined(service_conn_id)
 
 
 async def config_for(service_conn_id: str) -> ServiceConfig:
-    """Read a connection within an event loop.
+    """Read the settings of a connection within an event loop.
 
+    :raises AirflowNotFoundException: there is no such connection.
     :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
     """
-    return config_of(await get_async_connection(service_conn_id))
+    for conn_id in _candidates(service_conn_id):
+        with suppress(AirflowNotFoundException):
+            return config_of(await get_async_connection(conn_id))
+    raise _not_defined(service_conn_id)
+
+
+def _candidates(service_conn_id: str) -> tuple[str, ...]:
+    return DEFAULT_CONNECTIONS if service_conn_id == DEFAULT_CONNECTIONS[0] else (service_conn_id,)
+
+
+def _not_defined(service_conn_id: str) -> AirflowNotFoundException:
+    first, *others = _candidates(service_conn_id)
+    also = "".join(f", and neither is `{one}`" for one in others)
+    return AirflowNotFoundException(f"The conn_id `{first}` isn't defined{also}")
 
 
 def _authentication_of(connection: _Fields, authentication: str) -> dict[str, str]:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-UI_FIELD_BEHAVIOUR: dict[str, Any] = {
-    "hidden-fields": ["login", "schema"],
-    "relabeling": {"host": "Base URL", "password": "API key"},
-    "placeholders": {
-        "host": "https://service.example.com",
-        "port": "443 (Airflow 3.3.1 and 3.3.2 test no connection without a port)",
-        "password": "key made in the service under Settings, API",
-        "extra": '{"key_header": "X-N8N-API-KEY"}',
-    },
+
+def _behaviour(host: str, password: str) -> dict[str, Any]:
+    return {
+        "hidden-fields": ["login", "schema"],
+        "relabeling": {"host": "Base URL", "password": "API key"},
+        "placeholders": {
+            "host": host,
+            "port": "443 (Airflow 3.3.1 and 3.3.2 test no connection without a port)",
+            "password": password,
+        },
+    }
+
+
+#: By type of connection.
+UI_FIELD_BEHAVIOURS = {
+    "n8n": _behaviour("https://n8n.example.com", "key made in n8n under Settings, n8n API"),
+    "service": _behaviour("https://service.example.com", "key made in the service under Settings, API"),
 }
 
 
@@ -22,7 +30,7 @@ def _field(label: str, kind: str, description: str, **schema: Any) -> dict[str, 
 
 CONNECTION_FIELDS: dict[str, Any] = {
     "key_header": _field(
-        "Key header", "string", "Header that carries the key; n8n expects X-N8N-API-KEY", default="X-SERVICE-API-KEY"
+        "Key header", "string", "Header that carries the key; for n8n, choose the type n8n", default="X-SERVICE-API-KEY"
     ),
     # No default: the form would save it, and it would override the version in the base URL.
     "api_version": _field(
@@ -104,12 +112,20 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [{"integration-name": _INTEGRATION, "tags": ["service"]}],
         "connection-types": [
             {
+                "connection-type": "n8n",
+                "hook-class-name": f"{_PACKAGE}.hooks.service.N8nHook",
+                "hook-name": "n8n",
+                "ui-field-behaviour": UI_FIELD_BEHAVIOURS["n8n"],
+                # The type says which header carries the key.
+                "conn-fields": {name: field for name, field in CONNECTION_FIELDS.items() if name != "key_header"},
+            },
+            {
                 "connection-type": "service",
                 "hook-class-name": f"{_PACKAGE}.hooks.service.ServiceHook",
-                "hook-name": "Service (n8n)",
-                "ui-field-behaviour": UI_FIELD_BEHAVIOUR,
+                "hook-name": "Service",
+                "ui-field-behaviour": UI_FIELD_BEHAVIOURS["service"],
                 "conn-fields": CONNECTION_FIELDS,
-            }
+            },
         ],
         "config": {
             "service": {

@@ -33,10 +33,8 @@ def server() -> Iterator[dict[str, Any]]:
     """The connection to the server that the demo uses; starts the simulator if none is given."""
     url, key = os.environ.get("SERVICE_URL"), os.environ.get("SERVICE_API_KEY")
     if url and key:
-        from airflow_provider_service.client.config import DEFAULT_KEY_HEADER
-
-        header = os.environ.get("SERVICE_KEY_HEADER", DEFAULT_KEY_HEADER)
-        yield {"conn_type": "service", "host": url, "password": key, "extra": {"key_header": header}}
+        extra = {"key_header": os.environ.get("SERVICE_KEY_HEADER")}
+        yield {"conn_type": "n8n", "host": url, "password": key, "extra": extra}
         return
     if url or key:
         raise SystemExit("Set both SERVICE_URL and SERVICE_API_KEY, or neither to use the simulator.")

@@ -33,7 +33,7 @@ class ServiceConfig(BaseModel):
 
     :param base_url: http(s) address, with port and path prefix if any, with or without ``/api/v1``.
     :param api_key: the API key.
-    :param key_header: header that carries the key, ``X-SERVICE-API-KEY`` by default; n8n servers expect
+    :param key_header: header that carries the key, ``X-SERVICE-API-KEY`` by default; n8n expects
         ``X-N8N-API-KEY``.
     :param api_version: number in the path of the API root; 1 by default, or taken from ``base_url`` if it is part of
         that.
@@ -90,7 +90,7 @@ class ServiceConfig(BaseModel):
         :raises ServiceConfigError: an unknown name or an invalid value; the message never contains a value.
         """
         try:
-            return cls.model_validate({name: value for name, value in values.items() if not _is_blank(value)})
+            return cls.model_validate({name: value for name, value in values.items() if not is_blank(value)})
         except ValidationError as error:
             raise ServiceConfigError(f"{source}: {'; '.join(map(_problem, error.errors()))}") from None
 
@@ -215,7 +215,8 @@ NO_EXTRAS = frozenset({"api_key", "application", "base_url"})
 EXTRAS = ServiceConfig.model_fields.keys() - NO_EXTRAS
 
 
-def _is_blank(value: Any) -> bool:
+def is_blank(value: Any) -> bool:
+    """Whether a setting counts as absent."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 

@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import BaseHook, mask_secret
 from airflow_provider_service.arguments import require_choice, require_flag
 from airflow_provider_service.client._client import Resources, ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError
-from airflow_provider_service.connection import config_of
+from airflow_provider_service.connection import config_of, connection_of
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.reach import reach
 from airflow_provider_service.references import PROJECT, WORKFLOW
@@ -45,13 +45,14 @@ class ServiceHook(Resources, BaseHook):
     Methods that return an iterator request each page when the iteration reaches it. The docstring of each method says
     whether it is safe to repeat; calls that only read always are.
 
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``. The default, ``service_default``, stands
+        for ``n8n_default`` if it is not defined.
     """
 
     conn_name_attr = "service_conn_id"
     default_conn_name = "service_default"
     conn_type = "service"
-    hook_name = "Service (n8n)"
+    hook_name = "Service"
 
     def __init__(self, service_conn_id: str = default_conn_name, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -60,17 +61,18 @@ class ServiceHook(Resources, BaseHook):
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
         """Labels and placeholders of the connection form."""
-        from airflow_provider_service.get_provider_info import UI_FIELD_BEHAVIOUR
+        from airflow_provider_service.get_provider_info import UI_FIELD_BEHAVIOURS
 
-        return {name.replace("-", "_"): value for name, value in UI_FIELD_BEHAVIOUR.items()}
+        return {name.replace("-", "_"): value for name, value in UI_FIELD_BEHAVIOURS[cls.conn_type].items()}
 
     @cached_property
     def config(self) -> ServiceConfig:
         """The connection's settings.
 
+        :raises AirflowNotFoundException: there is no such connection.
         :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
         """
-        config = config_of(self.get_connection(self.service_conn_id))
+        config = config_of(connection_of(self.service_conn_id, self.get_connection))
         for key in config.keys:
             mask_secret(key)
         return config
@@ -270,3 +272,17 @@ class ServiceHook(Resources, BaseHook):
         with ServiceClient(config) as client:
             reached = reach(client)
         return reached.is_good, reached.message
+
+
+class N8nHook(ServiceHook):
+    """The hook that Airflow makes for a connection of type ``n8n``.
+
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``n8n_default`` by default.
+    """
+
+    default_conn_name = "n8n_default"
+    conn_type = "n8n"
+    hook_name = "n8n"
+
+    def __init__(self, service_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(service_conn_id, **kwargs)

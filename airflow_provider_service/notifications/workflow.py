@@ -42,7 +42,7 @@ class ServiceNotifier(BaseNotifier):
         one.
     :param webhook_conn_id: Airflow connection with the webhook's own authentication, if it has one.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow is an error.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ServiceBaseOperator(CheckedArguments, BaseOperator):
     """Base of all operators.
 
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = ("service_conn_id",)

@@ -57,7 +57,7 @@ class ServiceTableOperator(TableLineageOperator, TableLinkedOperator):
     :param data_table_name: exact, case-sensitive name of the table.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (

@@ -28,7 +28,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
     :param workflow_name: exact name of the workflow; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *WORKFLOW.fields, *PROJECT.fields)

@@ -36,7 +36,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         directory must exist, and an existing file is replaced. It is written even if the task then fails. None (the
         default) for no report.
     :param timeout: how long to wait for the report: a timedelta, or seconds; 300 by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"findings", "by_category", "report_path", "url"}``: the number of findings, and ``{"sections",
         "locations", "titles"}`` for each category that has any. The list of the instance's settings is not a finding. A
         task that fails on findings leaves the same under the XCom key ``audit``.

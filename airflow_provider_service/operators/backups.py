@@ -34,7 +34,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         ``s3://my_conn@bucket/{{ ds }}.zip``. It is complete or absent.
     :param report_path: file for a report on the backup, on a disk or in object storage; its suffix says the form:
         ``.md``, ``.html`` or ``.json``. None (the default) for no file.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"path", "bytes", "sha256", "counts", "not_backed_up"}``: the size and the checksum of the archive, the
         number of objects by kind, and what is not in it as ``{"what", "why"}``.
     """

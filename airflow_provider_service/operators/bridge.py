@@ -35,7 +35,7 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
     :param project_id: project of the bridge, by default the personal project of the key's user. Workflows can by
         default only be started by workflows of their own project.
     :param project_name: exact name of the project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "name", "version", "outcome", "url"}``; ``version`` is that of the bridge's definition,
         and the outcome is ``"created"``, ``"updated"`` or ``"unchanged"``.
     """

@@ -28,7 +28,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
     :param verify: install only packages that the vendor of the service has vetted; None (the default) for the server's
         default.
     :param timeout: how long to wait for the installation: a timedelta, or seconds; 300 by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"name", "version", "previous_version", "outcome", "url"}``; the outcome is ``"installed"``,
         ``"updated"`` or ``"skipped"``.
     """

@@ -154,7 +154,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if a credential of that name and type exists: ``"skip"`` (the default), ``"update"``
         its data, or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
         ``"skipped"``.
     """
@@ -221,7 +221,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
     :param data_conn_fields: field of the connection for each field of the credential, required with ``data_conn_id``.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
     """
 

@@ -39,7 +39,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         the key's user.
     :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` (the default) or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
         ``"created"``, ``"extended"`` or ``"unchanged"``.
     """

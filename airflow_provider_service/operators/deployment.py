@@ -55,7 +55,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     :param parent_folder_id: id of the folder in which to create the workflow; None (the default) for no folder.
     :param parent_folder_name: exact name of that folder, instead of its id; a path such as ``"Reports/Daily"`` if it is
         within others. Requires ``project_id`` or ``project_name``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the
         active version. The outcome is ``"created"``; ``"updated"`` if the definition was written, or a draft that
         matches it was published; ``"activated"`` or ``"deactivated"`` if only that changed; or ``"unchanged"``.

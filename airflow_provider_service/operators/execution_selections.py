@@ -34,7 +34,7 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :param status: one or several of ``"queued"``, ``"running"`` and ``"waiting"``; None (the default) for all of them.
     :param started_before: only those that started before this: a datetime with a time zone, or text (without one: UTC).
     :param older_than: only those that started longer ago: seconds, or a timedelta; not with ``started_before``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"stopped", "url"}``; ``stopped`` is the number of executions.
     """
 
@@ -100,7 +100,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         another run.
     :param preview: return what would be deleted, without deleting it; False by default.
     :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: the numbers of deleted and missing
         executions (both 0 with ``preview``), whether the selection has more than ``max_deletions``, and the first 100
         ids that were given or selected.

@@ -52,7 +52,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
     :param cancel_on_kill: stop the execution if a person or a time limit ends the task, or if it is killed in its last
         attempt; True by default. If the worker ends while attempts are left, the next attempt resumes the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes", "node_count",
         "retry_of"}`` of the new execution, with nodes as :class:`ServiceRunWorkflowOperator` returns them; without
         ``wait_for_completion``, ``{"execution_id", "workflow_id", "url"}``.
@@ -133,7 +133,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         default. A deferred wait is over before the task's ``execution_timeout``.
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None if the execution does not
         exist, and ``stopped`` says whether this task stopped it.
     """

@@ -38,7 +38,7 @@ class ServiceOperator(ServiceBaseOperator):
         ``literal`` from ``airflow.sdk`` (``airflow.utils.template`` before Airflow 3), which also accepts a whole
         mapping, such as a node.
     :param limit: maximum number of items of a list to return; 1000 by default. If there are more, the task fails.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: the answer as JSON, with the service's own field names and without secret fields, such as the address
         at which an invitation is accepted; None if the answer is empty.
     """

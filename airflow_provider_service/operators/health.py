@@ -57,7 +57,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
         directory must exist, and an existing file is replaced. It is written even if the task then fails or is skipped.
         None (the default) for no report.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"healthy", "message", "checked", "unhealthy", "runs", "failed", "failure_rate", "window_start",
         "window_end", "workflows", "more", "url", "report_path"}``. ``workflows`` holds the figures of at most 50
         workflows, unhealthy ones first: ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled",

@@ -34,7 +34,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
     :param report_path: file for a report that people read: a path, or an address of object storage such as
         ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
         directory must exist, and an existing file is replaced. None (the default) for no report.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "report_path", "url"}`` with
         ``{"value", "unit", "deviation"}`` for each figure. The deviation is the change from the previous period; it is
         None if there was none.

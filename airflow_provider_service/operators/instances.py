@@ -48,7 +48,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     :param code_files: whether code of several lines in nodes is written to separate files, in a folder beside the
         workflow's file; False by default.
     :param pinned_data: whether the pinned data of nodes is included, which is often real data; False by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"path", "workflows", "files", "left_out"}``: the number of workflows, the address of each file by the
         id of its workflow, and the ids that somebody has chosen so that they could lead to other addresses or folders.
         Workflows with such ids are left out, with a warning; if ``workflow_names`` names one, nothing is written.
@@ -167,7 +167,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     :param preview: stop after the plan; False by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"outcome", "created", "updated", "published", "activated", "deactivated", "unchanged",
         "workflow_ids"}``. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``, ``"planned"``;
         ``workflow_ids`` holds ids by name; and each of the others lists the names of the workflows to which it applies.
@@ -230,7 +230,7 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     workflows refer to is found by its name, and if anything fails, everything is put back. Give either
     ``workflow_names``, a tag, or a project.
 
-    :param source_conn_id: Airflow connection of type ``service`` of the instance to read from.
+    :param source_conn_id: Airflow connection of type ``n8n`` or ``service`` of the instance to read from.
     :param workflow_names: exact names of the workflows.
     :param tag_id: id of a tag on the source, for the workflows that have it.
     :param tag_name: exact name of that tag, instead of its id.

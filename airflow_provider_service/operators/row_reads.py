@@ -46,7 +46,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         formula: it begins with ``=``, ``+``, ``-``, ``@``, a tab or a line break; True by default. False writes all
         text unchanged.
     :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
         "url"}``.
     """

@@ -43,7 +43,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         task that returns a DataFrame of pandas or polars.
     :param batch_rows: maximum number of rows in a batch; 10,000 by default.
     :param batch_bytes: maximum size of a batch in bytes; 8 MiB by default, and the server accepts 16 MiB by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "inserted", "url"}``.
     """
 
@@ -125,7 +125,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         that they get new ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups, and replaces rows if there
         are more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with
         the other values, ``"auto"`` updates.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "removed", "url"}``, counted in rows of the table.
     """
 
@@ -203,7 +203,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         "value": 10}]}``; the guide ``docs/data-tables.md`` lists them.
     :param data: new values by column; columns that it does not name are not changed.
     :param preview: count the rows that would be updated, without updating them; False by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "updated", "preview", "url"}``: rows changed, or with ``preview``, to be changed.
     """
 
@@ -264,7 +264,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         "value": 10}]}``; the guide ``docs/data-tables.md`` lists them. A filter is sent in the URL, so its length is
         limited.
     :param preview: count the rows that would be deleted, without deleting them; False by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "deleted", "preview", "url"}``: rows deleted, or with ``preview``, to be deleted.
     """
 

@@ -110,7 +110,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param cancel_on_kill: stop the execution if a person or a time limit ends the task, or if it is killed in its last
         attempt; True by default. If the worker ends while attempts are left, the next attempt resumes the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes", "node_count"}``.
         ``nodes`` holds ``{"node", "status", "seconds", "items"}`` for the first 50 of ``node_count`` nodes that ran.
         With ``return_output`` also ``"output"``: the JSON items, or None if they are too large or not available;

@@ -101,7 +101,7 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         were ``"published"`` before.
     :param preview: True to return what a pull would change, without pulling; False by default.
     :param timeout: how long to wait for the pull: a timedelta, or seconds; 300 by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"count", "by_type", "by_status", "changes", "files", "preview", "url"}``. ``changes`` holds the number
         of objects by type and status, as ``{"workflow": {"new": 2}}``; ``files`` lists the first 200 as ``{"file",
         "type", "id", "name", "status", "conflict"}``. A task that fails on conflicts leaves their files under the XCom
@@ -163,7 +163,7 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         default, conflicts fail the task, and nothing is pushed.
     :param preview: True to return what would be pushed, without pushing it; False by default.
     :param timeout: how long to wait for the push: a timedelta, or seconds; 300 by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"count", "by_type", "by_status", "changes", "files", "preview", "url"}``. ``changes`` holds the number
         of objects by type and status, as ``{"workflow": {"modified": 2}}``; ``files`` lists the first 200 as ``{"file",
         "type", "id", "name", "status", "conflict"}``. A task that fails on conflicts leaves their files under the XCom

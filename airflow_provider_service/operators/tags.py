@@ -25,7 +25,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
 
     :param name: name of the tag, 1 to 24 characters.
     :param if_exists: what to do if the tag exists: ``"skip"`` (the default) or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"tag_id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
     """
 

@@ -27,7 +27,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
 
     :param users: list of e-mail addresses, or of ``{"email", "role"}``.
     :param role: role of users for whom only an address is given; ``"global:member"`` by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"user_id", "email", "email_sent"}``,
         and ``already_active`` lists e-mail addresses.
     """

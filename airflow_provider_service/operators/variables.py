@@ -107,7 +107,7 @@ class ServiceCreateVariableOperator(_VariableOperator):
     :param project_id: id of the project that the variable belongs to; None (the default) for the whole instance.
     :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if the key exists: ``"update"`` its value (the default), ``"skip"`` or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"``
         or ``"skipped"``.
     """
@@ -157,7 +157,7 @@ class ServiceUpdateVariableOperator(_ExistingVariableOperator):
     :param value: value of up to 1000 characters. It is shown in rendered fields, so do not use it for a secret.
     :param project_id: id of the project that the variable belongs to; None (the default) for the whole instance.
     :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
     """
 
@@ -200,7 +200,7 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
     :param project_id: id of the project that the variable belongs to; None (the default) for the whole instance.
     :param project_name: exact name of that project, instead of its id.
     :param if_missing: what to do if the variable does not exist: ``"ignore"`` (the default) or ``"fail"``.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
     """
 

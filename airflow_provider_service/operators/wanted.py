@@ -103,7 +103,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     :param prune_names: exact names of tags to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of tags to delete, besides ``prune_names``; None (the default) for none.
     :param preview: True to return what would change, without changing it; False by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         tags, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action is
         ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run without
@@ -161,7 +161,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
     :param prune_prefix: beginning of the names of variables to delete, besides ``prune_names``; None (the default) for
         none.
     :param preview: True to return what would change, without changing it; False by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         variables, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action
         is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run
@@ -228,7 +228,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
     :param prune_prefix: beginning of the names of data tables to delete, besides ``prune_names``; None (the default)
         for none.
     :param preview: True to return what would change, without changing it; False by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         data tables, and the first 200 changes as ``{"action", "name", "columns" or "added_columns"}``; ``more`` says
         whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers
@@ -289,7 +289,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
     :param prune_prefix: beginning of the names of projects to delete, besides ``prune_names``; None (the default) for
         none.
     :param preview: True to return what would change, without changing it; False by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
         projects, and the first 200 changes as ``{"action", "name", "added_members", "changed_members",
         "removed_members"}``; ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or

@@ -43,7 +43,7 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param version_id: version to activate; None (the default) for the current draft.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
     """
 
@@ -89,7 +89,7 @@ class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
     :param workflow_name: exact name of the workflow; archived ones do not count.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
@@ -126,7 +126,7 @@ class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
         changed last counts, so that a repeat finds it again.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
@@ -164,7 +164,7 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
     :param workflow_name: exact name of the workflow, archived or not.
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: see :class:`ServiceActivateWorkflowOperator`.
     """
 
@@ -213,7 +213,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     :param project_name: exact name of that project, instead of its id.
     :param destination_project_id: id of the project; give either the id or the name.
     :param destination_project_name: exact name of the project.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "project_id", "moved", "url"}``.
     """
 
@@ -297,7 +297,7 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
     :param tags: names of the tags; an empty list removes all tags. Give either names or ids.
     :param tag_ids: ids of the tags.
     :param create_missing: create tags of names that do not exist yet (the default); if False, they fail the task.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"workflow_id", "tags", "changed", "url"}``; ``tags`` are the names.
     """
 

@@ -58,7 +58,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
         ``[operators] default_deferrable``.
     :param poke_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``.
     """
 

@@ -50,7 +50,7 @@ class ServiceWorkflowHealthSensor(LookingSensor):
         seconds by default.
     :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
     :param poke_interval: seconds, or a timedelta, between two checks; 300 seconds by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: the same as ``ServiceWorkflowHealthCheckOperator``.
     """
 

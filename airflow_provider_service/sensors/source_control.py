@@ -39,7 +39,7 @@ class ServiceSourceControlSensor(LookingSensor):
         by default.
     :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
     :param poke_interval: seconds, or a timedelta, between two looks; 60 seconds by default.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"count", "by_type", "by_status", "changes", "files", "url"}``, as the operators return them.
     """
 

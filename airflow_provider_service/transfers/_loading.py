@@ -60,7 +60,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
     :param on_stored_duplicates: what to do with several rows of the table with the same key: ``"remove_copies"`` by
         default; see :class:`ServiceUpsertRowsOperator`.
     :param change_strategy: how rows are changed: ``"update"`` by default; see :class:`ServiceUpsertRowsOperator`.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
     writes_table = True

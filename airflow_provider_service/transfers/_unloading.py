@@ -27,7 +27,7 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all of them.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
     template_fields: Sequence[str] = (*ServiceTableOperator.template_fields, "filter", "search", "columns")

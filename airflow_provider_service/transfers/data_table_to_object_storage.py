@@ -40,7 +40,7 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
         formula; True by default. With False, all text is read back as it was.
     :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
         the address names, if any.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "count", "path", "url"}``.
     """
 

@@ -50,7 +50,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "count", "deleted", "url"}``: rows that were written, and rows that ``mode="replace"``
         deleted before, None if the database's driver does not count them.
     """

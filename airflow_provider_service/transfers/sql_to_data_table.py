@@ -68,7 +68,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
     :param on_stored_duplicates: what to do with several rows of the table with the same key: ``"remove_copies"`` by
         default; see :class:`ServiceUpsertRowsOperator`.
     :param change_strategy: how rows are changed: ``"update"`` by default; see :class:`ServiceUpsertRowsOperator`.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted", "added_columns",
         "url"}``: rows that were read and left out, and what became of the table's rows; ``deleted`` is None if
         ``mode="replace"`` could not count them.

@@ -60,7 +60,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to select all workflows that the key may see; False by default.
     :param statuses: final statuses that fire: ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``; default all.
-    :param service_conn_id: Airflow connection of type ``service``; ``service_default`` by default.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :param poll_interval: seconds, or a timedelta, between two polls; 30 seconds by default.
     :raises ServiceInputError: an argument is invalid.
     """

@@ -44,7 +44,7 @@ class ServiceExecutionTrigger(BaseTrigger):
     "final"}``. The verdict is ``"succeeded"``, ``"failed"``, ``"vanished"``, ``"timed_out"`` or ``"unobservable"``. Of
     the last, ``final`` says whether trying again is pointless.
 
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param execution_id: id of the execution.
     :param deadline: Unix time, in seconds, at which the wait ends; it stays the same if the triggerer restarts.
     :param timeout: seconds, or a timedelta, from the beginning of the wait to the deadline, for messages.

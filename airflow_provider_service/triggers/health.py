@@ -18,7 +18,7 @@ class ServiceWorkflowHealthTrigger(LookingTrigger):
     pointless. The choice of workflows and the thresholds are those of ``ServiceWorkflowHealthSensor``; thresholds that
     are None, the default of each, are not checked.
 
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param deadline: Unix time, in seconds, at which the wait ends; it stays the same if the triggerer restarts.
     :param timeout: seconds, or a timedelta, from the beginning of the wait to the deadline, for messages.
     :param poll_interval: seconds, or a timedelta, between two checks; 300 seconds by default.

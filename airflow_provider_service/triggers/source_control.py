@@ -17,7 +17,7 @@ class ServiceSourceControlTrigger(LookingTrigger):
     ``"unreadable"``; ``result`` holds the changes as the task returns them, and ``final`` says whether trying again is
     pointless.
 
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param deadline: Unix time, in seconds, at which the wait ends; it stays the same if the triggerer restarts.
     :param timeout: seconds, or a timedelta, from the beginning of the wait to the deadline, for messages.
     :param direction: ``"pull"`` for what the branch has, ``"push"`` for what the instance has.

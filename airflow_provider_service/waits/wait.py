@@ -18,7 +18,7 @@ class Wait:
     """A wait for one execution.
 
     :param execution_id: the execution.
-    :param service_conn_id: Airflow connection of type ``service``.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
     :param deadline: date and time that ends the wait, in seconds since the epoch.
     :param timeout: seconds from the begin of the wait to the deadline, for the message.
     :param poll_interval: seconds between two polls.

@@ -37,20 +37,31 @@ def api(started: TestClient) -> Iterator[TestClient]:
     started.delete("/api/v2/connections/made")
 
 
+@pytest.fixture(params=["n8n", "service"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """The type of the connection."""
+    return str(request.param)
+
+
 @pytest.fixture
-def extras(api: TestClient) -> dict[str, Any]:
+def form(api: TestClient, kind: str) -> dict[str, Any]:
+    """What Airflow tells the browser of the form."""
+    [ours] = [one for one in api.get("/ui/connections/hook_meta").json() if one["connection_type"] == kind]
+    return dict(ours)
+
+
+@pytest.fixture
+def extras(form: dict[str, Any]) -> dict[str, Any]:
     """The extras that the form saves by default: every default value, and null for all others."""
-    kinds = api.get("/ui/connections/hook_meta").json()
-    [ours] = [kind for kind in kinds if kind["connection_type"] == "service"]
-    return {name: field["value"] for name, field in ours["extra_fields"].items()}
+    return {name: field["value"] for name, field in form["extra_fields"].items()}
 
 
 @pytest.fixture
-def save(api: TestClient, simulator: ServiceSimulator) -> Callable[..., dict[str, Any]]:
+def save(api: TestClient, simulator: ServiceSimulator, kind: str) -> Callable[..., dict[str, Any]]:
     """``save(extras, port=...)`` saves a connection as the form does, and returns what the list then shows."""
 
     def make(extras: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        body = {"conn_type": "service", "connection_id": "made", "host": simulator.base_url}
+        body = {"conn_type": kind, "connection_id": "made", "host": simulator.base_url}
         body |= {"password": simulator.api_key, "extra": json.dumps(extras, indent=2), **fields}
         assert api.post("/api/v2/connections", json=body).status_code == 201
         return dict(api.get("/api/v2/connections/made").json())
@@ -65,15 +76,23 @@ def click_test(api: TestClient, shown: dict[str, Any]) -> tuple[bool, str]:
     return (answer["status"], answer["message"]) if "status" in answer else (False, answer["detail"])
 
 
-def test_nobody_reads_a_secret_off_the_screen_on_which_it_is_typed(api: TestClient) -> None:
-    [ours] = [kind for kind in api.get("/ui/connections/hook_meta").json() if kind["connection_type"] == "service"]
-    hidden = {name for name, field in ours["extra_fields"].items() if field["schema"].get("format") == "password"}
+def test_nobody_reads_a_secret_off_the_screen_on_which_it_is_typed(form: dict[str, Any]) -> None:
+    hidden = {name for name, field in form["extra_fields"].items() if field["schema"].get("format") == "password"}
 
     assert hidden == {"mcp_api_key", "bridge_secret"}
 
 
-def test_the_form_offers_no_mask(extras: dict[str, Any]) -> None:
-    assert extras["key_header"] == "X-SERVICE-API-KEY"
+def test_the_form_asks_a_user_of_n8n_for_an_address_and_a_key(form: dict[str, Any], kind: str) -> None:
+    names = {"n8n": ("n8n", "https://n8n.example.com"), "service": ("Service", "https://service.example.com")}
+
+    fields = form["standard_fields"]
+    assert (form["hook_name"], fields["host"]["placeholder"]) == names[kind]
+    assert (fields["host"]["title"], fields["password"]["title"]) == ("Base URL", "API key")
+    assert [name for name, field in fields.items() if field and field["hidden"]] == ["url_schema", "login"]
+
+
+def test_the_form_offers_no_mask(extras: dict[str, Any], kind: str) -> None:
+    assert extras.get("key_header") == {"n8n": None, "service": "X-SERVICE-API-KEY"}[kind]
     assert (extras["proxies"], extras["mcp_api_key"]) == (None, None)
     assert MASK not in extras.values()
 

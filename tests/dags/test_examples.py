@@ -32,7 +32,12 @@ def states(runs: list[TaskRun]) -> dict[str, set[str]]:
     return found
 
 
-def test_first(run: Run, simulator: ServiceSimulator, client: ServiceClient) -> None:
+def test_first_with_a_host_and_a_key(
+    run: Run, simulator: ServiceSimulator, client: ServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = simulator.base_url.removeprefix("http://")
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+    monkeypatch.setenv("AIRFLOW_CONN_N8N_DEFAULT", f"n8n://http://:{simulator.api_key}@{address}")
     simulator.create_webhook_workflow("Nightly sync", path="nightly")
 
     state, runs = run("example_service_first")

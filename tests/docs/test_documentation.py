@@ -44,7 +44,7 @@ EXPORTS = {
         for _, kind, text in BLOCKS
         if kind == "sh"
         for line in text.splitlines()
-        if line.startswith("export ") and ("SERVICE_DEFAULT" in line) is own
+        if line.startswith("export ") and bool(re.search("(SERVICE|N8N)_DEFAULT", line)) is own
     ]
     for own in (True, False)
 }
@@ -112,11 +112,12 @@ def test_connections_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> Non
     config = ServiceHook().config
 
     assert config.base_url in {
-        "https://service.example.com",
-        "https://service.example.com/prefix",
+        "https://n8n.example.com",
+        "https://n8n.example.com/prefix",
         "http://localhost:5678/prefix",
         "http://localhost:5678",
     }
+    assert config.key_header == ("X-N8N-API-KEY" if "N8N_DEFAULT" in name else "X-SERVICE-API-KEY")
     assert config.api_key.get_secret_value() in {"key", "your-key"}
     extras = json.loads(value)["extra"] if value.startswith("{") else dict(re.findall(r"[?&](\w+)=([^&]+)", value))
     assert {key: written(getattr(config, key)) for key in extras} == {k: str(v) for k, v in extras.items()}

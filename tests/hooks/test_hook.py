@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -13,14 +14,14 @@ from typing import Any
 import pytest
 import requests
 import requests_mock
-from airflow.providers.common.compat.sdk import Connection, redact
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, Connection, redact
 
 from airflow_provider_service import __version__
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.client.models.webhooks import WebhookTrigger
-from airflow_provider_service.connection import config_of
-from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.connection import config_for, config_of
+from airflow_provider_service.hooks.service import N8nHook, ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features
 
@@ -66,6 +67,8 @@ def test_addresses(connect: Connect, fields: dict[str, Any], api_root: str) -> N
     ("uri", "api_root"),
     [
         (f"service://:{KEY}@s.example.com", "https://s.example.com/api/v1"),
+        (f"n8n://:{KEY}@s.example.com", "https://s.example.com/api/v1"),
+        (f"n8n://http://:{KEY}@localhost:5678?timeout=7", "http://localhost:5678/api/v1"),
         (f"service://:{KEY}@s.example.com:5678/http?timeout=7", "http://s.example.com:5678/api/v1"),
         (f"service://https://:{KEY}@s.example.com:8443/prefix?timeout=7", "https://s.example.com:8443/prefix/api/v1"),
         (f"service://:{KEY}@http%3A%2F%2Fs.example.com%3A5678%2Fp", "http://s.example.com:5678/p/api/v1"),
@@ -77,6 +80,59 @@ def test_uris(connect: Connect, uri: str, api_root: str) -> None:
     assert config.api_root == api_root
     assert config.api_key.get_secret_value() == KEY
     assert config.timeout == (7 if "timeout" in uri else 30)
+
+
+@pytest.mark.parametrize("connection_type", ["n8n", "service"])
+@pytest.mark.parametrize("extra", [{}, {"key_header": None}, {"key_header": " "}])
+def test_the_type_of_the_connection_says_which_header_carries_the_key(
+    connect: Connect, connection_type: str, extra: dict[str, Any]
+) -> None:
+    fields = {"conn_type": connection_type, "host": "https://s.example.com"}
+    expected = {"n8n": "X-N8N-API-KEY", "service": "X-SERVICE-API-KEY"}[connection_type]
+
+    assert connect(**fields, extra=extra).config.key_header == expected
+    assert connect(**fields, extra={"key_header": "X-Own"}).config.key_header == "X-Own"
+
+
+@pytest.mark.parametrize("get", ["in a worker", "in an event loop"])
+def test_the_default_connection_may_be_that_of_n8n(get: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def host_of(service_conn_id: str) -> str:
+        config = (
+            asyncio.run(config_for(service_conn_id))
+            if get == "in an event loop"
+            else ServiceHook(service_conn_id).config
+        )
+        return config.base_url.removeprefix("https://")
+
+    with pytest.raises(AirflowNotFoundException, match="`service_default` isn't defined, and neither is `n8n_default`"):
+        host_of("service_default")
+    monkeypatch.setenv("AIRFLOW_CONN_N8N_DEFAULT", f"n8n://:{KEY}@n8n.example.com")
+    assert (host_of("service_default"), host_of("n8n_default")) == ("n8n.example.com", "n8n.example.com")
+    with pytest.raises(AirflowNotFoundException, match=r"`another` isn't defined$"):
+        host_of("another")
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", f"service://:{KEY}@s.example.com")
+    assert (host_of("service_default"), host_of("n8n_default")) == ("s.example.com", "n8n.example.com")
+
+
+def test_a_default_connection_that_cannot_be_used_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", f"postgres://:{KEY}@s.example.com")
+    monkeypatch.setenv("AIRFLOW_CONN_N8N_DEFAULT", f"n8n://:{KEY}@n8n.example.com")
+
+    with pytest.raises(ServiceConfigError, match="'service_default' is of type 'postgres', not 'n8n' or 'service'"):
+        _ = ServiceHook().config
+
+
+@pytest.mark.parametrize(("connection_type", "kind"), [("n8n", N8nHook), ("service", ServiceHook)])
+def test_airflow_makes_the_hook_of_a_connection(
+    connection_type: str, kind: type[ServiceHook], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MADE", f"{connection_type}://:{KEY}@s.example.com")
+
+    hook = BaseHook.get_hook("made")
+
+    assert type(hook) is kind
+    assert hook.config.base_url == "https://s.example.com"
+    assert kind().service_conn_id == f"{connection_type}_default"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +260,7 @@ def test_connection_with_a_refused_key(connect: Connect) -> None:
 
     assert not works
     assert "the key was refused" in message
-    assert "key_header" in message
+    assert "n8n expects X-N8N-API-KEY" in message
 
 
 def test_connection_with_a_missing_bundle(connect: Connect) -> None:

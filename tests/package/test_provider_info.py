@@ -17,7 +17,7 @@ import pytest
 from airflow_provider_service import __version__
 from airflow_provider_service.client.config import EXTRAS, ServiceConfig
 from airflow_provider_service.get_provider_info import CONNECTION_FIELDS, get_provider_info
-from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.hooks.service import N8nHook, ServiceHook
 
 INFO = get_provider_info()
 PACKAGE = Path(importlib.import_module("airflow_provider_service").__file__ or "").parent
@@ -79,7 +79,7 @@ def test_people_who_look_for_n8n_find_it() -> None:
 
 
 def test_every_class_is_there() -> None:
-    assert load(INFO["connection-types"][0]["hook-class-name"]) is ServiceHook
+    assert [load(one["hook-class-name"]) for one in INFO["connection-types"]] == [N8nHook, ServiceHook]
     decorators = [entry["class-name"] for entry in INFO["task-decorators"]]
     for path in (*INFO["extra-links"], *INFO["notifications"], *decorators):
         assert load(path).__name__ == path.rpartition(".")[2]
@@ -102,7 +102,9 @@ def test_every_link_is_listed() -> None:
 def test_the_form_has_every_setting_and_its_default() -> None:
     settings = {name: field for name, field in ServiceConfig.model_fields.items() if name in EXTRAS}
 
-    assert CONNECTION_FIELDS.keys() == settings.keys()
+    shown = {one["connection-type"]: one["conn-fields"] for one in INFO["connection-types"]}
+    assert shown["service"].keys() == settings.keys()
+    assert shown["n8n"].keys() == settings.keys() - {"key_header"}
     # A default of the form is always saved, and would win over the version that the base URL names.
     assert CONNECTION_FIELDS["api_version"]["schema"].get("default") is None
     for name in CONNECTION_FIELDS.keys() - {"api_version"}:
@@ -129,11 +131,14 @@ def test_airflow_treats_only_the_fields_that_can_hold_a_secret_as_one() -> None:
     assert not any("default" in CONNECTION_FIELDS[name]["schema"] for name in (*known, "proxies"))
 
 
-def test_the_older_form_is_the_same() -> None:
-    declared = INFO["connection-types"][0]["ui-field-behaviour"]
+@pytest.mark.parametrize("declared", INFO["connection-types"], ids=lambda declared: declared["connection-type"])
+def test_the_hook_says_what_the_description_says(declared: dict[str, Any]) -> None:
+    hook = load(declared["hook-class-name"])
+    behaviour = declared["ui-field-behaviour"]
 
-    assert ServiceHook.get_ui_field_behaviour() == {
-        "hidden_fields": declared["hidden-fields"],
-        "relabeling": declared["relabeling"],
-        "placeholders": declared["placeholders"],
+    assert (hook.conn_type, hook.hook_name) == (declared["connection-type"], declared["hook-name"])
+    assert hook.get_ui_field_behaviour() == {
+        "hidden_fields": behaviour["hidden-fields"],
+        "relabeling": behaviour["relabeling"],
+        "placeholders": behaviour["placeholders"],
     }

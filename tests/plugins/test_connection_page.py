@@ -50,17 +50,20 @@ def test_the_connections_of_the_database_are_listed(browser_of):
     from airflow.utils.session import create_session
 
     with create_session() as session:
-        session.add(
-            Connection(conn_id="pages_listed", conn_type="service", host="https://x.example.com", password="s3cr3t")
-        )
+        for kind in ("n8n", "service"):
+            host = "https://x.example.com"
+            session.add(Connection(conn_id=f"pages_{kind}", conn_type=kind, host=host, password="s3cr3t"))
         session.add(Connection(conn_id="pages_other", conn_type="http"))
     try:
         text = browser_of("OP").get("/service-pages/connections").text
     finally:
         with create_session() as session:
-            session.query(Connection).where(Connection.conn_id.in_(["pages_listed", "pages_other"])).delete()
+            session.query(Connection).where(
+                Connection.conn_id.in_(["pages_n8n", "pages_service", "pages_other"])
+            ).delete()
 
-    assert "/service-pages/connections/pages_listed" in text
+    assert "/service-pages/connections/pages_n8n" in text
+    assert "/service-pages/connections/pages_service" in text
     assert "pages_other" not in text
     assert "s3cr3t" not in text
 

@@ -92,13 +92,13 @@ def fill_connection_form(browser: Browser, service: SimulatedService) -> None:
     browser.open("/connections")
     browser.click("//button[contains(., 'Add Connection')]")
     browser.fill("connection_id", "service_default")
-    browser.choose("//*[@role='dialog']//input[@role='combobox']", "Service (n8n)")
+    browser.choose("//*[@role='dialog']//input[@role='combobox']", "n8n")
     browser.fill("host", host)
     browser.fill("port", port)
     browser.fill("password", service.api_key)
     browser.photograph("connection-form")
     browser.click("//*[@role='dialog']//button[contains(., 'Extra Fields') and not(contains(., 'JSON'))]")
-    assert browser.value("element_key_header") == "X-SERVICE-API-KEY"
+    assert browser.value("element_verify") == "true"
     browser.photograph("connection-form-extra-fields")
     browser.click("//*[@role='dialog']//button[normalize-space()='Save']")
 

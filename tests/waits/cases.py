@@ -111,8 +111,8 @@ UNAVAILABLE = (
 )
 UNAUTHORIZED = (
     UNOBSERVABLE + "the key was refused (HTTP 401) - the service says: 'Unauthorized'. It may be "
-    "mistyped, expired or deleted, or sent in the wrong header: see the connection's password and its extra "
-    "'key_header' (n8n expects X-N8N-API-KEY)"
+    "mistyped, expired or deleted, or sent in the wrong header: see the connection's password, and its type, "
+    "which is 'n8n' for n8n (or its extra 'key_header': n8n expects X-N8N-API-KEY)"
 )
 LACKS_SCOPE = (
     UNOBSERVABLE + "the key lacks the scope 'execution:read' (HTTP 403) - the service says: 'Forbidden'. Give the key "
