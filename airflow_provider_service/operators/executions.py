@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from airflow.providers.common.compat.sdk import AirflowFailException, conf
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, one_of
 from airflow_provider_service.client.clock import clock
@@ -19,6 +19,7 @@ from airflow_provider_service.operators.execution_selections import (
 from airflow_provider_service.operators.execution_selections import (
     ServiceStopExecutionsOperator as ServiceStopExecutionsOperator,
 )
+from airflow_provider_service.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         execution_id: Templated[str | int],
         load_workflow: bool | None = None,
         wait_for_completion: bool = True,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFAULT_DEFERRABLE,
         poll_interval: Duration = POLL_SECONDS,
         timeout: Duration = DAY_SECONDS,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
@@ -148,7 +149,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         execution_id: Templated[str | int],
         if_missing: Literal["fail", "ignore"] = "fail",
         wait_for_completion: bool = True,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFAULT_DEFERRABLE,
         poll_interval: Duration = 1.0,
         timeout: Duration = 60.0,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,

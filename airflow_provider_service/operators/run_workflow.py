@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import conf
-
 from airflow_provider_service.arguments import (
     has_template,
     one_of,
@@ -19,6 +17,7 @@ from airflow_provider_service.client.models.mcp import MODES
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.references import PROJECT, WORKFLOW
+from airflow_provider_service.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.task_arguments import (
     DAY_SECONDS,
     FAULT_TOLERANCE_SECONDS,
@@ -169,7 +168,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         max_output_items: int | None = None,
         output_path: Templated[str | None] = None,
         wait_for_completion: bool = True,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFAULT_DEFERRABLE,
         poll_interval: Duration = POLL_SECONDS,
         timeout: Duration = DAY_SECONDS,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,

@@ -7,18 +7,17 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails, DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_connection, requires_access_dag
-from airflow.providers.common.compat.sdk import conf
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_2_PLUS
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from airflow_provider_service import airflow_database
+from airflow_provider_service import airflow_database, settings
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.pages import checkup, connection_view, reading, rendering
 from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
@@ -66,7 +65,7 @@ class Checkup(NamedTuple):
 def make_app() -> FastAPI:
     """The application, with snapshots of its own."""
     app = FastAPI(title="Pages about the service", docs_url=None, redoc_url=None, openapi_url=None)
-    workers = conf.getint("api", "workers", fallback=1)
+    workers = settings.api_workers()
     app.state.tasks = TaskPages(workers)
     app.add_api_route("/assets/{version}/{name}", _asset, methods=["GET"])
     app.add_api_route(
@@ -137,7 +136,7 @@ def _number(text: str) -> int:
 async def _connections_page(request: Request, user: GetUserDep) -> Response:
     there = await run_in_threadpool(airflow_database.connections, partial(_readable_connections, user))
     # Behind a proxy, the protocol of the request is not that of the browser.
-    protocol = urlsplit(conf.get("api", "base_url", fallback="") or "").scheme or request.url.scheme
+    protocol = settings.base_url_parts().scheme or request.url.scheme
     here = f"{protocol}://{request.url.netloc}{request.scope['root_path']}/connections"
     rows = [(Link(one, f"{here}/{quote(one, safe='')}"),) for one in there]
     note = "Connections of secrets backends and of the environment are not listed; their pages exist all the same."

@@ -8,8 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from airflow.providers.common.compat.sdk import conf
-
+from airflow_provider_service import settings
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.pages import reading, rendering
 from airflow_provider_service.pages.reading import Seen
@@ -76,7 +75,7 @@ class TaskPages:
             _read,
             service_conn_id=service_conn_id,
             address=address,
-            show_data=conf.getboolean("service", "show_data", fallback=False),
+            show_data=settings.shows_data(),
         )
         try:
             reading_now = self._executions.look((service_conn_id, *address), read, group=service_conn_id)

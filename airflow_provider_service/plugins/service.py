@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from threading import Lock
 from typing import Any
-from urllib.parse import urlsplit
 
-from airflow.providers.common.compat.sdk import AirflowPlugin, conf
+from airflow.providers.common.compat.sdk import AirflowPlugin
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
+
+from airflow_provider_service import settings
 
 URL_PREFIX = "/service-pages"
 _Message = MutableMapping[str, Any]
@@ -42,7 +43,7 @@ class LazyApp:
 
 def address(path: str) -> str:
     """Address of a page on this Airflow, which may be below a path."""
-    base = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
+    base = settings.base_url_parts().path.rstrip("/")
     return f"{base}{URL_PREFIX}{path}"
 
 

@@ -7,8 +7,9 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow.providers.common.compat.sdk import conf
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
+
+from airflow_provider_service import settings
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -83,7 +84,7 @@ class Attempt:
         """
         from airflow_provider_service.runs.search import RunKey
 
-        attempt = cls(RunKey(task=_digest(_deployment_name(), *names), attempt=UNCOUNTED), since)
+        attempt = cls(RunKey(task=_digest(settings.deployment(), *names), attempt=UNCOUNTED), since)
         attempt.is_repeated = True
         attempt.is_counted = False
         return attempt
@@ -187,13 +188,7 @@ def _deployment(run: Any) -> str:
     """Distinguish the deployments of Airflow that share the service, even if they run the same DAGs."""
     # Airflow 2 shows tasks the DAG run's number in its database, Airflow 3 when the run was due.
     number = None if AIRFLOW_V_3_0_PLUS else getattr(run, "id", None)
-    return _digest(_deployment_name(), str(number or getattr(run, "run_after", None)))
-
-
-def _deployment_name() -> str | None:
-    section = "api" if AIRFLOW_V_3_0_PLUS else "webserver"
-    name: str | None = conf.get("service", "deployment", fallback=None) or conf.get(section, "base_url", fallback=None)
-    return name
+    return _digest(settings.deployment(), str(number or getattr(run, "run_after", None)))
 
 
 def _digest(*parts: Any) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow.providers.common.compat.sdk import conf
-
 from airflow_provider_service.arguments import one_of, read_seconds, require_context
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.failing import failing_at_once
@@ -18,6 +16,7 @@ from airflow_provider_service.links import (
     page_url,
 )
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
+from airflow_provider_service.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.task_arguments import (
     FAULT_PAUSE_SECONDS,
     FAULT_TOLERANCE_SECONDS,
@@ -72,7 +71,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         execution_id: Templated[str | int],
         on_vanished: OnVanished = "fail",
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFAULT_DEFERRABLE,
         poke_interval: Duration = POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import conf
-
 from airflow_provider_service.arguments import require
 from airflow_provider_service.health.check import CHECKS, DAY, LOOK_SECONDS, NAMES, HealthCheck
 from airflow_provider_service.health.look import HealthLook
 from airflow_provider_service.sensors._looking import LookingSensor
+from airflow_provider_service.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class ServiceWorkflowHealthSensor(LookingSensor):
         max_duration_median: Duration | None = None,
         max_duration_p95: Duration | None = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFAULT_DEFERRABLE,
         poke_interval: Duration = LOOK_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import conf
-
 from airflow_provider_service.instances.source_control import SourceControlCheck
 from airflow_provider_service.sensors._looking import LookingSensor
+from airflow_provider_service.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class ServiceSourceControlSensor(LookingSensor):
         state: Templated[str] = "changed",
         types: Templated[Sequence[str] | None] = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFAULT_DEFERRABLE,
         poke_interval: Duration = LOOK_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],

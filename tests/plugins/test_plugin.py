@@ -6,7 +6,7 @@ import json
 from importlib import metadata
 
 import pytest
-from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS, AIRFLOW_V_3_1_PLUS
 
 from airflow_provider_service.plugins.service import URL_PREFIX, ServicePlugin, address
 from tests import airflow_features
@@ -24,7 +24,8 @@ def test_pages_are_added_only_where_airflow_shows_them():
 
 def test_the_tab_is_below_the_path_of_this_airflow(monkeypatch):
     assert address("/x") == f"{URL_PREFIX}/x"
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/team/a/")
+    section = "API" if AIRFLOW_V_3_0_PLUS else "WEBSERVER"
+    monkeypatch.setenv(f"AIRFLOW__{section}__BASE_URL", "https://airflow.example.com/team/a/")
     assert address("/x") == f"/team/a{URL_PREFIX}/x"
 
 

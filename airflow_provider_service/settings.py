@@ -1,0 +1,36 @@
+"""What Airflow's configuration says that concerns the provider. Nothing else in the package reads it."""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, urlsplit
+
+from airflow.providers.common.compat.sdk import conf  # noqa: TID251 - here it is read for all others
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
+
+#: ``[operators] default_deferrable``: whether tasks wait in the triggerer unless they say otherwise.
+DEFAULT_DEFERRABLE: bool = conf.getboolean("operators", "default_deferrable", fallback=False)
+
+
+def base_url() -> str:
+    """``[api] base_url``: the address of this Airflow, in Airflow 2 that of its web server; empty if it is not set."""
+    return conf.get("api" if AIRFLOW_V_3_0_PLUS else "webserver", "base_url", fallback=None) or ""
+
+
+def base_url_parts() -> SplitResult:
+    """The parts of :func:`base_url`."""
+    return urlsplit(base_url())
+
+
+def deployment() -> str | None:
+    """``[service] deployment``: tells this Airflow from others that share the service; by default its address."""
+    return conf.get("service", "deployment", fallback=None) or base_url() or None
+
+
+def api_workers() -> int:
+    """``[api] workers``: the number of processes that serve pages."""
+    return int(conf.getint("api", "workers", fallback=1))
+
+
+def shows_data() -> bool:
+    """``[service] show_data``: whether the pages show the data of executions."""
+    return bool(conf.getboolean("service", "show_data", fallback=False))
