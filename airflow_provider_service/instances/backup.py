@@ -23,19 +23,20 @@ from airflow_provider_service.instances.backup_contents import (
     TABLES,
     WORKFLOWS,
     Contents,
-    Gap,
     TableEntry,
     WorkflowEntry,
 )
 from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.file_names import file_stem
+from airflow_provider_service.instances.gaps import Gap
 from airflow_provider_service.instances.inventory import Inventory, columns_of
 from airflow_provider_service.instances.portable import portable
-from airflow_provider_service.instances.restore_reading import problem_of_workflow, read_backup
+from airflow_provider_service.instances.restore_reading import problem_of_table, problem_of_workflow, read_backup
 from airflow_provider_service.instances.restore_record import is_record
 from airflow_provider_service.object_storage import address_of, whole_file
 from airflow_provider_service.rows.formats import JsonLinesFormat
 from airflow_provider_service.rows.progress import Progress
+from airflow_provider_service.rows.values import column_types
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -69,7 +70,7 @@ class Backup:
             "bytes": self.size,
             "sha256": self.sha256,
             "counts": dict(self.counts),
-            "not_backed_up": [one._asdict() for one in self.gaps],
+            "left_out": [one._asdict() for one in self.gaps],
         }
 
 
@@ -156,7 +157,7 @@ def hashed_rows(
 
 def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
     directory = UnambiguousDirectory(inventory.client)
-    listed = inventory.addressable("workflow", (one for one in directory.workflows.values() if not is_record(one)))
+    listed = inventory.gaps.addressable("workflow", (one for one in directory.workflows.values() if not is_record(one)))
     taken: set[str] = set()
     count = 0
     for one in sorted(listed, key=lambda one: (one.name, one.id)):
@@ -169,7 +170,7 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
             draft=portable(workflow, directory, pinned_data=True, draft=True) if is_other else None,
         )
         if problem := problem_of_workflow(entry):
-            inventory.leave_out("workflow", one, problem)
+            inventory.gaps.leave_out("workflow", one, problem)
             continue
         count += 1
         archive.write_json(f"{WORKFLOWS}/{file_stem(one.name, one.id, taken)}.json", entry.model_dump(mode="json"))
@@ -188,6 +189,9 @@ def _each_table(
 ) -> Iterator[TableEntry]:
     taken: set[str] = set()
     for (project, name), table in tables.items():
+        if problem := problem_of_table(table.name, column_types(table)):
+            inventory.gaps.leave_out("data table", table, problem)
+            continue
         columns = columns_of(table)
         member = f"{TABLES}/{file_stem(name, table.id, taken)}.jsonl"
         types = {one.name: one.type for one in columns}

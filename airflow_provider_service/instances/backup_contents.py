@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -33,13 +33,6 @@ NEVER_BACKED_UP = {
     "passwords and keys of users": "the service never shows them; users are in the archive as a list",
     "settings of the instance": "licence, settings, community packages, source control and MCP have no copy in the API",
 }
-
-
-class Gap(NamedTuple):
-    """Something that is not in a backup, or that was not restored, and the reason."""
-
-    what: str
-    why: str
 
 
 class _Entry(BaseModel):

@@ -10,7 +10,7 @@ from airflow_provider_service.reports.report import Figure, Listing, Report, Tab
 
 if TYPE_CHECKING:
     from airflow_provider_service.instances.backup import Backup
-    from airflow_provider_service.instances.backup_contents import Gap
+    from airflow_provider_service.instances.gaps import Gap
     from airflow_provider_service.instances.restore import RestorePlan
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service.arguments import as_texts, require
-from airflow_provider_service.client.errors import ServiceInputError, shown
-from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.instances.code import code_apart
 from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.distinct_names import distinct_names
 from airflow_provider_service.instances.file_names import file_stem
+from airflow_provider_service.instances.gaps import Gaps
 from airflow_provider_service.instances.portable import portable, to_text
 from airflow_provider_service.instances.source import Source
 from airflow_provider_service.references import OPTIONAL_TAG, PROJECT, tag_name_in
@@ -21,6 +21,7 @@ from airflow_provider_service.stored_folders import StoredFolder
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models.workflows import Workflow
 
 log = logging.getLogger(__name__)
 
@@ -47,18 +48,18 @@ class Selection(NamedTuple):
         names = None if given.workflow_names is None else as_texts("workflow_names", given.workflow_names)
         return cls(names, tag_name_in(given, client), PROJECT.id_in(given, client))
 
-    def ids(self, client: Resources) -> list[str]:
-        """The ids of the workflows, in the order of their names.
+    def workflows(self, client: Resources) -> list[Workflow]:
+        """The workflows as a list shows them, in the order of their names.
 
         :raises ServiceLookupError: no workflow has one of the names, or several do.
         """
         listed = client.workflows.list(tags=self.tag_name, project_id=self.project_id, exclude_pinned_data=True)
         found = sorted((one for one in listed if not one.is_archived), key=lambda one: (one.name, one.id))
         if self.names is None:
-            return [one.id for one in found]
+            return found
         ids = {one.id for one in found}
         named = (get_workflow(client, name, project_id=self.project_id) for name in dict.fromkeys(self.names))
-        return [one.id for one in named if self.tag_name is None or one.id in ids]
+        return [one for one in named if self.tag_name is None or one.id in ids]
 
 
 class Exported(NamedTuple):
@@ -69,22 +70,19 @@ class Exported(NamedTuple):
 
 
 def exported(
-    client: Resources, selection: Selection, *, pinned_data: bool = False, left_out: list[str] | None = None
+    client: Resources, selection: Selection, *, pinned_data: bool = False, left_out: Gaps | None = None
 ) -> Iterator[Exported]:
     """Read the selected workflows, in the form of files.
 
     :param pinned_data: whether the pinned data of the nodes is included.
-    :param left_out: takes the ids that cannot be used to read a workflow; None to refuse them.
-    :raises ServiceInputError: an id cannot be used to read a workflow.
+    :param left_out: takes the workflows that cannot be read by their ids; None to refuse them.
+    :raises ServiceInputError: a workflow cannot be read by its id.
     """
     directory = UnambiguousDirectory(client)
-    found = selection.ids(client)
-    for odd in (one for one in found if not is_plain_id(one)):
-        if left_out is None:
-            raise ServiceInputError(f"a workflow cannot be read: {shown(odd)} {NOT_PLAIN}")
-        log.warning("A workflow is left out: %s %s", shown(odd), NOT_PLAIN)
-        left_out.append(odd)
-    readable = list(filter(is_plain_id, found))
+    gaps = Gaps() if left_out is None else left_out
+    readable = [one.id for one in gaps.addressable("workflow", selection.workflows(client))]
+    if left_out is None and gaps:
+        raise ServiceInputError("a workflow cannot be read: {}: {}".format(*gaps[0]))
     names = distinct_names({one: directory.workflows[one].name for one in readable if one in directory.workflows})
     for workflow_id in readable:
         workflow = client.workflows.get(workflow_id, exclude_pinned_data=not pinned_data)
@@ -101,7 +99,7 @@ def export_folder(given: Any, client: Resources) -> dict[str, Any]:
         ``pinned_data``.
     :returns: ``{"path", "workflows", "files", "left_out"}``.
     """
-    left_out: list[str] = []
+    left_out = Gaps()
     workflows = exported(
         client,
         Selection.of(given, client),
@@ -109,7 +107,8 @@ def export_folder(given: Any, client: Resources) -> dict[str, Any]:
         left_out=left_out if given.workflow_names is None else None,
     )
     files = write_folder(given.path, workflows, code_files=given.code_files)
-    return {"path": given.path, "workflows": len(files), "files": files, "left_out": left_out}
+    gaps = [one._asdict() for one in left_out]
+    return {"path": given.path, "workflows": len(files), "files": files, "left_out": gaps}
 
 
 def to_promote(given: Any, client: Resources) -> list[Source]:

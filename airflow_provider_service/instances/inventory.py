@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError, shown
-from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
+from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError
 from airflow_provider_service.client.resources.folders import ROOT
 from airflow_provider_service.instances.backup_contents import (
     ColumnEntry,
     CredentialEntry,
-    Gap,
     MemberEntry,
     ProjectEntry,
     TagEntry,
     UserEntry,
     VariableEntry,
 )
+from airflow_provider_service.instances.gaps import Gap, Gaps
 from airflow_provider_service.rows.values import column_types
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.client.models.projects import Project
-    from airflow_provider_service.client.models.workflows import Workflow
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Object = TypeVar("Object", "Workflow", "DataTable", "Project")
 #: A data table, or a credential, by the name of its team project and its own name.
 Key = tuple[str | None, str]
 
@@ -45,7 +39,7 @@ class Inventory:
     def __init__(self, client: Resources) -> None:
         self.client = client
         #: What could not be read, and why.
-        self.gaps: list[Gap] = []
+        self.gaps = Gaps()
 
     @cached_property
     def tags(self) -> list[TagEntry]:
@@ -72,7 +66,7 @@ class Inventory:
     def team_projects(self) -> Mapping[str, Project] | None:
         """The team projects by id."""
         return self._offered(
-            "projects", lambda: {one.id: one for one in self.addressable("project", self._listed_team_projects())}
+            "projects", lambda: {one.id: one for one in self.gaps.addressable("project", self._listed_team_projects())}
         )
 
     def _listed_team_projects(self) -> Iterator[Project]:
@@ -137,7 +131,7 @@ class Inventory:
 
         def read() -> dict[Key, DataTable]:
             found: dict[Key, DataTable] = {}
-            listed = self.addressable("data table", self.client.data_tables.list())
+            listed = self.gaps.addressable("data table", self.client.data_tables.list())
             for one in sorted(listed, key=lambda one: (one.name, one.id)):
                 key = self._team_name(one.project_id), one.name
                 # Personal projects of several users may have tables of the same name.
@@ -145,26 +139,6 @@ class Inventory:
             return found
 
         return self._offered("data tables", read)
-
-    def addressable(self, kind: str, found: Iterable[Object]) -> list[Object]:
-        """Those of an instance's objects that can be read by their ids; each other one becomes a gap."""
-        listed = list(found)
-        for one in listed:
-            if not is_plain_id(one.id):
-                self.leave_out(kind, one, f"the id {NOT_PLAIN}")
-        return [one for one in listed if is_plain_id(one.id)]
-
-    def leave_out(self, kind: str, one: Workflow | DataTable | Project, why: str) -> None:
-        """Make an object a gap, with a warning."""
-        gap = Gap(f"{kind} {one.name!r} with the id {shown(one.id)}", why)
-        if self._note(gap):
-            log.warning("Left out: %s: %s", *gap)
-
-    def _note(self, gap: Gap) -> bool:
-        is_new = gap not in self.gaps
-        if is_new:
-            self.gaps.append(gap)
-        return is_new
 
     def project_id(self, name: str | None) -> str | None:
         """The id of a team project; None for the personal project of the key's user."""
@@ -187,7 +161,7 @@ class Inventory:
         try:
             return read()
         except (ServiceForbiddenError, ServiceNotOfferedError) as error:
-            self._note(Gap(what, str(error)))
+            self.gaps.note(Gap(what, str(error)))
             return None
 
 

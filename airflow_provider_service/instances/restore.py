@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from airflow_provider_service.client.definitions import is_as_defined, read_definition
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.backup_contents import Gap
 from airflow_provider_service.instances.directory import Directory
+from airflow_provider_service.instances.gaps import Gap
 from airflow_provider_service.instances.inventory import Inventory
 from airflow_provider_service.instances.plan import Plan as WorkflowPlan
 from airflow_provider_service.instances.plan import refuse_all

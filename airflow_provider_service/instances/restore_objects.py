@@ -12,8 +12,9 @@ from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError
 from airflow_provider_service.client.lookup import find_project
 from airflow_provider_service.instances.backup import hashed_rows
-from airflow_provider_service.instances.backup_contents import CredentialEntry, Gap, ProjectEntry, TableEntry
+from airflow_provider_service.instances.backup_contents import CredentialEntry, ProjectEntry, TableEntry
 from airflow_provider_service.instances.directory import Entry
+from airflow_provider_service.instances.gaps import Gap
 from airflow_provider_service.instances.inventory import Inventory
 from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
 from airflow_provider_service.instances.wanted.data_tables import add_columns, create_table, missing_columns

@@ -150,9 +150,25 @@ def problem_of_workflow(entry: WorkflowEntry) -> str | None:
     return None
 
 
+def problem_of_table(name: str, columns: Any) -> str | None:
+    """Why a data table could not be restored, in words; None if it can be.
+
+    :param columns: as for :func:`types_by_name`.
+    """
+    if not name.strip():
+        return "it has no name"
+    try:
+        types_by_name(columns)
+    except ServiceInputError as error:
+        return str(error)
+    return None
+
+
 def _check_rows(backup: StoredBackup, table: TableEntry) -> None:
-    require(table.name.strip(), "the archive cannot be restored: a data table has no name")
-    types = types_by_name([one.model_dump() for one in table.columns])
+    columns = [one.model_dump() for one in table.columns]
+    problem = problem_of_table(table.name, columns)
+    require(not problem, f"the archive cannot be restored: data table {table.name!r}: {problem}; nothing was written")
+    types = types_by_name(columns)
     count = 0
     for count, row in enumerate(backup.rows(table), start=1):
         typed_row(row, types, f"data table {table.name!r}, row {count}")

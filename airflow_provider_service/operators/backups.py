@@ -35,7 +35,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
     :param report_path: file for a report on the backup, on a disk or in object storage; its suffix says the form:
         ``.md``, ``.html`` or ``.json``. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"path", "bytes", "sha256", "counts", "not_backed_up"}``: the size and the checksum of the archive, the
+    :returns: ``{"path", "bytes", "sha256", "counts", "left_out"}``: the size and the checksum of the archive, the
         number of objects by kind, and what is not in it as ``{"what", "why"}``.
     """
 

@@ -50,8 +50,8 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     :param pinned_data: whether the pinned data of nodes is included, which is often real data; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"path", "workflows", "files", "left_out"}``: the number of workflows, the address of each file by the
-        id of its workflow, and the ids that somebody has chosen so that they could lead to other addresses or folders.
-        Workflows with such ids are left out, with a warning; if ``workflow_names`` names one, nothing is written.
+        id of its workflow, and what was left out, with a warning, as ``{"what", "why"}``: workflows with ids that could
+        lead to other addresses or folders. If ``workflow_names`` names one of these, nothing is written.
     """
 
     template_fields: Sequence[str] = (

@@ -202,7 +202,7 @@ def test_what_the_licence_does_not_show_is_said(simulator, client, back_up, rest
         assert [gap["what"] for gap in done["not_restored"]] == ["1 variables"]
         assert state_of(second_client) == state_of(client)
         simulator.state.licensed = False
-        gaps = {one["what"]: one["why"] for one in back_up()["not_backed_up"]}
+        gaps = {one["what"]: one["why"] for one in back_up()["left_out"]}
     finally:
         simulator.state.licensed = second.state.licensed = True
     assert "license" in gaps["variables"]

@@ -41,11 +41,13 @@ def plant(simulator) -> Callable[..., str]:
 
 @pytest.fixture
 def unrestorable(client, simulator) -> Callable[[], None]:
-    """``unrestorable()`` gives the instance a data table that no archive can hold, because it has no name."""
+    """``unrestorable()`` gives the instance a row that no restore can insert, because a number is not one."""
 
     def make() -> None:
         table = client.data_tables.create("stock", [{"name": "n", "type": "number"}])
-        simulator.in_loop(lambda: setattr(simulator.state.data_tables.get(table.id), "name", " "))
+        client.data_table_rows.insert(table.id, [{"n": 1}])
+        [row] = simulator.state.data_tables.get(table.id).rows
+        simulator.in_loop(lambda: row.update(n="many"))
 
     return make
 
@@ -60,8 +62,9 @@ def test_an_export_stays_in_its_folder_and_says_what_it_left_out(execute, plant,
     folder = tmp_path / "a/b/c/d/export"
     done = execute(ServiceExportWorkflowsOperator, path=str(folder), code_files=True)
     assert below(tmp_path) == ["a/b/c/d/export/x.json", "a/b/c/d/export/x/Code.py"]
-    assert (done["workflows"], done["left_out"]) == (1, [HOSTILE])
-    assert f"A workflow is left out: '{HOSTILE}' cannot be used as an id" in caplog.text
+    [gap] = done["left_out"]
+    assert (done["workflows"], gap["what"]) == (1, f"workflow 'x' with the id '{HOSTILE}'")
+    assert f"Left out: {gap['what']}: the id cannot be used as an id" in caplog.text
 
 
 def test_an_export_of_it_by_name_and_a_promotion_are_refused(execute, plant, tmp_path, second):
@@ -87,7 +90,7 @@ def test_a_backup_names_what_it_cannot_hold_and_the_rest_is_restored(
     path = str(tmp_path / "backup.zip")
     made = execute(ServiceBackupOperator, path=path)
     assert made["counts"]["workflows"] == 2
-    assert f"workflow 'x' with the id '{HOSTILE}'" in [one["what"] for one in made["not_backed_up"]]
+    assert f"workflow 'x' with the id '{HOSTILE}'" in [one["what"] for one in made["left_out"]]
     with ZipFile(path) as archive:
         assert [one for one in archive.namelist() if "dags" in one] == []
     execute(ServiceRestoreOperator, path=path, service_conn_id="production")
@@ -99,7 +102,7 @@ def test_a_table_that_cannot_be_read_by_its_id_is_a_gap(execute, client, simulat
 
     simulator.in_loop(lambda: setattr(simulator.state.data_tables.get(table.id), "id", HOSTILE))
     made = execute(ServiceBackupOperator, path=str(tmp_path / "backup.zip"))
-    assert f"data table 'stock' with the id '{HOSTILE}'" in [one["what"] for one in made["not_backed_up"]]
+    assert f"data table 'stock' with the id '{HOSTILE}'" in [one["what"] for one in made["left_out"]]
     assert made["counts"]["data_tables"] == 0
 
 
@@ -110,7 +113,7 @@ def test_an_archive_that_could_not_be_restored_fails_the_backup_and_the_former_o
     execute(ServiceBackupOperator, path=str(path))
     before = path.read_bytes()
     unrestorable()
-    with pytest.raises(AirflowFailException, match="the archive cannot be restored: a data table has no name"):
+    with pytest.raises(AirflowFailException, match="data table 'stock', row 1, column 'n': 'many' is not"):
         execute(ServiceBackupOperator, path=str(path))
     assert path.read_bytes() == before
     assert below(tmp_path) == ["backup.zip"]
@@ -120,7 +123,7 @@ def test_a_backup_in_object_storage_is_read_back_as_well(execute, unrestorable, 
     execute(ServiceBackupOperator, path=bucket.address("backup.zip"))
     before = bucket.files.cat(f"{bucket.name}/backup.zip")
     unrestorable()
-    with pytest.raises(AirflowFailException, match="the archive cannot be restored"):
+    with pytest.raises(AirflowFailException, match="row 1, column 'n': 'many' is not"):
         execute(ServiceBackupOperator, path=bucket.address("backup.zip"))
     assert bucket.files.cat(f"{bucket.name}/backup.zip") == before
     assert bucket.files.ls(bucket.name, detail=False) == [f"{bucket.name}/backup.zip"]

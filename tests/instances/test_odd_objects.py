@@ -1,4 +1,4 @@
-"""Workflows whose nodes do not have the form of a node: one of them harms no other, and each is named."""
+"""Workflows and data tables of a form that nothing can be created in: one harms no other, and each is named."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def path(tmp_path):
 
 
 def left_out(made):
-    return {one["what"]: one["why"] for one in made["not_backed_up"]}
+    return {one["what"]: one["why"] for one in made["left_out"]}
 
 
 @odd_nodes
@@ -51,7 +51,7 @@ def test_a_backup_names_the_workflow_and_holds_all_others(
     assert made["counts"]["workflows"] == 1
     what, why = f"workflow 'odd' with the id '{odd}'", f"{field} of nodes[0] of its definition must be {expected}"
     assert left_out(made)[what] == why
-    [warning] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING" and "inventory" in one.name]
+    [warning] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING" and "gaps" in one.name]
     assert warning == f"Left out: {what}: {why}"
     execute(ServiceRestoreOperator, path=path, service_conn_id="production")
     assert [one.name for one in second_client.workflows.list()] == ["good"]
@@ -71,6 +71,36 @@ def test_a_backup_names_a_workflow_without_a_name(execute, plant, path):
     odd = plant(webhook("odd"), name="")
     why = left_out(execute(ServiceBackupOperator, path=path))[f"workflow '' with the id '{odd}'"]
     assert why == "its definition has no name"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("name", " ", "it has no name"),
+        (
+            "columns",
+            [{"id": "1", "dataTableId": "t", "name": "n", "type": "color", "index": 0}],
+            "the type of column 'n' must be one of string, number, boolean, date, not 'color'",
+        ),
+        (
+            "columns",
+            [{"id": "1", "dataTableId": "t", "name": "id", "type": "number", "index": 0}],
+            "'id' cannot be the name of a column",
+        ),
+    ],
+)
+def test_a_backup_names_a_table_and_holds_all_others(
+    execute, client, simulator, path, second_client, field, value, why
+):
+    client.data_tables.create("good", [{"name": "n", "type": "number"}])
+    odd = client.data_tables.create("odd", [{"name": "n", "type": "number"}])
+    simulator.in_loop(lambda: setattr(simulator.state.data_tables.get(odd.id), field, value))
+    made = execute(ServiceBackupOperator, path=path)
+    assert made["counts"]["data_tables"] == 1
+    name = value if field == "name" else "odd"
+    assert left_out(made)[f"data table {name!r} with the id '{odd.id}'"].startswith(why)
+    execute(ServiceRestoreOperator, path=path, service_conn_id="production")
+    assert [one.name for one in second_client.data_tables.list()] == ["good"]
 
 
 @pytest.mark.parametrize("field", ["parameters", "credentials"])
