@@ -1,8 +1,14 @@
-"""The description of this provider for Airflow; imports nothing, because Airflow reads it at every start."""
+"""The description of this provider for Airflow; imports nothing new, because Airflow reads it at every start."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from airflow import __version__ as airflow_version
+
+_PORT = "443"
+if airflow_version in ("3.3.1", "3.3.2"):
+    _PORT += f" (Airflow {airflow_version} tests no connection without a port)"
 
 
 def _behaviour(host: str, password: str) -> dict[str, Any]:
@@ -11,7 +17,7 @@ def _behaviour(host: str, password: str) -> dict[str, Any]:
         "relabeling": {"host": "Base URL", "password": "API key"},
         "placeholders": {
             "host": host,
-            "port": "443 (Airflow 3.3.1 and 3.3.2 test no connection without a port)",
+            "port": _PORT,
             "password": password,
         },
     }

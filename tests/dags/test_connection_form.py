@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from airflow_provider_service.simulator import ServiceSimulator
+from tests.airflow_features import AIRFLOW
 
 MASK = "***"
 #: What Airflow 3.3.1 and 3.3.2 answer to their own page for a saved connection without a port (apache/airflow#73298).
@@ -74,6 +75,12 @@ def click_test(api: TestClient, shown: dict[str, Any]) -> tuple[bool, str]:
     body = {name: value or "" for name, value in shown.items() if name != "team_name"}
     answer = api.post("/api/v2/connections/test", json={**body, "port": shown["port"] or 0}).json()
     return (answer["status"], answer["message"]) if "status" in answer else (False, answer["detail"])
+
+
+def test_the_port_needs_to_be_entered_only_where_airflow_tests_no_connection_without_it(form: dict[str, Any]) -> None:
+    shown = form["standard_fields"]["port"]["placeholder"]
+    needs_it = f"443 (Airflow {AIRFLOW} tests no connection without a port)"
+    assert shown == (needs_it if AIRFLOW in ("3.3.1", "3.3.2") else "443")
 
 
 def test_nobody_reads_a_secret_off_the_screen_on_which_it_is_typed(form: dict[str, Any]) -> None:
