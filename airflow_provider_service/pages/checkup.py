@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 10.0
 
 #: What is looked at, one after the other, where the service can be reached.
-SUBJECTS = ("service", "version", "clock", "variables", "projects", "MCP", "bridge", *JOBS)
+SUBJECTS = ("service", "version", "clock", "variables", "projects", "MCP", "bridge", "open files", *JOBS)
+
+#: What a triggerer has open besides a file for each trigger: libraries, sockets, and files of Airflow's own.
+OTHER_FILES = 50
+#: Triggers that a triggerer of Airflow takes by default.
+USUAL_TRIGGERS = 1_000
 
 Grade = Literal["ok", "note", "FAIL"]
 _TONES: dict[Grade, Tone] = {"ok": "good", "note": "plain", "FAIL": "bad"}
@@ -63,6 +69,7 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
         yield _gate("projects", lambda: next(client.projects.list(limit=1), None))
         yield _mcp(client, config)
         yield _bridge(client, config)
+        yield _open_files()
         yield from _jobs(reached)
 
 
@@ -146,6 +153,19 @@ def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
         state = "not active" if not found.active else f"of version {version}, older than {VERSION}"
         return Finding("bridge", "note", f"workflow {found.id} is {state}; the next installation mends that")
     return Finding("bridge", "ok", f"workflow {found.id} is active")
+
+
+def _open_files() -> Finding:
+    """How many waits the limit of this process would suffice for in a triggerer."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return Finding("open files", "ok", "no limit for this process")
+    waits = max(limit - OTHER_FILES, 0)
+    text = (
+        f"this process may open {limit:,} (ulimit -n), which suffices for {waits:,} deferred waits in a triggerer with "
+        "the same limit: Airflow keeps a file open for each"
+    )
+    return Finding("open files", "ok" if waits >= USUAL_TRIGGERS else "note", text)
 
 
 def _jobs(reached: Reach) -> Iterator[Finding]:

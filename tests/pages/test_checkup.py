@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import resource
 import sys
 
 import pytest
@@ -39,7 +40,8 @@ def test_a_key_with_every_scope_can_do_every_job(config, simulator):
 
     findings = found(config)
 
-    assert {subject for subject, (grade, _) in findings.items() if grade == "note"} == {"MCP", "bridge"}
+    notes = {subject for subject, (grade, _) in findings.items() if grade == "note"}
+    assert notes - {"open files"} == {"MCP", "bridge"}
     assert findings["version"] == ("ok", f"n8n {VERSION}")
     assert "the key holds" in findings["service"][1]
     assert "0 s" in findings["clock"][1] or "1 s" in findings["clock"][1]
@@ -76,6 +78,24 @@ def test_missing_scopes_are_named_by_job(simulator):
     assert findings["run a workflow and wait for it"] == ("note", "the key lacks execution:list, execution:stop")
     assert findings["variables"] == ("note", "not known, since the key lacks the scope to ask")
     assert is_healthy(list(examine(ServiceConfig(base_url=simulator.base_url, api_key=key))))
+
+
+@pytest.mark.parametrize(
+    ("limit", "grade", "waits"), [(40, "note", "0"), (1_024, "note", "974"), (4_096, "ok", "4,046")]
+)
+def test_the_limit_of_open_files_says_for_how_many_waits_it_suffices(config, monkeypatch, limit, grade, waits):
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limit, most))
+    assert found(config)["open files"] == (
+        grade,
+        f"this process may open {limit:,} (ulimit -n), which suffices for {waits} deferred waits in a triggerer with "
+        "the same limit: Airflow keeps a file open for each",
+    )
+
+
+def test_a_process_without_a_limit_of_open_files_says_so(config, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY,) * 2)
+    assert found(config)["open files"] == ("ok", "no limit for this process")
 
 
 def test_every_specified_scope_belongs_to_a_job():
