@@ -39,7 +39,8 @@ class _Deployment:
         self._plan, self._target = plan, target
         self._client = target.client
         self._writer = Writer(target.client)
-        self._way_back = WayBack(target.client, self._writer, frozenset(target.workflow_ids.values()))
+        held = frozenset(one.workflow_id for one in plan.changes if one.before)
+        self._way_back = WayBack(target.client, self._writer, held.union(target.workflow_ids.values()))
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
         #: Ids by the tokens that stand for them in definitions; an existing workflow stands for itself.

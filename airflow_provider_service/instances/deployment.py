@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 _HAPPENED = {
     "create": "created",
+    "rename": "renamed",
     "update": "updated",
     "publish": "published",
     "activate": "activated",
@@ -25,7 +26,7 @@ _HAPPENED = {
 def deployed(plan: Plan, target: Target, *, preview: bool) -> dict[str, Any]:
     """Carry out a plan, all of it or nothing, unless it is only a preview.
 
-    :returns: ``{"outcome", "created", "updated", "published", "activated", "deactivated", "unchanged",
+    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "unchanged",
         "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, of a preview, ``"planned"``.
     :raises ServiceDeploymentError: it failed; the message has the reason, and whatever could not be put back.
     """

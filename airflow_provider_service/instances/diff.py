@@ -28,9 +28,10 @@ def changed_lines(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> Itera
     :param before: the fields of the workflow that an update accepts.
     :param wanted: those that are deployed. A field that it lacks stays as it is.
     """
-    for name in ("name", "description"):
-        if before and name in wanted:
-            yield from _values(name, before.get(name), wanted[name])
+    if before and before.get("name") != wanted["name"]:
+        yield f"renamed {before.get('name')!r} to {wanted['name']!r}"
+    if before and "description" in wanted:
+        yield from _values("description", before.get("description"), wanted["description"])
     yield from _nodes(before.get("nodes") or [], wanted.get("nodes") or [])
     yield from _connections(before.get("connections") or {}, wanted.get("connections") or {})
     yield from _settings(before.get("settings") or {}, wanted.get("settings") or {})

@@ -63,7 +63,7 @@ class Selection(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """A workflow in the form of a file; if others share its name, the definition has its id, also in the name."""
+    """A workflow in the form of a file, with its id; if others share its name, its id is in the name as well."""
 
     workflow_id: str
     definition: dict[str, Any]
@@ -88,8 +88,7 @@ def exported(
         workflow = client.workflows.get(workflow_id, exclude_pinned_data=not pinned_data)
         definition = portable(workflow, directory, pinned_data=pinned_data)
         name = names.get(workflow_id, workflow.name)
-        own = {} if name == workflow.name else {"name": name, "id": workflow_id}
-        yield Exported(workflow_id, {**definition, **own})
+        yield Exported(workflow_id, {**definition, "name": name, "id": workflow_id})
 
 
 def export_folder(given: Any, client: Resources) -> dict[str, Any]:

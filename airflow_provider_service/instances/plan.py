@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.workflows import Workflow
 
 #: What happens to a workflow. Several may happen to one, such as an update after which it is activated.
-Action = Literal["create", "update", "publish", "activate", "deactivate"]
+Action = Literal["create", "rename", "update", "publish", "activate", "deactivate"]
 UNCHANGED = "unchanged"
 
 

@@ -15,13 +15,13 @@ from airflow_provider_service.client.definitions import (
     tag_names,
     taking_back,
 )
-from airflow_provider_service.client.ids import is_plain_id
 from airflow_provider_service.instances.diff import changed_lines
 from airflow_provider_service.instances.directory import Directory
 from airflow_provider_service.instances.distinct_names import name_with_id
+from airflow_provider_service.instances.matching import Matches
 from airflow_provider_service.instances.order import called_by, circles, in_order
 from airflow_provider_service.instances.plan import Action, Plan, WorkflowChange, refuse_all
-from airflow_provider_service.instances.references import Named, with_references
+from airflow_provider_service.instances.references import with_references
 from airflow_provider_service.instances.resolving import Resolver
 
 if TYPE_CHECKING:
@@ -71,12 +71,10 @@ class _Planner:
         self._sources = {one.name: one for one in sources}
         self._target, self._activate = target, activate
         self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
-        by_id = {str(one.definition["id"]): one.name for one in sources if one.definition.get("id")}
         self._called: dict[str, set[str]] = {}
-        self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id)
-        found = {one.name: self._exported_from(one) for one in sources if one.definition.get("id")}
-        self._exported_ids = {name: one for name, one in found.items() if one}
-        self._known_ids = {**self._exported_ids, **target.workflow_ids}
+        self._matches = Matches(sources, self._directory, target.workflow_ids)
+        by_id = {one.id: one.name for one in sources if one.id}
+        self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id, self._matches.renamed)
 
     def plan(self) -> Plan:
         held = {name: self._held(name) for name in self._sources}
@@ -85,24 +83,13 @@ class _Planner:
         new_tags = self._new_tags(list(changes.values()))
         names = {one.workflow_id: name for name, one in changes.items()}
         calls = {name: {names[one] for one in ids & names.keys()} - {name} for name, ids in self._called.items()}
-        refuse_all([*self._resolver.problems, *self._circles(calls, changes)])
+        refuse_all([*self._matches.problems, *self._resolver.problems, *self._circles(calls, changes)])
         return Plan([changes[name] for name in in_order(calls)], new_tags)
 
     def _held(self, name: str) -> Workflow | None:
-        known = self._known_ids
-        named = (one.id for one in self._directory.entries(Named("workflow", None, name)))
-        ids = [known[name]] if name in known else [one for one in named if one not in known.values()]
-        if len(ids) > 1:
-            listed = ", ".join(ids)
-            self._resolver.problems.append(f"{name!r}: there is more than one workflow of this name: ids {listed}")
+        workflow_id = self._matches.ids.get(name)
         # An item of a list lacks the description and the pinned data, so it cannot be compared.
-        return self._target.client.workflows.get(ids[0]) if ids else None
-
-    def _exported_from(self, source: Source) -> str | None:
-        """The id of the workflow that was exported under a name with this id, because others share its own."""
-        held = self._directory.find(Named("workflow", str(source.definition.get("id")), None))
-        is_same = held and is_plain_id(held.id) and name_with_id(held.name, held.id) == source.name
-        return held.id if held and is_same else None
+        return self._target.client.workflows.get(workflow_id) if workflow_id else None
 
     def _change(self, source: Source, before: Workflow | None) -> WorkflowChange:
         wanted, tags = self._wanted(source, before), self._tags(source, before)
@@ -131,8 +118,8 @@ class _Planner:
         mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
         self._called[source.name] = called_by(mapped)
         wanted = read_definition(mapped, f"the definition of {source.name!r}")
-        if before is not None and source.name in self._exported_ids:
-            wanted["name"] = before.name
+        if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
+            wanted["name"] = before.name  # the id is only in the name of the source, because others share its own
         return {**wanted, "settings": taking_back(wanted["settings"], before.settings if before else None)}
 
     def _is_active(self, source: Source, before: Workflow | None) -> bool:
@@ -177,6 +164,7 @@ class _State:
     """How a workflow is, compared with how it should be.
 
     :param exists: whether there is one.
+    :param is_renamed: whether it gets another name.
     :param was_active: whether it is active now.
     :param is_active: whether it is active afterwards.
     :param is_held: whether its draft is as defined.
@@ -184,6 +172,7 @@ class _State:
     """
 
     exists: bool
+    is_renamed: bool
     was_active: bool
     is_active: bool
     is_held: bool
@@ -192,19 +181,31 @@ class _State:
     @classmethod
     def of(cls, before: Workflow | None, wanted: Mapping[str, Any], *, is_active: bool) -> _State:
         if before is None:
-            return cls(exists=False, was_active=False, is_active=is_active, is_held=False, runs=False)
-        is_held, runs = is_as_defined(before, wanted), runs_as_defined(before, wanted)
-        return cls(exists=True, was_active=before.active, is_active=is_active, is_held=is_held, runs=runs)
+            return cls(exists=False, is_renamed=False, was_active=False, is_active=is_active, is_held=False, runs=False)
+        content = {name: value for name, value in wanted.items() if name != "name"}
+        return cls(
+            exists=True,
+            is_renamed=before.name != wanted["name"],
+            was_active=before.active,
+            is_active=is_active,
+            is_held=is_as_defined(before, content),
+            runs=runs_as_defined(before, content),
+        )
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the content must be written: not if it runs, whatever the draft is then."""
+        return not self.is_held and not (self.is_active and self.runs)
 
     @property
     def is_written(self) -> bool:
-        """Whether the definition must be written: not if it runs, whatever the draft is then."""
-        return not self.is_held and not (self.is_active and self.runs)
+        """Whether the definition is written: a name can only be written together with the content."""
+        return self.is_renamed or self.is_rewritten
 
     @property
     def differs(self) -> bool:
         """Whether what counts is not as defined: of an active workflow what runs, of any other its draft."""
-        return not (self.runs if self.is_active and self.was_active else self.is_held)
+        return self.is_renamed or not (self.runs if self.is_active and self.was_active else self.is_held)
 
     def actions(self, *, has_other_tags: bool) -> tuple[Action, ...]:
         """What has to happen."""
@@ -212,7 +213,8 @@ class _State:
             return ("create", "activate") if self.is_active else ("create",)
         happens: dict[Action, bool] = {
             "deactivate": self.was_active and not self.is_active,
-            "update": self.is_written or has_other_tags,
+            "rename": self.is_renamed,
+            "update": self.is_rewritten or has_other_tags,
             "publish": self.was_active and self.is_active and not self.runs and not self.is_written,
             "activate": self.is_active and not self.was_active,
         }

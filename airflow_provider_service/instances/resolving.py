@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from airflow_provider_service.instances.references import Named
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.instances.references import Kind
 
 
 class Resolver:
@@ -24,13 +26,19 @@ class Resolver:
     :param directory: the names of its objects.
     :param names: names of all workflows that are deployed together.
     :param name_by_id: names of those whose definitions hold an id, by that id, by which others may name them.
+    :param renamed: new names of existing workflows, by their ids; nothing may name these by their old names.
     """
 
     def __init__(
-        self, client: Resources, directory: Directory, names: Sequence[str], name_by_id: Mapping[str, str]
+        self,
+        client: Resources,
+        directory: Directory,
+        names: Sequence[str],
+        name_by_id: Mapping[str, str],
+        renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._client, self._directory = client, directory
-        self._name_by_id = name_by_id
+        self._name_by_id, self._renamed = name_by_id, renamed
         #: Ids of the deployed workflows by name; a token stands for the id of one that does not exist yet.
         self.ids: dict[str, str] = {name: f"new-{uuid4().hex}" for name in names}
         #: What cannot be found.
@@ -53,6 +61,9 @@ class Resolver:
             return Named(named.kind, known.id, known.name, type=named.type)
         wanted = Named(named.kind, named.id, name, named.place, named.type)
         entries = self._directory.entries(wanted) if name else []
+        if len(entries) == 1 and (new := self._new_name(wanted.kind, entries[0])):
+            self.problems.append(f"{workflow!r}, {named.place}: {wanted} gets the name {new!r}; name it so")
+            return named
         preferred = [one for one in entries if one.id in used]
         chosen = preferred if len(preferred) == 1 else entries
         if len(chosen) == 1 and not is_plain_id(chosen[0].id):
@@ -63,6 +74,9 @@ class Resolver:
             self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(wanted, chosen)}")
             return named
         return Named(named.kind, chosen[0].id, chosen[0].name, type=named.type)
+
+    def _new_name(self, kind: Kind, entry: Entry) -> str | None:
+        return self._renamed.get(entry.id) if kind == "workflow" else None
 
     def folder_id(self, path: str, workflow: str, project_id: str | None) -> str | None:
         """The id of a folder of the project."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from airflow_provider_service.arguments import as_list
 from airflow_provider_service.client.definitions import parse_definition, read_definition
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.instances.code import code_inside
 from airflow_provider_service.stored_folders import StoredFolder
 
@@ -32,6 +32,12 @@ class Source(NamedTuple):
     def name(self) -> str:
         """The name of the workflow, or its label."""
         return self.label or str(self.definition["name"])
+
+    @property
+    def id(self) -> str | None:
+        """The id that the workflow has in the instance that the definition is from, if the definition tells it."""
+        value = self.definition.get("id")
+        return str(value) if isinstance(value, (str, int)) and value else None
 
 
 def read_source(source: Any) -> list[Source]:
@@ -102,11 +108,20 @@ def _checked(source: Source) -> Source:
 
 
 def _repeated(found: Sequence[Source]) -> list[str]:
-    places: dict[str, list[str]] = {}
-    for one in found:
-        places.setdefault(one.name, []).append(one.place)
-    return [
-        f"more than one definition is named {name!r}: {', '.join(many)}"
-        for name, many in places.items()
-        if len(many) > 1
+    problems = [
+        f"more than one definition is named {name!r}: {', '.join(places)}"
+        for name, places in _places((one.name, one.place) for one in found)
     ]
+    by_id = _places((one.id, f"{one.name!r} ({one.place})") for one in found if one.id)
+    return problems + [
+        f"more than one definition has the id {shown(value)}: {', '.join(places)}. Remove it from those that are copies"
+        for value, places in by_id
+    ]
+
+
+def _places(keyed: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str | None, list[str]]]:
+    """The keys that are there more than once, with the places of each."""
+    places: dict[str | None, list[str]] = {}
+    for key, place in keyed:
+        places.setdefault(key, []).append(place)
+    return ((key, many) for key, many in places.items() if len(many) > 1)

@@ -34,9 +34,10 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 
     A file holds what runs: the active version of an active workflow, the draft of any other. Its keys are sorted,
     values that change by themselves, such as dates, are left out, and other objects of the instance, such as
-    credentials, are referred to by their names instead of their ids. ``ServiceDeployWorkflowsOperator`` deploys such
-    files to the same instance, where they change nothing, or to another one. Archived workflows are left out. Files of
-    workflows that no longer exist are kept.
+    credentials, are referred to by their names instead of their ids. Its own id is kept, so that a deployment finds the
+    workflow when it is renamed. ``ServiceDeployWorkflowsOperator`` deploys such files to the same instance, where they
+    change nothing, or to another one. Archived workflows are left out. Files of workflows that no longer exist are
+    kept.
 
     :param path: the folder: a path, or an address of object storage such as ``s3://my_conn@bucket/workflows``. It is
         created if it does not exist.
@@ -142,8 +143,9 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     """Bring the workflows of an instance in line with definitions: all of them, or none. Safe to repeat.
 
     First a plan is made, and logged with what changes in which node. It compares each definition with the workflow of
-    the same name: with what runs if the workflow is active, with its draft otherwise. If an instance already matches
-    the definitions, nothing is written. Whatever a definition names must exist in the instance under the same name, or
+    the same id, or else of the same name: with what runs if the workflow is active, with its draft otherwise. A
+    workflow that is found by its id gets the name that the definition has. If an instance already matches the
+    definitions, nothing is written. Whatever a definition names must exist in the instance under the same name, or
     be deployed with it: credentials, workflows, data tables and folders. If something cannot be found, everything that
     is missing is listed, and nothing is written. Missing tags are created.
 
@@ -168,7 +170,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"outcome", "created", "updated", "published", "activated", "deactivated", "unchanged",
+    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "unchanged",
         "workflow_ids"}``. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``, ``"planned"``;
         ``workflow_ids`` holds ids by name; and each of the others lists the names of the workflows to which it applies.
     """

@@ -50,7 +50,7 @@ def state_of(client: ServiceClient) -> dict[str, Any]:
     """What an instance holds, without ids and dates."""
     listed = sorted(client.data_tables.list(), key=lambda one: one.name)
     return {
-        "workflows": {one.definition["name"]: one.definition for one in exported(client, Selection())},
+        "workflows": {one.definition["name"]: {**one.definition, "id": None} for one in exported(client, Selection())},
         "tags": sorted(one.name for one in client.tags.list()),
         "tables": {
             one.name: {

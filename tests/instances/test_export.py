@@ -22,7 +22,8 @@ def test_a_file_names_objects_and_leaves_out_what_changes_by_itself(client, depl
     exported = {name: json.loads(text) for name, text in files().items()}
     assert exported.keys() == {"child.json", "parent.json", "stock.json"}
     one = exported["parent.json"]
-    assert one.keys() == {"active", "connections", "name", "nodes", "settings", "tags"}
+    assert one.keys() == {"active", "connections", "id", "name", "nodes", "settings", "tags"}
+    assert one["id"] == next(held.id for held in client.workflows.list() if held.name == "parent")
     assert (one["active"], one["tags"], one["settings"]) == (True, ["a", "b"], {"errorWorkflow": {"name": "child"}})
     assert one["nodes"][1]["parameters"]["workflowId"] == {"__rl": True, "mode": "list", "value": {"name": "child"}}
     nodes = exported["stock.json"]["nodes"]
