@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.resources.folders import Folders
     from airflow_provider_service.client.resources.insights import Insights
     from airflow_provider_service.client.resources.mcp import Mcp
-    from airflow_provider_service.client.resources.packages import Packages
     from airflow_provider_service.client.resources.projects import Projects
     from airflow_provider_service.client.resources.source_control import SourceControl
     from airflow_provider_service.client.resources.tags import Tags
-    from airflow_provider_service.client.resources.test_runs import TestRuns
     from airflow_provider_service.client.resources.users import Users
     from airflow_provider_service.client.resources.variables import Variables
     from airflow_provider_service.client.resources.webhooks import Webhooks
@@ -158,20 +156,6 @@ class Resources:
         return Discovery(self.transport)
 
     @cached_property
-    def test_runs(self) -> TestRuns:
-        """Evaluation test runs of a workflow."""
-        from airflow_provider_service.client.resources.test_runs import TestRuns
-
-        return TestRuns(self.transport)
-
-    @cached_property
-    def packages(self) -> Packages:
-        """Export and import of workflow packages."""
-        from airflow_provider_service.client.resources.packages import Packages
-
-        return Packages(self.transport)
-
-    @cached_property
     def webhooks(self) -> Webhooks:
         """Production webhooks of workflows, which are not part of the API."""
         from airflow_provider_service.client.resources.webhooks import Webhooks
@@ -192,8 +176,10 @@ class Resources:
         *ids: str | int,
         query: Mapping[str, Any] | None = None,
         body: Any = None,
+        files: Mapping[str, Any] | None = None,
         repeatable: bool | None = None,
         timeout: float | None = None,
+        binary: bool = False,
     ) -> Any:
         """Call any endpoint of the API; meant for endpoints without a method of their own.
 
@@ -201,13 +187,25 @@ class Resources:
         :param path: path below the API root, with ``{}`` for each id: ``/roles/{}``.
         :param ids: values for the placeholders; they are percent-encoded.
         :param query: query parameters; those that are None are left out.
-        :param body: JSON body.
+        :param body: JSON body, or the text fields that go with ``files``.
+        :param files: files of a multipart body by the name of their field, each as ``(file name, bytes, media type)``.
         :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
-        :returns: the JSON value of the answer, or None when it is empty.
+        :param binary: return the bytes of the answer instead of decoding JSON; False by default.
+        :returns: the JSON value of the answer, or None when it is empty; its bytes with ``binary``.
         :raises ServiceApiError: the subclass that names the failure.
         """
-        return self.transport.call(method, path, *ids, query=query, body=body, repeatable=repeatable, timeout=timeout)
+        return self.transport.call(
+            method,
+            path,
+            *ids,
+            query=query,
+            body=body,
+            files=files,
+            repeatable=repeatable,
+            timeout=timeout,
+            binary=binary,
+        )
 
 
 class ServiceClient(Resources):

@@ -38,7 +38,7 @@ class ServiceHook(Resources, BaseHook):
 
     The attributes are ``workflows``, ``executions``, ``credentials``, ``data_tables``, ``data_table_columns``,
     ``data_table_rows``, ``folders``, ``projects``, ``tags``, ``users``, ``variables``, ``community_packages``,
-    ``insights``, ``audit``, ``source_control``, ``discovery``, ``test_runs``, ``packages``, ``webhooks`` and ``mcp``.
+    ``insights``, ``audit``, ``source_control``, ``discovery``, ``webhooks`` and ``mcp``.
 
     Nothing is sent before the first call. It can be used as a context manager, which closes idle connections on exit.
     Arguments of a resource's methods that are None, as most are by default, are not sent: the server's defaults apply.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -87,14 +86,7 @@ class ServiceOperator(ServiceBaseOperator):
             self.action in methods,
             f"{self.resource} has no action {self.action!r}; its actions are {', '.join(methods)}",
         )
-        method = methods[self.action]
-        # Postponed annotations are strings.
-        if re.search(r"\bbytes\b", str(inspect.signature(method))):
-            raise ServiceInputError(
-                f"{self.resource}.{self.action} sends or returns a file, which does not fit in XCom; "
-                f"call ServiceHook().{self.resource}.{self.action} in a @task function instead"
-            )
-        return method
+        return methods[self.action]
 
     def _checked_arguments(self, method: Callable[..., Any]) -> dict[str, Any]:
         arguments = {} if self.arguments is None else self.arguments

@@ -41,7 +41,6 @@ __all__ = [
     "operation",
     "parse_json",
     "read_body",
-    "read_form",
     "render",
 ]
 
@@ -81,7 +80,6 @@ class Call:
     query: dict[str, Any]
     request: Request
     body: Any = None
-    files: dict[str, Upload] = field(default_factory=dict)
 
     async def hold(self, reached: Callable[[], bool]) -> None:
         """Keep the caller waiting until ``reached()`` is true.
@@ -115,8 +113,7 @@ Handler = Callable[[Call], Any]
 class Operation:
     """One endpoint.
 
-    ``params`` names the format of path parameters: "identifier", "nanoid", "execution_id". With ``any_scope`` one of
-    the scopes is enough for a key, and the handler checks for the one that the call needs.
+    ``params`` names the format of path parameters: "identifier", "nanoid", "execution_id".
     """
 
     name: str
@@ -130,7 +127,6 @@ class Operation:
     body: Body | None
     params: Mapping[str, str]
     handler: Handler
-    any_scope: bool = False
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -153,12 +149,11 @@ def operation(
     query: tuple[Param, ...] = (),
     body: Body | None = None,
     params: Mapping[str, str] | None = None,
-    any_scope: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register the decorated handler as an endpoint.
 
     :param path: below ``/api/v1``, with ``{parameters}``
-    :param scope: "a,b" needs both, or with ``any_scope`` one of them; None: any valid key
+    :param scope: "a,b" needs both; None: any valid key
     :param feature: license feature such as "feat:folders"; unlicensed servers answer 403
     :param status: HTTP status of a success
     """
@@ -167,7 +162,7 @@ def operation(
         if name in OPERATIONS:
             raise ValueError(f"operation {name} is registered twice")
         OPERATIONS[name] = Operation(
-            name, method, path, scope, family, feature, status, query, body, params or {}, handler, any_scope
+            name, method, path, scope, family, feature, status, query, body, params or {}, handler
         )
         return handler
 
@@ -264,15 +259,12 @@ async def _admit(request: Request, op: Operation, state: State, body: Any, conte
     path = {name: unquote(value) for name, value in request.path_params.items()}
     check_path(path, op.params)
     query = read_query(request.scope["query_string"].decode("latin-1"), op.query, op.family)
-    files: dict[str, Upload] = {}
     if op.body is not None:
-        if op.body.multipart:
-            body, files = await read_form(request, content)
         op.body.check(body, op.family)
     if op.family == "strict":
         _check_license(op, state)
         _check_scope(op, key)
-    return Call(state, op, key, path, query, request, body, files)
+    return Call(state, op, key, path, query, request, body)
 
 
 async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
@@ -295,8 +287,7 @@ def _authenticate(request: Request, family: Family, state: State) -> ApiKey:
 
 
 def _check_scope(op: Operation, key: ApiKey) -> None:
-    enough = any if op.any_scope else all
-    if op.scopes and not enough(map(key.allows, op.scopes)):
+    if not all(map(key.allows, op.scopes)):
         raise ApiError(403, "Forbidden")
 
 
@@ -313,21 +304,8 @@ def _check_media_type(request: Request, op: Operation, content: bytes) -> None:
     if op.body is None or not (op.body.required_body or content):
         return
     given = request.headers.get("content-type")
-    if given is None or given.partition(";")[0].strip().lower() != op.body.media_type:
+    if given is None or given.partition(";")[0].strip().lower() != "application/json":
         raise ApiError(415, f"unsupported media type {'undefined' if given is None else given}")
-
-
-async def read_form(request: Request, content: bytes) -> tuple[dict[str, Any], dict[str, Upload]]:
-    fields: dict[str, Any] = {}
-    files: dict[str, Upload] = {}
-    for name, value in await form_items(request, content):
-        if isinstance(value, str):
-            fields[name] = value
-        else:
-            # For the body's description the field counts as present; its bytes are in Call.files.
-            fields[name] = value.filename
-            files[name] = value
-    return fields, files
 
 
 async def form_items(request: Request, content: bytes) -> list[tuple[str, str | Upload]]:

@@ -23,7 +23,6 @@ from airflow_provider_service.simulator.stores.folders import FolderStore
 from airflow_provider_service.simulator.stores.projects import ProjectStore
 from airflow_provider_service.simulator.stores.source_control import SourceControlStore
 from airflow_provider_service.simulator.stores.tags import TagStore
-from airflow_provider_service.simulator.stores.test_runs import TestRunStore
 from airflow_provider_service.simulator.stores.users import MEMBER_ROLE, UserStore
 from airflow_provider_service.simulator.stores.variables import VariableStore
 from airflow_provider_service.simulator.stores.workflows import WorkflowStore
@@ -83,7 +82,6 @@ class State:
         self.variables = VariableStore(self, self.projects)
         self.workflows = WorkflowStore(self, self.engine, self.users, self.projects, self.tags)
         self.folders = FolderStore(self, self.projects, self.workflows)
-        self.test_runs = TestRunStore(self, self.workflows)
         self.audit = AuditStore(self, self.executions, self.workflows, self.credentials)
         self.source_control = SourceControlStore(
             self, self.tags, self.variables, self.credentials, self.projects, self.workflows

@@ -82,7 +82,7 @@ def parse_datetime(text: str) -> datetime | None:
 class Body:
     """The body of an operation: one object or, with ``array``, a list of at least ``min`` of these objects.
 
-    ``multipart`` reads form fields into ``Call.body`` and uploads into ``Call.files``. With ``required_body=False`` the
+    With ``required_body=False`` the
     request may have no body at all; handlers then get ``{}``.
     """
 
@@ -94,11 +94,6 @@ class Body:
     read_only: tuple[str, ...] = ()
     min: int = 0
     min_properties: int = 0
-    multipart: bool = False
-
-    @property
-    def media_type(self) -> str:
-        return "multipart/form-data" if self.multipart else "application/json"
 
     def check(self, value: Any, family: Family) -> None:
         """Refuse a body that does not match.

@@ -1,8 +1,6 @@
-"""Calls about deployment, packages, insight and evaluation."""
+"""Calls about deployment, community packages and insight."""
 
 from __future__ import annotations
-
-import re
 
 from airflow_provider_service.client import errors
 
@@ -12,14 +10,9 @@ from .calling import (
     PACKAGE_,
     TEXT_WHEN,
     TEXT_WHEN_ENCODED,
-    V_,
-    W_,
     WHEN,
     WHEN_ENCODED,
     Call,
-    Pages,
-    V,
-    W,
     conflict,
     invalid,
     not_found,
@@ -27,32 +20,6 @@ from .calling import (
 
 NOT_INSTALLED = "This package is not installed - you must install it first"
 NOT_CONNECTED = "Source Control is not connected to a repository"
-
-IMPORT_FIELDS = {
-    "projectId": "p1",
-    "folderId": "f1",
-    "credentialMatchingMode": "name-and-type",
-    "credentialMissingMode": "create-stub",
-    "workflowIdPolicy": "new",
-    "missingNodeTypeMode": "fail",
-    "workflowPublishingPolicy": "publish-all",
-    "projectConflictPolicy": "merge",
-    "folderConflictPolicy": "merge",
-    "overwriteDeletionPolicy": "archive",
-    "dataTableMatchingMode": "by-id",
-    "dataTableMissingMode": "create",
-    "dataTableSchemaConflictPolicy": "fail",
-    "variableMissingMode": "create-stub",
-    "variableConflictPolicy": "overwrite",
-    "variableParentPolicy": "global",
-    "tagMissingMode": "create",
-    "tagConflictPolicy": "rename",
-}
-
-
-def _snake(name: str) -> str:
-    return re.sub("([A-Z])", r"_\1", name).lower()
-
 
 DEPLOYMENT = [
     Call(
@@ -119,56 +86,6 @@ DEPLOYMENT = [
         None,
         not_found(NOT_INSTALLED),
     ),
-    Call(
-        "export_n8n_package",
-        "packages.export",
-        (),
-        "POST /n8n-packages/export",
-        samples.ARCHIVE,
-        not_found("Workflow not found"),
-        {
-            "workflow_ids": ["w"],
-            "folder_ids": ["f"],
-            "project_ids": ["p"],
-            "include_variable_values": False,
-            "include_tags": True,
-            "missing_workflow_dependency_policy": "fail",
-            "workflow_version_policy": "latest",
-            "credential_export_policy": "no-values",
-            "include_archived_workflows": True,
-            "timeout": 60.0,
-        },
-        {
-            "workflowIds": ["w"],
-            "folderIds": ["f"],
-            "projectIds": ["p"],
-            "includeVariableValues": False,
-            "includeTags": True,
-            "missingWorkflowDependencyPolicy": "fail",
-            "workflowVersionPolicy": "latest",
-            "credentialExportPolicy": "no-values",
-            "includeArchivedWorkflows": True,
-        },
-    ),
-    Call(
-        "import_n8n_package",
-        "packages.import_",
-        (samples.ARCHIVE, "new-version"),
-        "POST /n8n-packages/import",
-        samples.IMPORT_RESULT,
-        conflict("Import blocked"),
-        {
-            **{_snake(name): value for name, value in IMPORT_FIELDS.items()},
-            "bindings": {"credentials": {"a": "é"}},
-            "timeout": 60.0,
-        },
-        {
-            **IMPORT_FIELDS,
-            "package": samples.ARCHIVE,
-            "workflowConflictPolicy": "new-version",
-            "bindings": '{"credentials":{"a":"é"}}',
-        },
-    ),
 ]
 
 INSIGHT = [
@@ -203,40 +120,5 @@ INSIGHT = [
         samples.CAPABILITIES,
         (401, "unauthorized", errors.ServiceUnauthorizedError),
         {"include": "schemas", "resource": "tags", "operation": "list"},
-    ),
-    Call(
-        "list_test_runs",
-        "test_runs.list",
-        (W,),
-        f"GET /workflows/{W_}/test-runs?status=error&limit=2",
-        Pages(samples.TEST_RUN),
-        not_found(),
-        {"status": "error", "limit": 2},
-    ),
-    Call(
-        "create_test_run",
-        "test_runs.create",
-        (W,),
-        f"POST /workflows/{W_}/test-runs",
-        samples.STARTED_TEST_RUN,
-        (403, "Evaluations are not available on your plan", errors.ServiceNotLicensedError),
-    ),
-    Call("get_test_run", "test_runs.get", (W, V), f"GET /workflows/{W_}/test-runs/{V_}", samples.TEST_RUN, not_found()),
-    Call(
-        "cancel_test_run",
-        "test_runs.cancel",
-        (W, V),
-        f"POST /workflows/{W_}/test-runs/{V_}/cancel",
-        samples.CANCELLED_TEST_RUN,
-        conflict("The test run has ended"),
-    ),
-    Call(
-        "list_test_cases",
-        "test_runs.list_cases",
-        (W, V),
-        f"GET /workflows/{W_}/test-runs/{V_}/test-cases?limit=2",
-        Pages(samples.TEST_CASE),
-        not_found(),
-        {"limit": 2},
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email
 import inspect
 import json
 import re
@@ -40,10 +39,10 @@ def calls_with(condition: Callable[[Call], bool]) -> pytest.MarkDecorator:
 
 each_call = calls_with(lambda call: True)
 each_page_call = calls_with(lambda call: isinstance(call.answer, Pages))
-each_json_call = calls_with(lambda call: call.answer is not None and not isinstance(call.answer, bytes))
+each_json_call = calls_with(lambda call: call.answer is not None)
 each_modelled_call = calls_with(lambda call: CONTRACT[call.operation]["response"] in ("object", "page", "array"))
 # A schema may be any object, so that no object has another shape.
-each_shaped_call = calls_with(lambda call: documented(call) not in (None, samples.ARCHIVE, samples.CREDENTIAL_SCHEMA))
+each_shaped_call = calls_with(lambda call: documented(call) not in (None, samples.CREDENTIAL_SCHEMA))
 each_call_with_ids = calls_with(lambda call: "{" in CONTRACT[call.operation]["path"])
 
 
@@ -61,8 +60,6 @@ def serve(server: requests_mock.Mocker, call: Call) -> None:
 
 
 def _answer(status: int, answer: Any) -> dict[str, Any]:
-    if isinstance(answer, bytes):
-        return {"status_code": status, "content": answer, "headers": {"Content-Type": "application/gzip"}}
     return {"status_code": status, "json": answer, "headers": JSON} if answer is not None else {"status_code": status}
 
 
@@ -70,18 +67,9 @@ def refuse(server: requests_mock.Mocker, status: int, answer: Any) -> None:
     server.register_uri(requests_mock.ANY, requests_mock.ANY, status_code=status, json=answer, headers=JSON)
 
 
-def multipart(request: Any) -> dict[str, Any]:
-    head = b"Content-Type: " + request.headers["Content-Type"].encode() + b"\r\n\r\n"
-    parts = email.message_from_bytes(head + request.body).get_payload()
-    fields = {part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in parts}
-    return {name: value if name == "package" else value.decode() for name, value in fields.items()}
-
-
 def sent_body(request: Any) -> Any:
     if request.body is None:
         return None
-    if "multipart" in request.headers["Content-Type"]:
-        return multipart(request)
     assert request.headers["Content-Type"] == "application/json"
     return json.loads(request.body)
 
@@ -277,9 +265,7 @@ REPEATED = {
     "change_user_role",
     "change_project_user_role",
     "update_folder",
-    "export_n8n_package",
     "generate_audit",
-    "cancel_test_run",
 }
 
 

@@ -18,7 +18,7 @@ from airflow_provider_service.client.models.workflows import Workflow, writable
 from airflow_provider_service.client.resources._base import moment
 
 from . import samples
-from .clients import Client
+from .clients import ROOT, Client
 
 FILTER = {"filters": [{"columnName": "id", "value": 1}]}
 Calls = Callable[[Client], Any]
@@ -123,8 +123,6 @@ def test_a_date_and_time_without_a_time_zone_is_not_sent(
         (lambda client: client.users.delete("a@example.com"), "by id, not by e-mail address"),
         (lambda client: client.projects.add_users("p", []), "relations must be a list"),
         (lambda client: client.source_control.push("m", []), "file_names must be a list"),
-        (lambda client: client.packages.import_(b"", "fail"), "package must be the bytes of an archive"),
-        (lambda client: client.packages.import_("path.n8np", "fail"), "package must be the bytes of an archive"),
         (lambda client: client.tags.list(limit=-1), "limit must be a whole number from 0, not -1"),
         (lambda client: client.tags.list(limit=True), "limit must be a whole number from 0, not True"),
         (lambda client: client.folders.list("p", limit="5"), "limit must be a whole number from 0, not '5'"),
@@ -188,16 +186,20 @@ def test_an_audit_without_findings_is_empty(client: Client, server: requests_moc
     assert client.audit.generate() == {}
 
 
-@pytest.mark.parametrize(
-    ("selection", "scope"), [({"workflow_ids": ["w"]}, "workflow:export"), ({"project_ids": ["p"]}, "project:export")]
-)
-def test_an_export_names_the_scope_of_what_it_exports(
-    client: Client, server: requests_mock.Mocker, selection: dict[str, list[str]], scope: str
-) -> None:
-    answer(server, {"message": "Forbidden"}, status=403)
+def test_a_request_sends_files_and_returns_bytes(client: Client, server: requests_mock.Mocker) -> None:
+    archive = b"\x1f\x8b\x08\x00not json"
+    server.post(f"{ROOT}/n8n-packages/export", content=archive, headers={"Content-Type": "application/gzip"})
+    server.post(f"{ROOT}/n8n-packages/import", json={"workflows": []})
 
-    with pytest.raises(errors.ServiceMissingScopeError, match=f"lacks the scope '{scope}'"):
-        client.packages.export(**selection)  # type: ignore[arg-type]
+    package = client.request("POST", "/n8n-packages/export", body={"workflowIds": ["w"]}, binary=True)
+    files = {"package": ("package.n8np", package, "application/gzip")}
+    answer = client.request("POST", "/n8n-packages/import", body={"workflowConflictPolicy": "fail"}, files=files)
+
+    assert (package, answer) == (archive, {"workflows": []})
+    assert b'name="package"; filename="package.n8np"\r\nContent-Type: application/gzip\r\n\r\n' + archive in (
+        server.last_request.body
+    )
+    assert b'name="workflowConflictPolicy"\r\n\r\nfail\r\n' in server.last_request.body
 
 
 @pytest.mark.parametrize("as_model", [True, False])

@@ -19,8 +19,6 @@ _CALLS = {call.operation: call for call in CALLS}
 
 # The ids of the table are there to be encoded; a server that checks their form must let these through.
 _WELL_FORMED = {C: NO_ID, P: NO_ID, T: NO_ID, W: NO_ID, U: NO_UUID, V: NO_UUID}
-# The table shows every argument at once; these are refused before anything else.
-_TOO_MANY = {"export_n8n_package": {"project_ids", "folder_ids"}}
 
 
 def call(client: ServiceClient, operation: str) -> Any:
@@ -28,8 +26,7 @@ def call(client: ServiceClient, operation: str) -> Any:
     row = _CALLS[operation]
     resource, method = row.calls.split(".")
     args = [_WELL_FORMED.get(value, value) if isinstance(value, str) else value for value in row.args]
-    options = {name: value for name, value in row.options.items() if name not in _TOO_MANY.get(operation, ())}
-    result = getattr(getattr(client, resource), method)(*args, **options)
+    result = getattr(getattr(client, resource), method)(*args, **row.options)
     return list(result) if isinstance(result, Iterator) else result
 
 

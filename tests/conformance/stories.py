@@ -125,15 +125,6 @@ def instance(service: Target) -> None:
     service.client.community_packages.list()
 
 
-def packages(service: Target) -> None:
-    bench = Workbench(service)
-    made = bench.create()
-    package = service.client.packages.export(workflow_ids=[made.id], include_tags=True)
-    service.client.packages.import_(package, "new-version", workflow_id_policy="source")
-    list(service.client.test_runs.list(made.id, status="completed"))
-    bench.clean()
-
-
 def projects(service: Target) -> None:
     client, folders = service.client.projects, service.client.folders
     made = client.create(unique())
@@ -180,19 +171,6 @@ def community_packages(service: Target) -> None:
     client.uninstall(name)
 
 
-def evaluations(service: Target) -> None:
-    client, bench = service.client.test_runs, Workbench(service)
-    made = bench.create()
-    cancelled = client.create(made.id)
-    client.cancel(made.id, cancelled.id)
-    run = client.create(made.id)
-    service.pass_time(60)
-    client.get(made.id, run.id)
-    list(client.list(made.id))
-    list(client.list_cases(made.id, run.id))
-    bench.clean()
-
-
 #: What any server of this generation can be asked.
 FREE: tuple[Story, ...] = (
     workflows,
@@ -202,7 +180,6 @@ FREE: tuple[Story, ...] = (
     transfers_and_users,
     data_tables,
     instance,
-    packages,
 )
 #: What needs a license, or packages that can be installed.
-SIMULATED: tuple[Story, ...] = (projects, variables, source_control, community_packages, evaluations)
+SIMULATED: tuple[Story, ...] = (projects, variables, source_control, community_packages)

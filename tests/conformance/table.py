@@ -63,8 +63,9 @@ newest, these are run with `SERVER=2.40`, for example. Columns without new resul
 _FURTHER = """## Further operations
 
 The server publishes some operations that have no method here. Call them with `hook.request` or `client.request`, which
-put the ids in place of `{}`: `hook.request("GET", "/roles/{}", role)`. `make test-live` compares this list with the
-published contract, and calls the operations that only read. Most of them need a paid plan.
+put the ids in place of `{}`: `hook.request("GET", "/roles/{}", role)`. Their arguments `files` and `binary` send and
+return files, such as workflow packages. `make test-live` compares this list with the published contract, and calls the
+operations that only read. Most of them need a paid plan.
 """
 
 

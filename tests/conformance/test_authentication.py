@@ -13,7 +13,6 @@ from airflow_provider_service.client.errors import (
 )
 from tests.client.contract import CONTRACT
 
-from .expecting import NO_ID
 from .refusals import call, check_refusal
 from .target import Target
 
@@ -23,8 +22,6 @@ LENIENT, STRICT = "/tags", "/users"
 
 
 def scopes_of(operation: str) -> set[str]:
-    if operation == "export_n8n_package":
-        return {"workflow:export"}  # "project:export" is for exports of projects: see below
     return set(str(CONTRACT[operation]["scope"]).split(",")) - {"none"}
 
 
@@ -50,17 +47,6 @@ def test_a_key_without_the_scope_is_refused(shared_target: Target, operation: st
         assert any(scope in str(error) for scope in needed)
     if not needed:
         assert raised(service, operation, service.create_key({"tag:list"})) is not ServiceMissingScopeError
-
-
-@pytest.mark.covers("export_n8n_package")
-def test_an_export_needs_the_scope_of_what_it_names(service: Target) -> None:
-    for scope, names in (("project:export", "projectIds"), ("workflow:export", "workflowIds")):
-        body = {names: [NO_ID]}
-        answer = service.raw("POST", "/n8n-packages/export", key=service.key_without(scope), json=body)
-        assert (answer.status_code, answer.json()) == (403, {"message": "Forbidden"})
-        others = service.scopes - {"project:export", "workflow:export"} | {scope}
-        answer = service.raw("POST", "/n8n-packages/export", key=service.create_key(others), json=body)
-        assert answer.status_code not in (401, 403)
 
 
 def raised(service: Target, operation: str, key: str) -> type[ServiceApiError] | None:

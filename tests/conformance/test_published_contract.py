@@ -35,7 +35,6 @@ _OPEN = {
     "discover": ("$.data.resources.", "$.data.filters."),
     "generate_audit": ("$.Instance Risk Report.sections.",),
     "get_execution": ("$.data.", "$.workflowData.nodes."),
-    "import_n8n_package": ("$.bindings.",),
     "list_executions": ("$.data.[].data.", "$.data.[].workflowData.nodes."),
     "list_workflows": tuple(
         f"$.data.[].{part}{graph}."

@@ -76,13 +76,6 @@ def test_wrong_names_are_refused_with_the_right_ones(execute, simulator, argumen
     assert not simulator.requests
 
 
-@pytest.mark.parametrize("action", ["export", "import_"])
-def test_files_are_refused_with_the_alternative(execute, simulator, action):
-    with pytest.raises(AirflowFailException, match=rf"call ServiceHook\(\).packages.{action} in a @task function"):
-        execute(ServiceOperator, resource="packages", action=action)
-    assert not simulator.requests
-
-
 def test_secrets_stay_out_of_what_is_returned(execute, simulator):
     users = [{"email": "new@example.com"}]
     [invitation] = execute(ServiceOperator, resource="users", action="create", arguments={"users": users})

@@ -29,10 +29,8 @@ class CallOptions(TypedDict, total=False):
     scope: str
     query: Mapping[str, Any]
     body: Any
-    files: Mapping[str, Any]
     repeatable: bool
     timeout: float | None
-    binary: bool
 
 
 class Resource:

@@ -26,7 +26,6 @@ _NAMES = {
     "users": "user",
     "data-tables": "datatable",
     "community-packages": "communitypackage",
-    "n8n-packages": "n8npackage",
     "source-control": "sourcecontrol",
 }
 _QUERY = (Param("include", "enum", enum=("schemas",)), Param("resource"), Param("operation"))
@@ -68,8 +67,6 @@ def _resource(op: Operation) -> str:
     parts = op.path.strip("/").split("/")
     if parts[-1] == "folders" or "folders" in parts:
         return "folders"
-    if "test-runs" in parts:
-        return "evaluation"
     return _NAMES.get(parts[0], parts[0])
 
 
