@@ -9,8 +9,8 @@ import requests
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.models.data_tables import DataTable
+from airflow_provider_service.hooks._data_tables import HookDataTables
 from airflow_provider_service.rows.batches import insert_in_batches
-from airflow_provider_service.rows.upsert import upsert_rows
 
 Row = dict[str, Any]
 
@@ -138,7 +138,9 @@ def insert_all(client: ServiceClient, table: DataTable, rows: list[Row]) -> None
 
 def planned(strategy: Any) -> Callable[[ServiceClient, DataTable, list[Row]], object]:
     """Upsert rows as the hook and the operators do."""
-    return lambda client, table, rows: upsert_rows(client, table, rows, ["sku"], change_strategy=strategy)
+    return lambda client, table, rows: HookDataTables(client).load(
+        rows, data_table_id=table.id, key_columns="sku", change_strategy=strategy
+    )
 
 
 def _address(client: ServiceClient, table: DataTable) -> str:
@@ -163,7 +165,7 @@ _ONE_CALL = Way("requests, one call a row", one_call_a_row)
 
 
 def _upsert(strategy: str, times: float) -> Way:
-    return Way(f"`upsert_rows`, `{strategy}`", planned(strategy), {_ONE_CALL.title: times})
+    return Way(f"`data_tables.load`, `{strategy}`", planned(strategy), {_ONE_CALL.title: times})
 
 
 CASES = (

@@ -49,7 +49,7 @@ TESTS = {
     "rows/progress.py": "rows/test_load transfers/test_from_data_table",
     "rows/source_rows.py": "transfers/test_to_data_table",
     "rows/target.py": "rows/test_frames transfers/test_to_data_table",
-    "rows/upsert.py": f"{UPSERTS} operators/test_arguments",
+    "rows/upsert.py": f"{UPSERTS} operators/test_arguments rows/test_load",
     "rows/upsert_writes.py": UPSERTS,
     "waits/outcome.py": "waits/test_watch waits/test_trigger waits/test_sensor runs/test_not_searchable",
     "waits/nodes.py": "runs/test_nodes waits/test_watch",

@@ -129,7 +129,7 @@ class HookDataTables(DataTables):
             key_columns=text_or_texts("key_columns", key_columns),
             delete_missing=delete_missing,
             allow_empty=allow_empty,
-            column_mapping=column_mapping,
+            column_mapping=column_mapping or {},
             column_types=column_types,
             may_add_columns=add_columns,
             on_duplicate=on_duplicate,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import (
     as_list,
     one_of,
     read_count,
+    require,
     require_flag,
     require_one_of,
     text_or_texts,
@@ -126,7 +128,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         are more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with
         the other values, ``"auto"`` updates.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "removed", "url"}``, counted in rows of the table.
+    :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "deleted", "url"}``, counted in rows of the table:
+        ``deleted`` are those with the same key as another.
     """
 
     writes_table = True
@@ -171,23 +174,23 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Compare the rows, and write what differs."""
-        from airflow_provider_service.rows.upsert import upsert_rows
+        from airflow_provider_service.rows.frames import rows_in
+        from airflow_provider_service.rows.target import LoadOptions, Target
 
         keys = text_or_texts("key_columns", self.key_columns)
-        rows = given_rows(self.rows)
-        table, url = self.open_table(context)
-        result = upsert_rows(
-            self.hook,
-            table,
-            rows,
-            keys,
+        require(keys, "key_columns must name columns of the table")
+        options = LoadOptions(
+            key_columns=keys,
             on_duplicate=self.on_duplicate,
             on_stored_duplicates=self.on_stored_duplicates,
             change_strategy=self.change_strategy,
         )
-        counts = ", ".join(f"{number} {what}" for what, number in asdict(result).items())
+        rows = given_rows(self.rows)
+        table, url = self.open_table(context)
+        changes = asdict(Target(self.hook, table).load(partial(rows_in, rows), options).changes)
+        counts = ", ".join(f"{number} {what}" for what, number in changes.items())
         self.log.info("Rows of %s: %s: %s", table.name, counts, url)
-        return {"data_table_id": table.id, **asdict(result), "url": url}
+        return {"data_table_id": table.id, **changes, "url": url}
 
 
 class ServiceUpdateRowsOperator(ServiceTableOperator):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_service import metrics
 from airflow_provider_service.client.errors import (
@@ -15,37 +14,19 @@ from airflow_provider_service.client.errors import (
     ServiceForbiddenError,
 )
 from airflow_provider_service.rows.batches import insert_in_batches
-from airflow_provider_service.rows.options import chosen_strategy
 from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.upsert import checked_row, edge_id, stored_rows
-from airflow_provider_service.rows.upsert_plan import key_of, plan_upsert
-from airflow_provider_service.rows.upsert_writes import delete_rows, require_deletable, write_plan
+from airflow_provider_service.rows.upsert import LoadResult, checked_row, edge_id
+from airflow_provider_service.rows.upsert_writes import require_deletable
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_table_rows import Condition, Row, RowFilter
-    from airflow_provider_service.rows.options import ChangeStrategy, OnStoredDuplicates
     from airflow_provider_service.rows.spool import Spool
 
 log = logging.getLogger(__name__)
 
-#: Up to this number of rows, only the stored rows with their keys may be read instead of the whole table.
-MAX_SEARCHED_KEYS = 10_000
 #: Ids that one call deletes when a table is replaced: a large delete must end within the timeout of a call.
 DELETED_IDS = 100_000
-
-
-@dataclass(frozen=True)
-class LoadResult:
-    """Numbers of rows of the table that were inserted, changed, left unchanged, and deleted.
-
-    ``deleted`` is None if the rows that a replace deleted could not be counted.
-    """
-
-    inserted: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    deleted: int | None = 0
 
 
 def append_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
@@ -78,71 +59,6 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     for start, end in chain.from_iterable(_parts(*one, DELETED_IDS) for one in (*old, *ids.gaps)):
         client.data_table_rows.delete(table_id, _between(start, end))
     return LoadResult(inserted=inserted, deleted=_report_deleted(counts))
-
-
-def upsert_spooled(
-    client: Resources,
-    table_id: str,
-    spool: Spool,
-    types: Mapping[str, str],
-    key_columns: Sequence[str],
-    *,
-    on_stored_duplicates: OnStoredDuplicates = "remove_copies",
-    change_strategy: ChangeStrategy = "update",
-    delete_missing: bool = False,
-) -> LoadResult:
-    """Update the rows whose keys exist, insert the others, and delete the rest if wanted. Safe to repeat.
-
-    The table is read at most once. Rows are compared and written by the rules of
-    :func:`airflow_provider_service.rows.upsert.upsert_rows`, chunk by chunk.
-
-    :param types: type by column name.
-    :param delete_missing: delete the rows with keys that the source lacks, last.
-    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail; nothing was written.
-    """
-    strategy = chosen_strategy(change_strategy, on_stored_duplicates)
-    if delete_missing:
-        require_deletable(client, table_id)
-    _read_stored(client, table_id, spool, types, key_columns, with_others=delete_missing)
-    if on_stored_duplicates == "fail":
-        for wanted, stored in spool.compared():
-            plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
-    progress = Progress("Compared and written", len(spool.wanted))
-    inserted = updated = unchanged = removed = 0
-    for wanted, stored in spool.compared():
-        plan = plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
-        write_plan(client, table_id, plan, strategy)
-        inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
-        unchanged, removed = unchanged + plan.unchanged, removed + len(plan.surplus)
-        progress.reach(progress.count + len(wanted))
-    progress.report()
-    deleted = _delete_others(client, table_id, spool) if delete_missing else 0
-    return LoadResult(inserted, updated, unchanged, removed + deleted)
-
-
-def _read_stored(
-    client: Resources,
-    table_id: str,
-    spool: Spool,
-    types: Mapping[str, str],
-    key_columns: Sequence[str],
-    *,
-    with_others: bool,
-) -> None:
-    is_few = not with_others and len(spool.wanted) <= MAX_SEARCHED_KEYS
-    keys: Collection[Any] | None = list(spool.wanted) if is_few else None
-    progress = Progress("Read and compared")
-    for row in progress.counting(stored_rows(client, table_id, keys, types, key_columns)):
-        spool.store(row, key_of(row, key_columns), with_others=with_others)
-
-
-def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
-    progress = Progress("Deleted", spool.other_count())
-    for ids in spool.other_ids():
-        delete_rows(client, table_id, ids)
-        progress.reach(progress.count + len(ids))
-    progress.report()
-    return progress.count
 
 
 class _Ids:

@@ -8,6 +8,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from airflow_provider_service.arguments import require_mapping
 from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, require_new_name
 from airflow_provider_service.rows.options import COLUMN_TYPES
@@ -49,23 +50,28 @@ class MappedColumns:
     """Renames and leaves out the columns of rows.
 
     :param mapping: name in the table by name in the source, None for a column that is left out; columns that it does
-        not name keep their names.
+        not name keep their names. None if whoever gives the rows cannot name one: they stay as they are.
     :raises ServiceInputError: two columns would get the same name.
     """
 
     def __init__(self, mapping: Mapping[str, str | None] | None) -> None:
+        self._stay = mapping is None
         self._mapping = dict(mapping or {})
         self._unused = set(self._mapping)
         targets = [name for name in self._mapping.values() if name is not None]
         if len(set(targets)) < len(targets):
             raise ServiceInputError(f"column_mapping gives several columns the same name: {shown(self._mapping)}")
 
-    def apply(self, row: Row, place: str) -> dict[str, Any]:
+    def apply(self, row: Row, place: str) -> Row:
         """The row with the names of the table.
 
         :param place: how messages refer to the row, e.g. ``"row 3"``.
-        :raises ServiceInputError: a column would get the name of one that only the service writes, or of another.
+        :raises ServiceInputError: the row is no mapping, or a column would get the name of one that only the service
+            writes, or of another.
         """
+        if self._stay:
+            return row
+        require_mapping(place, row)
         self._unused -= row.keys()
         mapped: dict[str, Any] = {}
         for source, value in row.items():

@@ -17,11 +17,12 @@ from airflow_provider_service.client.lookup import find_data_table
 from airflow_provider_service.object_storage import require_place, whole_file
 from airflow_provider_service.references import PROJECT, data_table_in
 from airflow_provider_service.rows.checked import CheckedRows, check_key_columns
-from airflow_provider_service.rows.load import LoadResult, append_rows, replace_rows, upsert_spooled
+from airflow_provider_service.rows.load import append_rows, replace_rows
 from airflow_provider_service.rows.options import chosen_mode, require_rejects, require_rows
 from airflow_provider_service.rows.progress import Progress
 from airflow_provider_service.rows.source_rows import GrowingTypes, MappedColumns, ReadRows
 from airflow_provider_service.rows.spool import Spool
+from airflow_provider_service.rows.upsert import LoadResult, upsert_rows
 from airflow_provider_service.rows.values import column_types
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Target:
             return append_rows(self.client, table.id, spool)
         if mode == "replace":
             return replace_rows(self.client, table.id, spool)
-        return upsert_spooled(
+        return upsert_rows(
             self.client,
             table.id,
             spool,

@@ -1,28 +1,29 @@
-"""Upsert many rows by a plan: read, compare, and write only the differences, in few calls."""
+"""Upsert rows: read, compare, and write only the differences, in few calls and bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service.client.errors import ServiceUnexpectedResponseError
 from airflow_provider_service.rows.batches import any_of_in_url, fits_in_url, may_fit_in_urls
-from airflow_provider_service.rows.checked import CheckedRows, check_key_columns
 from airflow_provider_service.rows.options import chosen_strategy
-from airflow_provider_service.rows.upsert_plan import Key, plan_upsert
-from airflow_provider_service.rows.upsert_writes import write_plan
-from airflow_provider_service.rows.values import column_types
+from airflow_provider_service.rows.progress import Progress
+from airflow_provider_service.rows.upsert_plan import Key, key_of, plan_upsert
+from airflow_provider_service.rows.upsert_writes import delete_rows, require_deletable, write_plan
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
-    from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
+    from airflow_provider_service.rows.options import ChangeStrategy, OnStoredDuplicates
+    from airflow_provider_service.rows.spool import Spool
 
 #: The service finds every whole number up to this one by equality.
 MAX_FOUND_NUMBER = 2**53
+#: Up to this number of rows, only the stored rows with their keys may be read instead of the whole table.
+MAX_SEARCHED_KEYS = 10_000
 #: Up to this number of filtered reads, searching for the keys is cheaper than reading a table of unknown size.
 MAX_FILTERED_READS = 25
 #: From this number of filtered reads, one more call that tells whether the whole table takes fewer pays off.
@@ -30,35 +31,37 @@ MIN_READS_TO_PROBE = 3
 
 
 @dataclass(frozen=True)
-class UpsertResult:
-    """Numbers of rows that were inserted, changed, left unchanged, and removed as duplicates of their key."""
+class LoadResult:
+    """Numbers of rows of the table that were inserted, changed, left unchanged, and deleted.
 
-    inserted: int
-    updated: int
-    unchanged: int
-    removed: int
+    ``deleted`` is None if the rows that a replace deleted could not be counted.
+    """
+
+    inserted: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int | None = 0
 
 
 def upsert_rows(
     client: Resources,
-    table: DataTable,
-    rows: Iterable[Mapping[str, Any]],
+    table_id: str,
+    spool: Spool,
+    types: Mapping[str, str],
     key_columns: Sequence[str],
     *,
-    on_duplicate: OnDuplicate = "last",
     on_stored_duplicates: OnStoredDuplicates = "remove_copies",
     change_strategy: ChangeStrategy = "update",
-) -> UpsertResult:
-    """Make the table contain the given rows: stored rows with a given key are updated, the other rows are inserted.
+    delete_missing: bool = False,
+) -> LoadResult:
+    """Update the rows whose keys exist, insert the others, and delete the rest if wanted. Safe to repeat.
 
-    All input is checked against the table's columns before anything is written. Values that the service cannot store
-    exactly are compared as it stores them, and reported in one warning. Safe to repeat. Not atomic: a change that
-    another writer makes between reading and writing is not noticed.
+    The table is read at most once, and rows are compared and written chunk by chunk. Not atomic: a change that another
+    writer makes between reading and writing is not noticed.
 
-    :param table: the table with its columns.
-    :param rows: mappings of columns to values; every row has a value, or None, for each key column.
+    :param spool: the rows, checked, by their key.
+    :param types: type by column name.
     :param key_columns: columns that identify a row.
-    :param on_duplicate: what to do if input rows have the same key: use the ``"last"`` one, or ``"fail"``.
     :param on_stored_duplicates: what to do if several stored rows have the same key, for example because the insert of
         an earlier attempt arrived late: ``"remove_copies"`` updates all and deletes those that then equal a newer one
         in every column, ``"keep_newest"`` deletes all but the one inserted last, ``"update_all"`` keeps them all,
@@ -66,31 +69,53 @@ def upsert_rows(
     :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
         changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
         ids, ``"auto"`` updates up to 100 groups and replaces more.
-    :raises ServiceInputError: the table cannot store the keys or values, or the options cannot be combined; nothing
-        was written.
+    :param delete_missing: delete the rows with keys that the source lacks, last.
+    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail; nothing was written.
     """
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
-    types = column_types(table)
-    wanted = _by_key(rows, types, key_columns, on_duplicate)
-    plan = plan_upsert(
-        wanted, stored_rows(client, table.id, wanted, types, key_columns), key_columns, on_stored_duplicates
-    )
-    write_plan(client, table.id, plan, strategy)
-    return UpsertResult(
-        inserted=len(plan.inserts), updated=len(plan.changes), unchanged=plan.unchanged, removed=len(plan.surplus)
-    )
+    if delete_missing:
+        require_deletable(client, table_id)
+    _read_stored(client, table_id, spool, types, key_columns, with_others=delete_missing)
+    if on_stored_duplicates == "fail":
+        for wanted, stored in spool.compared():
+            plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
+    progress = Progress("Compared and written", len(spool.wanted))
+    inserted = updated = unchanged = deleted = 0
+    for wanted, stored in spool.compared():
+        plan = plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
+        write_plan(client, table_id, plan, strategy)
+        inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
+        unchanged, deleted = unchanged + plan.unchanged, deleted + len(plan.surplus)
+        progress.reach(progress.count + len(wanted))
+    progress.report()
+    if delete_missing:
+        deleted += _delete_others(client, table_id, spool)
+    return LoadResult(inserted, updated, unchanged, deleted)
 
 
-def _by_key(
-    rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], key_columns: Sequence[str], on_duplicate: OnDuplicate
-) -> dict[Key, Row]:
-    wanted: dict[Key, Row] = {}
-    check_key_columns(key_columns, types)
-    checked = CheckedRows(types, key_columns, on_duplicate, wanted, {})
-    for number, given in enumerate(rows, start=1):
-        checked.add(number, given)
-    checked.report()
-    return wanted
+def _read_stored(
+    client: Resources,
+    table_id: str,
+    spool: Spool,
+    types: Mapping[str, str],
+    key_columns: Sequence[str],
+    *,
+    with_others: bool,
+) -> None:
+    is_few = not with_others and len(spool.wanted) <= MAX_SEARCHED_KEYS
+    keys: Collection[Any] | None = list(spool.wanted) if is_few else None
+    progress = Progress("Read and compared")
+    for row in progress.counting(stored_rows(client, table_id, keys, types, key_columns)):
+        spool.store(row, key_of(row, key_columns), with_others=with_others)
+
+
+def _delete_others(client: Resources, table_id: str, spool: Spool) -> int:
+    progress = Progress("Deleted", spool.other_count())
+    for ids in spool.other_ids():
+        delete_rows(client, table_id, ids)
+        progress.reach(progress.count + len(ids))
+    progress.report()
+    return progress.count
 
 
 def stored_rows(

@@ -139,7 +139,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
             key_columns=text_or_texts("key_columns", self.key_columns),
             delete_missing=self.delete_missing,
             allow_empty=self.allow_empty,
-            column_mapping=self.column_mapping,
+            column_mapping=self.column_mapping or {},
             column_types=self.column_types,
             may_add_columns=self.add_columns,
             on_duplicate=self.on_duplicate,

@@ -22,6 +22,6 @@ def test_a_task_that_writes_emits_to_its_alias(simulator: ServiceSimulator, clie
     with task.hook:
         task.execute({"ti": FakeTaskInstance(), "task": task, "outlet_events": emitted})
     [(alias, outlets)] = emitted.items()
-    counts = {"inserted": 1, "updated": 0, "unchanged": 0, "removed": 0}
+    counts = {"inserted": 1, "updated": 0, "unchanged": 0, "deleted": 0}
     assert alias == task.outlets[0]
     assert outlets.added == [(data_table_asset(simulator.base_url, table.id).uri, counts)]

@@ -113,6 +113,12 @@ def test_options_are_checked_before_a_row_is_read(hook, table, options, message)
     assert list(rows) == [{"sku": "a"}]
 
 
+def test_what_is_no_row_is_refused(hook, table, held) -> None:
+    with pytest.raises(ServiceInputError, match="row 2 must be a mapping, not str"):
+        hook.data_tables.load([{"sku": "a"}, "b"], data_table_id=table.id, mode="append")
+    assert held("sku") == []
+
+
 def test_rows_are_filtered_and_columns_chosen(hook, table, client) -> None:
     client.data_table_rows.insert(table.id, [{"sku": "a", "stock": 1}, {"sku": "b", "stock": 2}])
     filter = {"type": "and", "filters": [{"columnName": "stock", "condition": "gt", "value": 1}]}

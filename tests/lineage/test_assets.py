@@ -117,7 +117,7 @@ def test_tasks_that_write_a_table_emit_its_asset_to_the_aliases_among_their_outl
         (
             ServiceUpsertRowsOperator,
             {"rows": rows, "key_columns": "sku"},
-            {"inserted": 0, "updated": 0, "unchanged": 1, "removed": 0},
+            {"inserted": 0, "updated": 0, "unchanged": 1, "deleted": 0},
         ),
         (ServiceDeleteRowsOperator, {"filter": FILTER}, {"deleted": 1}),
         (

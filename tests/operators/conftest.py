@@ -105,22 +105,22 @@ def table(client: ServiceClient) -> DataTable:
 
 @pytest.fixture
 def repair(execute: Execute, table: DataTable) -> Callable[..., tuple[int, int, int, int]]:
-    """``repair(rows, keys)`` upserts rows and returns (inserted, updated, unchanged, removed)."""
+    """``repair(rows, keys)`` upserts rows and returns (inserted, updated, unchanged, deleted)."""
 
     def run(rows: Any, keys: Any = "sku", **arguments: Any) -> tuple[int, int, int, int]:
         done = execute(ServiceUpsertRowsOperator, data_table_id=table.id, rows=rows, key_columns=keys, **arguments)
-        return done["inserted"], done["updated"], done["unchanged"], done["removed"]
+        return done["inserted"], done["updated"], done["unchanged"], done["deleted"]
 
     return run
 
 
 @pytest.fixture
 def upsert(repair: Callable[..., tuple[int, int, int, int]]) -> Callable[..., tuple[int, int, int]]:
-    """``upsert(rows, keys)`` returns (inserted, updated, unchanged), where nothing has to be removed."""
+    """``upsert(rows, keys)`` returns (inserted, updated, unchanged), where nothing has to be deleted."""
 
     def run(*arguments: Any, **options: Any) -> tuple[int, int, int]:
-        *counts, removed = repair(*arguments, **options)
-        assert removed == 0
+        *counts, deleted = repair(*arguments, **options)
+        assert deleted == 0
         return tuple(counts)
 
     return run

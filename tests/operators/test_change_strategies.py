@@ -11,8 +11,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.client.models.data_tables import DataTable
+from airflow_provider_service.hooks._data_tables import HookDataTables
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
-from airflow_provider_service.rows.upsert import UpsertResult, upsert_rows
 from airflow_provider_service.rows.upsert_writes import MAX_UPDATE_CALLS
 
 REFUSED = "change_strategy='replace' needs on_stored_duplicates 'remove_copies' or 'keep_newest'"
@@ -21,6 +22,12 @@ UPDATE, INSERT, DELETE = "PATCH rows/update", "POST rows", "DELETE rows/delete"
 
 def rows_with(stock: Any, count: int = 300) -> list[dict[str, Any]]:
     return [{"sku": f"s{number:03}", "stock": stock(number)} for number in range(count)]
+
+
+def load(client: ServiceClient, table: DataTable, rows: list[dict[str, Any]], **options: Any) -> tuple[int, ...]:
+    """Upsert rows as a function does with the hook, and return its counts."""
+    done = HookDataTables(client).load(rows, data_table_id=table.id, key_columns="sku", **options)
+    return tuple(done[count] for count in ("inserted", "updated", "unchanged", "deleted"))
 
 
 @pytest.fixture
@@ -88,7 +95,7 @@ def test_replacing_needs_a_policy_that_repairs(client, table, upsert, kinds, pol
     new = rows_with(lambda number: -number)
     reason = "a task that dies between inserting and deleting would leave duplicate rows for good; nothing was written$"
     with pytest.raises(errors.ServiceInputError, match=f"{REFUSED}, not '{policy}': {reason}"):
-        upsert_rows(client, table, new, ["sku"], change_strategy="replace", on_stored_duplicates=policy)
+        load(client, table, new, change_strategy="replace", on_stored_duplicates=policy)
     assert kinds() == []
     assert upsert(new, change_strategy="auto", on_stored_duplicates=policy) == (0, 299, 1)
     assert set(kinds()) == {UPDATE}
@@ -120,7 +127,7 @@ def test_a_key_that_may_not_delete_duplicates_nothing(simulator, table, held):
     scopes = ["dataTable:read", "dataTableRow:read", "dataTableRow:create", "dataTableRow:update"]
     config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.create_key(scopes))
     with ServiceClient(config) as limited, pytest.raises(errors.ServiceMissingScopeError, match="dataTableRow:delete"):
-        upsert_rows(limited, table, rows_with(lambda number: -number), ["sku"], change_strategy="replace")
+        load(limited, table, rows_with(lambda number: -number), change_strategy="replace")
     assert held("stock") == [(number,) for number in range(300)]
 
 
@@ -167,9 +174,8 @@ def test_a_break_between_any_two_calls_is_repaired_by_the_next_run(
     rows += [{"sku": f"n{number}", "stock": 0} for number in range(5)]
     breaks: list[Break] = []
 
-    def upsert() -> UpsertResult:
-        options: Any = {"change_strategy": strategy, "on_stored_duplicates": policy}
-        return upsert_rows(client, table, rows, ["sku"], **options)
+    def upsert() -> tuple[int, ...]:
+        return load(client, table, rows, change_strategy=strategy, on_stored_duplicates=policy)
 
     simulator.wrap(lambda app: breaks.append(Break(app, cut, acts)) or breaks[0])
     with pytest.raises(errors.ServiceServerError):
@@ -180,4 +186,4 @@ def test_a_break_between_any_two_calls_is_repaired_by_the_next_run(
     shops = {row["sku"]: row["shop"] for row in stored}
     expected = [(row["sku"], row["stock"], shops.get(row["sku"])) for row in rows] + [("other", 1, None)] * 2
     assert sorted(held("sku", "stock", "shop"), key=str) == sorted(expected, key=str)
-    assert upsert() == UpsertResult(0, 0, 125, 0)
+    assert upsert() == (0, 0, 125, 0)

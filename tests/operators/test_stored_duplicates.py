@@ -6,7 +6,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.rows.upsert import UpsertResult, upsert_rows
 
 TWICE = [{"sku": "a", "stock": 1}, {"sku": "a", "stock": 2}]
 
@@ -18,19 +17,19 @@ def insert(client, table):
 
 
 @pytest.mark.parametrize("policy", ["remove_copies", "keep_newest"])
-def test_duplicates_of_a_late_insert_are_repaired(simulator, client, table, held, policy):
+def test_duplicates_of_a_late_insert_are_repaired(simulator, client, table, held, repair, policy):
     rows = [{"sku": f"s{number}", "stock": number} for number in range(500)]
     simulator.inject("drop", method="POST", path="/rows$")
     with pytest.raises(errors.ServiceConnectionLostError):
-        upsert_rows(client, table, rows, ["sku"])
+        repair(rows)
     [lost] = [request for request in simulator.requests if request.method == "POST" and request.path.endswith("/rows")]
-    assert upsert_rows(client, table, rows, ["sku"]) == UpsertResult(500, 0, 0, 0)
+    assert repair(rows) == (500, 0, 0, 0)
     client.data_table_rows.insert(table.id, lost.body["data"])
     assert len(held("sku")) == 1000
 
-    assert upsert_rows(client, table, rows, ["sku"], on_stored_duplicates=policy) == UpsertResult(0, 0, 500, 500)
+    assert repair(rows, on_stored_duplicates=policy) == (0, 0, 500, 500)
     assert sorted(held("sku", "stock")) == sorted((row["sku"], row["stock"]) for row in rows)
-    assert upsert_rows(client, table, rows, ["sku"], on_stored_duplicates=policy) == UpsertResult(0, 0, 500, 0)
+    assert repair(rows, on_stored_duplicates=policy) == (0, 0, 500, 0)
 
 
 def test_rows_that_become_equal_are_copies(repair, insert, held, caplog):
@@ -39,7 +38,7 @@ def test_rows_that_become_equal_are_copies(repair, insert, held, caplog):
     assert repair([{"sku": "a", "stock": 3}, {"sku": "b", "stock": 1}]) == (0, 1, 1, 1)
     assert held("id", "sku", "stock") == [(2, "a", 3), (3, "b", 1)]
     assert "1 keys have several rows in the table, 2 in all" in caplog.text
-    assert ", 1 removed: " in caplog.text
+    assert ", 1 deleted: " in caplog.text
 
 
 def test_rows_that_differ_in_a_column_that_is_not_given_stay(repair, insert, held):

@@ -9,8 +9,9 @@ from typing import Any
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.models.data_tables import DataTable
 from airflow_provider_service.rows.checked import CheckedRows
-from airflow_provider_service.rows.load import LoadResult, append_rows, replace_rows, upsert_spooled
+from airflow_provider_service.rows.load import append_rows, replace_rows
 from airflow_provider_service.rows.spool import Spool
+from airflow_provider_service.rows.upsert import LoadResult, upsert_rows
 from airflow_provider_service.rows.values import column_types
 
 
@@ -34,7 +35,7 @@ def load(
         for number, row in enumerate(rows, start=1):
             checked.add(number, row)
         if mode == "upsert":
-            return upsert_spooled(client, table.id, spool, types, keys, **options)
+            return upsert_rows(client, table.id, spool, types, keys, **options)
         return {"append": append_rows, "replace": replace_rows}[mode](client, table.id, spool)
 
 

@@ -161,7 +161,7 @@ def test_no_row_is_lost_or_duplicated(
     assert scene.rows() == sorted(expected, key=str)
     done = run.attempt(4)
     run.close()
-    assert [done[count] for count in ("inserted", "updated", "unchanged", "removed")] == [
+    assert [done[count] for count in ("inserted", "updated", "unchanged", "deleted")] == [
         0,
         0,
         len(CHANGED) + len(NEW),
