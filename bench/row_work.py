@@ -197,12 +197,12 @@ CASES = (
         "upsert: all changed, each differently",
         2_000,
         distinct,
-        (_ONE_CALL, _upsert("replace", 10), _upsert("update", 0.7)),
+        (_ONE_CALL, _upsert("auto", 10), _upsert("update", 0.7)),
     ),
     Case(
         "upsert: every third changed, each differently",
         2_000,
         scattered,
-        (_ONE_CALL, _upsert("replace", 10), _upsert("update", 0.7)),
+        (_ONE_CALL, _upsert("auto", 10), _upsert("update", 0.7)),
     ),
 )

@@ -62,7 +62,7 @@ class HookDataTables(DataTables):
         object_storage_conn_id: str | None = None,
         on_duplicate: OnDuplicate = "last",
         on_stored_duplicates: OnStoredDuplicates = "remove_copies",
-        change_strategy: ChangeStrategy = "update",
+        change_strategy: ChangeStrategy = "auto",
     ) -> dict[str, Any]:
         """Load rows into a data table, as the transfers do: all are checked before the first is written.
 

@@ -122,11 +122,11 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         attempt whose insert arrived late: ``"remove_copies"`` (the default) updates all of them and deletes those that
         then equal a newer one in every column, ``"keep_newest"`` deletes all except the one that was inserted last,
         ``"update_all"`` updates all of them and deletes none, ``"fail"`` writes nothing.
-    :param change_strategy: how rows are changed: ``"update"`` (the default) changes them in place, with one call for
-        each group of equal changes; ``"replace"`` inserts the new rows, then deletes the old ones, in few calls, so
-        that they get new ids and a new ``createdAt``; ``"auto"`` updates up to 100 groups, and replaces rows if there
-        are more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; with
-        the other values, ``"auto"`` updates.
+    :param change_strategy: how rows are changed: ``"update"`` changes them in place, with one call for each group of
+        equal changes; ``"replace"`` inserts the new rows, then deletes the old ones, in few calls, so that they get new
+        ids and a new ``createdAt``; ``"auto"`` (the default) updates up to 100 groups, and replaces rows if there are
+        more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; ``"auto"``
+        updates with the other values, and with a key that may not delete rows.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "deleted", "url"}``, counted in rows of the table:
         ``deleted`` are those with the same key as another.
@@ -153,7 +153,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         key_columns: Templated[str | Sequence[str]],
         on_duplicate: OnDuplicate = "last",
         on_stored_duplicates: OnStoredDuplicates = "remove_copies",
-        change_strategy: ChangeStrategy = "update",
+        change_strategy: ChangeStrategy = "auto",
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

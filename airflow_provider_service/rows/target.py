@@ -69,7 +69,7 @@ class LoadOptions:
     may_add_columns: bool = False
     on_duplicate: OnDuplicate = "last"
     on_stored_duplicates: OnStoredDuplicates = "remove_copies"
-    change_strategy: ChangeStrategy = "update"
+    change_strategy: ChangeStrategy = "auto"
 
 
 @dataclass(frozen=True)

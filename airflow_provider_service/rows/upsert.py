@@ -51,7 +51,7 @@ def upsert_rows(
     key_columns: Sequence[str],
     *,
     on_stored_duplicates: OnStoredDuplicates = "remove_copies",
-    change_strategy: ChangeStrategy = "update",
+    change_strategy: ChangeStrategy = "auto",
     delete_missing: bool = False,
 ) -> LoadResult:
     """Update the rows whose keys exist, insert the others, and delete the rest if wanted. Safe to repeat.
@@ -68,7 +68,7 @@ def upsert_rows(
         ``"fail"`` writes nothing.
     :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
         changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
-        ids, ``"auto"`` updates up to 100 groups and replaces more.
+        ids, ``"auto"`` updates up to 100 groups and replaces more, unless the key may not delete rows.
     :param delete_missing: delete the rows with keys that the source lacks, last.
     :raises ServiceInputError: several stored rows have the same key, and the policy is to fail; nothing was written.
     """

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_service import metrics
+from airflow_provider_service.client.errors import ServiceForbiddenError
 from airflow_provider_service.rows.batches import any_of, exactly_in_url, insert_in_batches
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: Cha
     """
     updates = [(values, condition) for values, ids in plan.equal_changes() for condition in any_of("id", ids)]
     replaced = [change.row["id"] for change in plan.changes]
-    if _replaces(strategy, len(updates), replaced):
-        require_deletable(client, table_id)
+    if _replaces(client, table_id, strategy, len(updates), replaced):
         inserts = [*plan.inserts, *(change.replacement for change in plan.changes)]
         doomed = [*plan.surplus, *replaced]
     else:
@@ -42,18 +42,24 @@ def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: Cha
     _delete(client, table_id, doomed)
 
 
-def _replaces(strategy: ChangeStrategy, update_calls: int, replaced: Sequence[int]) -> bool:
-    if update_calls <= MAX_UPDATE_CALLS:
-        return strategy == "replace" and update_calls > 0
+def _replaces(
+    client: Resources, table_id: str, strategy: ChangeStrategy, update_calls: int, replaced: Sequence[int]
+) -> bool:
+    if not update_calls or (strategy != "replace" and update_calls <= MAX_UPDATE_CALLS):
+        return False
+    in_place = f"{len(replaced)} rows change in place, with a call for each of {update_calls} groups of equal changes"
     if strategy == "update":
-        log.info(
-            "%d rows are changed in place, with a call for each of %d groups of equal changes; "
-            "change_strategy='replace' would take about %d calls and give the rows new ids",
-            len(replaced),
-            update_calls,
-            1 + len(list(exactly_in_url(replaced))),
-        )
-    return strategy != "update"
+        few = 1 + len(list(exactly_in_url(replaced)))
+        log.info("%s; 'auto' and 'replace' would take about %d calls and give the rows new ids", in_place, few)
+        return False
+    try:
+        require_deletable(client, table_id)
+    except ServiceForbiddenError as error:
+        if strategy == "replace":
+            raise
+        log.warning("%s, because the key may not delete rows: %s", in_place, error)
+        return False
+    return True
 
 
 def require_deletable(client: Resources, table_id: str) -> None:

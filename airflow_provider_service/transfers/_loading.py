@@ -59,7 +59,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         default), or ``"fail"``.
     :param on_stored_duplicates: what to do with several rows of the table with the same key: ``"remove_copies"`` by
         default; see :class:`ServiceUpsertRowsOperator`.
-    :param change_strategy: how rows are changed: ``"update"`` by default; see :class:`ServiceUpsertRowsOperator`.
+    :param change_strategy: how rows are changed: ``"auto"`` by default; see :class:`ServiceUpsertRowsOperator`.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     """
 
@@ -100,7 +100,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         object_storage_conn_id: Templated[str | None] = None,
         on_duplicate: OnDuplicate = "last",
         on_stored_duplicates: OnStoredDuplicates = "remove_copies",
-        change_strategy: ChangeStrategy = "update",
+        change_strategy: ChangeStrategy = "auto",
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:

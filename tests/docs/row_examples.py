@@ -7,11 +7,11 @@ from typing import Any
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 
 
-def replacing_upsert(prices: list[dict[str, Any]]) -> ServiceUpsertRowsOperator:
+def upsert_of_prices(prices: list[dict[str, Any]]) -> ServiceUpsertRowsOperator:
     return ServiceUpsertRowsOperator(
         task_id="upsert",
         data_table_name="prices",
         rows=prices,
         key_columns=["sku"],
-        change_strategy="replace",  # thousands of different changes in a few calls; rows get new ids
+        change_strategy="update",  # rows keep their ids; thousands of different changes take as many calls
     )

@@ -48,11 +48,11 @@ def test_updating_keeps_ids_and_costs_a_call_for_each_group(upsert, held, kinds,
     before = held("id", "createdAt", "shop", "active", "sold_at")
     kinds()
     caplog.set_level(logging.INFO)
-    assert upsert(rows_with(lambda number: -1 - number % 150)) == (0, 300, 0)
+    assert upsert(rows_with(lambda number: -1 - number % 150), change_strategy="update") == (0, 300, 0)
     assert kinds() == [UPDATE] * 150
     assert held("id", "createdAt", "shop", "active", "sold_at") == before
     assert held("stock") == [(-1 - number % 150,) for number in range(300)]
-    assert "change_strategy='replace' would take about" in caplog.text
+    assert "'auto' and 'replace' would take about" in caplog.text
     assert "Updated 150 of 150 groups" in caplog.text
 
 
@@ -80,10 +80,10 @@ def test_rows_between_those_that_are_replaced_stay(upsert, held, kinds):
 
 @pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize(("groups", "calls"), [(MAX_UPDATE_CALLS, [UPDATE] * 100), (101, [DELETE, INSERT, DELETE])])
-def test_auto_replaces_when_there_are_many_groups(upsert, held, kinds, groups, calls):
+def test_by_default_rows_are_replaced_when_there_are_many_groups(upsert, held, kinds, groups, calls):
     kinds()
     new = rows_with(lambda number: -1 - number % groups)
-    assert upsert(new, change_strategy="auto") == (0, 300, 0)
+    assert upsert(new) == (0, 300, 0)
     assert kinds() == calls
     assert dict(held("sku", "stock")) == {row["sku"]: row["stock"] for row in new}
 
@@ -129,6 +129,26 @@ def test_a_key_that_may_not_delete_duplicates_nothing(simulator, table, held):
     with ServiceClient(config) as limited, pytest.raises(errors.ServiceMissingScopeError, match="dataTableRow:delete"):
         load(limited, table, rows_with(lambda number: -number), change_strategy="replace")
     assert held("stock") == [(number,) for number in range(300)]
+
+
+@pytest.mark.usefixtures("filled")
+def test_by_default_a_key_that_may_not_delete_changes_rows_in_place(simulator, table, held, caplog):
+    before = held("id", "createdAt", "sku")
+    scopes = ["dataTable:read", "dataTableRow:read", "dataTableRow:create", "dataTableRow:update"]
+    config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.create_key(scopes))
+    with ServiceClient(config) as limited:
+        assert load(limited, table, rows_with(lambda number: -1 - number)) == (0, 300, 0, 0)
+    assert held("id", "createdAt", "sku") == before
+    assert held("stock") == [(-1 - number,) for number in range(300)]
+    assert "300 groups of equal changes, because the key may not delete rows: " in caplog.text
+    assert "dataTableRow:delete" in caplog.text
+
+
+def test_by_default_two_thousand_different_changes_take_a_tenth_of_the_calls_at_most(simulator, client, table, upsert):
+    client.data_table_rows.insert(table.id, rows_with(lambda number: number, 2_000))
+    simulator.clear_requests()
+    assert upsert(rows_with(lambda number: -1 - number, 2_000)) == (0, 2_000, 0)
+    assert len(simulator.requests) <= 200
 
 
 class Break:
