@@ -48,6 +48,23 @@ class Span(NamedTuple):
     status: str | None
 
 
+class OutputFile(NamedTuple):
+    """A file among the items that a node put out. The API describes it, but does not give it.
+
+    :param item: number of its item, from 1.
+    :param field: the field of the item that holds it, in which other nodes look for it.
+    :param name: its file name, if known.
+    :param mime_type: its MIME type, if known.
+    :param size: its size in the service's words, such as "12.3 kB", if known.
+    """
+
+    item: int
+    field: str
+    name: str | None
+    mime_type: str | None
+    size: str | None
+
+
 class Failure(NamedTuple):
     """What made an execution fail: the node, if known, and the service's message, if any."""
 
@@ -58,7 +75,7 @@ class Failure(NamedTuple):
 def failure_of(execution: Execution) -> Failure:
     """Find the failing node and the message of a failed execution."""
     error = _at(execution.data, "resultData", "error")
-    node = failed_node(execution) or _last_node(execution)
+    node = failed_node(execution) or last_node(execution)
     message = _text(_at(error, "message"))
     description = _text(_at(error, "description"))
     if message and description and description != message:
@@ -86,7 +103,7 @@ def is_behind(execution: Execution) -> bool:
 
 def last_output(execution: Execution) -> list[Any] | None:
     """The JSON items that the last node put out in its last run; None where the data does not show that."""
-    return output_of(execution, _last_node(execution) or "")
+    return output_of(execution, last_node(execution) or "")
 
 
 def output_of(execution: Execution, node: str) -> list[Any] | None:
@@ -94,11 +111,27 @@ def output_of(execution: Execution, node: str) -> list[Any] | None:
 
     The items of all its outputs count, in their order: a node such as an If has several.
     """
+    items = _items(execution, node)
+    return None if items is None else [item.get("json") for item in items]
+
+
+def files_of(execution: Execution, node: str) -> list[OutputFile]:
+    """The files among the items that a node put out in its last run, which :func:`output_of` does not return."""
+    return [
+        OutputFile(
+            number, str(field), _text(_at(file, "fileName")), _text(_at(file, "mimeType")), _text(_at(file, "fileSize"))
+        )
+        for number, item in enumerate(_items(execution, node) or (), start=1)
+        for field, file in (item["binary"].items() if isinstance(item.get("binary"), dict) else ())
+    ]
+
+
+def _items(execution: Execution, node: str) -> list[dict[str, Any]] | None:
     runs = _runs(execution).get(node)
     if not runs:
         return None
     outputs = map(_list, _list(_at(runs, -1, "data", "main")))
-    return [item.get("json") for item in chain.from_iterable(outputs) if isinstance(item, dict)]
+    return [item for item in chain.from_iterable(outputs) if isinstance(item, dict)]
 
 
 def nodes_of(execution: Execution) -> list[NodeRun]:
@@ -129,7 +162,7 @@ def names_that_ran(execution: Execution) -> list[str]:
 
 def telling_nodes(execution: Execution) -> frozenset[str]:
     """The names of the node that failed and of the one that ran last, as far as the data shows them."""
-    return frozenset(filter(None, (failed_node(execution), _last_node(execution))))
+    return frozenset(filter(None, (failed_node(execution), last_node(execution))))
 
 
 def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[str]:
@@ -208,7 +241,8 @@ def parent_execution_id(execution: Execution) -> str | None:
     return str(found) if found else None
 
 
-def _last_node(execution: Execution) -> str | None:
+def last_node(execution: Execution) -> str | None:
+    """The name of the node that ran last, if the data shows it."""
     return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
 
 

@@ -16,12 +16,21 @@ from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceInputError,
     ServiceUnexpectedResponseError,
+    one_line,
 )
-from airflow_provider_service.client.execution_data import is_behind, last_output, nodes_of, output_of, with_data
+from airflow_provider_service.client.execution_data import (
+    files_of,
+    is_behind,
+    last_node,
+    nodes_of,
+    output_of,
+    with_data,
+)
 from airflow_provider_service.client.http.redaction import SIGNED, redacted
 from airflow_provider_service.object_storage import require_place, write_whole
 from airflow_provider_service.runs.nodes import log_nodes, nodes_in_short, read_small
 from airflow_provider_service.runs.search import RUN_KEY_FIELD, RUN_KEY_HEADER
+from airflow_provider_service.text_table import cut
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -34,6 +43,8 @@ log = logging.getLogger(__name__)
 MAX_OUTPUT_BYTES = 48_000
 #: Larger executions are read only for their output, not to show their nodes.
 MAX_SHOWN_MIB = 8
+#: Files that the log describes.
+MAX_FILES = 20
 #: How often the data of an execution that has succeeded is read until it shows that, and the pause in between.
 MAX_READS, SETTLING_SECONDS = 5, 0.25
 _SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
@@ -138,11 +149,13 @@ def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHead
     nothing = {"output": None, "output_items": None, "output_path": None}
     if execution is None:
         return nothing
-    items = last_output(execution) if wanted.node is None else output_of(execution, wanted.node)
-    if items is None:
+    node = last_node(execution) if wanted.node is None else wanted.node
+    items = output_of(execution, node or "")
+    if node is None or items is None:
         whose = "its last node" if wanted.node is None else f"node {wanted.node!r}"
         log.warning("Execution %s does not show the output of %s", execution.id, whose)
         return nothing
+    _report_files(execution, node)
     count = len(items)
     if wanted.max_items is not None and count > wanted.max_items:
         log.warning("The output has %d items; only the first %d are returned", count, wanted.max_items)
@@ -150,6 +163,23 @@ def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHead
     if headers is not None:
         items = _without_secrets(items, headers)
     return {**nothing, "output_items": count, **_small_enough(items, wanted.path)}
+
+
+def _report_files(execution: Execution, node: str) -> None:
+    files = files_of(execution, node)
+    if not files:
+        return
+    log.warning(
+        "Files that node '%s' put out are not in the output, because the service's API does not give them; "
+        "let the workflow store them, for example in object storage: %d",
+        cut(one_line(node)),
+        len(files),
+    )
+    for one in files[:MAX_FILES]:
+        described = one.name or "without a name", one.mime_type or "of unknown type", one.size or "of unknown size"
+        log.warning(
+            "Item %d, field '%s': %s", one.item, cut(one_line(one.field)), one_line("; ".join(map(cut, described)))
+        )
 
 
 def _small_enough(items: list[Any], path: str | None) -> dict[str, Any]:

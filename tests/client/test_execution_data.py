@@ -10,7 +10,9 @@ import requests_mock
 from airflow_provider_service.client.execution_data import (
     Failure,
     NodeRun,
+    OutputFile,
     failure_of,
+    files_of,
     last_output,
     nodes_of,
     output_of,
@@ -50,6 +52,7 @@ def test_data_of_any_shape(data: dict[str, Any]) -> None:
     assert list(starting_items(one)) == []
     assert last_output(one) in (None, [])
     assert output_of(one, "V") in (None, [])
+    assert files_of(one, "W") == files_of(one, "V") == []
     assert {node.seconds for node in nodes_of(one)} <= {0}
     assert failure_of(one).message is None
 
@@ -98,6 +101,16 @@ def test_the_output_of_a_named_node() -> None:
     runs = {"A": [{"data": {"main": [[{"json": {"n": 1}}]]}}], "B": [{"data": {"main": [[{"json": {"n": 2}}]]}}]}
     one = execution({"resultData": {"lastNodeExecuted": "B", "runData": runs}})
     assert [output_of(one, name) for name in ("A", "B", "C", "")] == [[{"n": 1}], [{"n": 2}], None, None]
+
+
+def test_files_among_the_items() -> None:
+    pdf = {"data": "filesystem-v2", "fileName": "a.pdf", "mimeType": "application/pdf", "fileSize": "12.3 kB"}
+    items = [{"json": {}}, {"json": {}, "binary": {"report": pdf, "odd": 5}}, {"json": {}, "binary": 5}]
+    one = execution({"resultData": {"runData": {"A": [{"data": {"main": [items]}}]}}})
+    assert files_of(one, "A") == [
+        OutputFile(2, "report", "a.pdf", "application/pdf", "12.3 kB"),
+        OutputFile(2, "odd", None, None, None),
+    ]
 
 
 def test_what_the_nodes_did_in_the_order_in_which_they_began() -> None:

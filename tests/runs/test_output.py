@@ -33,6 +33,28 @@ def test_the_items_of_the_last_node(make_run: MakeRun, simulator: ServiceSimulat
     assert "output" not in make_run(workflow_id=workflow_id, map_index=2).whole_attempt(1)
 
 
+def test_files_that_are_not_in_the_output_are_named(
+    task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "report.pdf").write_bytes(b"%PDF" * 3_000)
+    (tmp_path / "notes").write_bytes(b"x")
+    workflow_id = put(simulator, webhook(), DONE)
+    done = task_run(
+        workflow_id=workflow_id,
+        payload={"day": "1"},
+        files={"data": str(tmp_path / "report.pdf"), "more": str(tmp_path / "notes")},
+        return_output={"node": "Webhook"},
+    ).attempt(1)
+    assert done["output"][0]["body"] == {"day": "1"}
+    said = [one.getMessage() for one in caplog.records if one.name.endswith("runs.output")]
+    assert said == [
+        "Files that node 'Webhook' put out are not in the output, because the service's API does not give them; "
+        "let the workflow store them, for example in object storage: 2",
+        "Item 1, field 'data': report.pdf; application/pdf; 12 kB",
+        "Item 1, field 'more': notes; application/octet-stream; 1 B",
+    ]
+
+
 @pytest.mark.parametrize("letter", ["x", "é", "€", "🙂"])
 def test_the_limit_counts_bytes_as_they_are_stored(task_run: MakeRun, simulator: ServiceSimulator, letter: str) -> None:
     workflow_id = put(simulator, webhook(), puts_out('={{ {"text": $json.body.text} }}'))
