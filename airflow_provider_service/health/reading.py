@@ -6,13 +6,15 @@ The figures come from the executions themselves: the service's insights lag behi
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain, islice
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.errors import ServiceLookupError
+from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError
 from airflow_provider_service.health.figures import Tally, span
 from airflow_provider_service.health.report import Health, Member
 from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # A line is logged each time that so many executions have been read.
 PROGRESS_EVERY = 10_000
+# So many older executions in a row, a page, mean that there are no newer ones behind them.
+OLDER_IN_A_ROW = 250
 
 
 class _Known(NamedTuple):
@@ -98,8 +102,34 @@ def _executions(
     wanted = [(id_, None) for id_ in ids] if check.names_workflows else [(None, project_id)]
     read = 0
     for workflow_id, in_project in wanted:
-        for execution in client.executions.list(workflow_id=workflow_id, project_id=in_project, started_after=since):
+        for execution in _started_since(
+            since, partial(client.executions.list, workflow_id=workflow_id, project_id=in_project)
+        ):
             yield execution
             read += 1
             if read % PROGRESS_EVERY == 0:
                 log.info("%d executions of the last %s were read", read, span(check.window))
+
+
+def _started_since(since: datetime, list_executions: Callable[..., Iterator[Execution]]) -> Iterator[Execution]:
+    listed = list_executions(started_after=since)
+    try:
+        first = list(islice(listed, 1))
+    except ServiceNotOfferedError:  # before n8n 2.37, which has the parameter
+        return _newest(list_executions(), since)
+    return chain(first, listed)
+
+
+def _newest(executions: Iterator[Execution], since: datetime) -> Iterator[Execution]:
+    """Those that started after a moment, of a list whose order is that of ids, not quite that of the starts."""
+    older = 0
+    for execution in executions:
+        if execution.started_at is None:
+            continue
+        if execution.started_at > since:
+            older = 0
+            yield execution
+            continue
+        older += 1
+        if older == OLDER_IN_A_ROW:
+            return

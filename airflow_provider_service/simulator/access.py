@@ -66,6 +66,19 @@ class Access:
         self.state.revoke_key(key)
 
     @property
+    def version(self) -> str:
+        """The version that the service claims to be; can be set.
+
+        An older one lacks the operations and the parameters of queries that its published contract lacks; in all else
+        it is like the newest.
+        """
+        return self.state.version
+
+    @version.setter
+    def version(self, version: str) -> None:
+        self.state.version = version
+
+    @property
     def mcp_api_key(self) -> str:
         """Key of the MCP endpoint, for the connection's extra of this name."""
         return self.state.mcp_key

@@ -11,13 +11,14 @@ import inspect
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from airflow_provider_service.simulator.generations import offers
 from airflow_provider_service.simulator.validation import ApiError, Body, Family, Param, check_path, read_query
 
 if TYPE_CHECKING:
@@ -250,7 +251,19 @@ async def handle(request: Request, op: Operation, state: State) -> Response:
     return _with_etag(request, render(result, op.status))
 
 
+def _as_offered(op: Operation, version: str) -> Operation:
+    """The operation as a version has it; one that lacks a parameter still was of the strict family.
+
+    :raises ApiError: 404 the version does not have it
+    """
+    if not offers(version, op.name):
+        raise ApiError(404, "not found")
+    query = tuple(param for param in op.query if offers(version, op.name, param.name))
+    return op if query == op.query else replace(op, query=query, family="strict")
+
+
 async def _admit(request: Request, op: Operation, state: State, body: Any, content: bytes) -> Call:
+    op = _as_offered(op, state.version)
     key = _authenticate(request, op.family, state)
     if op.family == "lenient":
         _check_scope(op, key)

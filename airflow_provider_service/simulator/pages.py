@@ -13,8 +13,6 @@ from starlette.routing import Route
 
 from airflow_provider_service.simulator.state import State
 
-#: The version that the start page tells.
-VERSION = "2.41.1"
 _START = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -31,18 +29,20 @@ _PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{titl
 def page_routes(state: State) -> list[Route]:
     """The pages of the start, workflows and executions. Unlike the service's, they need no login and show no data."""
     return [
-        Route("/", _start_page, methods=["GET"]),
+        Route("/", _start_page(state), methods=["GET"]),
         Route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"]),
         Route("/workflow/{workflow_id}/executions/{execution_id}", _execution_page(state), methods=["GET"]),
     ]
 
 
-async def _start_page(_request: Request) -> Response:
-    reporting = json.dumps(
-        {"dsn": "", "environment": "development", "release": f"n8n@{VERSION}"}, separators=(",", ":")
-    )
-    encoded = [base64.b64encode(one.encode()).decode() for one in ("rest", reporting)]
-    return HTMLResponse(_START.format(endpoint=encoded[0], reporting=encoded[1]))
+def _start_page(state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def page(_request: Request) -> Response:
+        told = {"dsn": "", "environment": "development", "release": f"n8n@{state.version}"}
+        reporting = json.dumps(told, separators=(",", ":"))
+        encoded = [base64.b64encode(one.encode()).decode() for one in ("rest", reporting)]
+        return HTMLResponse(_START.format(endpoint=encoded[0], reporting=encoded[1]))
+
+    return page
 
 
 def _workflow_page(state: State) -> Callable[[Request], Awaitable[Response]]:

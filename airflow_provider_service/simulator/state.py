@@ -15,6 +15,7 @@ from typing import Any
 from airflow_provider_service.simulator.clock import Clock, stamp
 from airflow_provider_service.simulator.engine.engine import Engine
 from airflow_provider_service.simulator.engine.executions import ExecutionStore
+from airflow_provider_service.simulator.generations import NEWEST
 from airflow_provider_service.simulator.schedule import Schedule
 from airflow_provider_service.simulator.stores.audit import AuditStore
 from airflow_provider_service.simulator.stores.community_packages import CommunityPackageStore
@@ -60,6 +61,7 @@ class State:
         self.queue_mode = queue_mode
         self.publish_delay = publish_delay
         self.base_url = ""
+        self.version = NEWEST
         self.mcp_enabled = True
         self.mcp_key = f"mcp_{secrets.token_urlsafe(48)}"
         self.stopping = False

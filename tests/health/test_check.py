@@ -87,6 +87,34 @@ def test_only_the_window_counts_by_the_clock_of_the_service(simulator, workflow)
     assert abs(found["Late"]["success_age"] - HOUR / 2) < 60
 
 
+@pytest.mark.parametrize("version", ["1.123.81", "2.20.12", "2.36.9"])
+def test_a_server_that_does_not_select_by_start_gives_the_same_figures(simulator, workflow, version):
+    workflow("Old", "error", "success", ended=25 * HOUR)
+    workflow("Sync", "success", "error", ended=2 * HOUR)
+    simulator.version = version
+    simulator.clear_requests()
+
+    found = figures(all_workflows=True)
+
+    assert {name: (one["runs"], one["failed"]) for name, one in found.items()} == {"Old": (0, 0), "Sync": (2, 1)}
+    assert ["startedAfter" in query for query in lists(simulator)] == [True, False]
+
+
+def test_such_a_server_is_read_until_all_executions_are_older(simulator, workflow, monkeypatch):
+    connection = json.loads(simulator.connection_json())
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**connection, "extra": {"page_size": 2}}))
+    monkeypatch.setattr(reading, "OLDER_IN_A_ROW", 3)
+    simulator.version = "2.20.12"
+    one = workflow("Sync", *["error"] * 6, ended=25 * HOUR)
+    # Two that are newer by their ids have started earlier.
+    for status, ended in (("success", 2 * HOUR), ("error", 26 * HOUR), ("error", 26 * HOUR)):
+        simulator.start_execution(one, status=status, age=ended)
+    simulator.clear_requests()
+
+    assert figures(all_workflows=True)["Sync"]["runs"] == 1
+    assert len(lists(simulator)) == 1 + 3
+
+
 @pytest.mark.parametrize("ended", [datetime.min, datetime.max])
 def test_the_last_success_is_shown_as_the_service_dates_it(simulator, workflow, ended):
     workflow("Sync", "success")

@@ -12,6 +12,8 @@ from airflow_provider_service.operators.bridge import ServiceInstallBridgeOperat
 from airflow_provider_service.runs.bridge import definition
 from airflow_provider_service.runs.bridge.install import SCOPES
 
+PEM = ("privateKey", "publicKey")
+
 
 def bridges(client):
     return [one.id for one in client.workflows.list(tags="airflow-bridge")]
@@ -116,6 +118,29 @@ def test_a_deleted_credential_is_replaced(execute, client):
     renewed = definition.credential_of(client.workflows.get(made["workflow_id"]))
     assert renewed.id != held.id
     assert client.credentials.get(renewed.id).name == held.name
+
+
+@pytest.mark.parametrize(("required", "lacking"), [((), ()), (PEM, ()), ((), PEM)], ids=["2.41", "1.123", "2.20"])
+def test_the_credential_has_the_data_that_the_server_takes(execute, client, simulator, required, lacking):
+    schema = simulator.state.credentials.types["jwtAuth"]
+    schema["required"] = list(required)
+    for name in lacking:
+        del schema["properties"][name]
+
+    made = execute(ServiceInstallBridgeOperator)
+
+    held = definition.credential_of(client.workflows.get(made["workflow_id"]))
+    data = simulator.state.credentials.data(held.id)
+    assert data.keys() == {"keyType", "secret", "algorithm", *required}
+    assert len(list(client.credentials.list())) == 1
+
+
+def test_a_credential_that_the_server_refuses_in_every_form_is_an_error(execute, client, simulator):
+    simulator.state.credentials.types["jwtAuth"]["required"] = ["something new"]
+
+    with pytest.raises(AirflowFailException, match="something new"):
+        execute(ServiceInstallBridgeOperator)
+    assert bridges(client) == []
 
 
 def test_a_project_has_its_own(execute, client):

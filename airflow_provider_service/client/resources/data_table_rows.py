@@ -25,6 +25,8 @@ _INSERTED: Any = InsertedRows | list[Row]
 _CHANGED: Any = bool | list[Row]
 # What the service says of any mistake in a filter.
 _FILTER_REFUSED = "Invalid filter fields"
+#: Comparisons that n8n has only from 2.40 on.
+ADDED_COMPARISONS = ("isEmpty", "isNotEmpty")
 
 
 class DataTableRows(Resource):
@@ -32,9 +34,10 @@ class DataTableRows(Resource):
 
     A filter is ``{"type": "and", "filters": [{"columnName": ..., "condition": "eq", "value": ...}]}``. The type is
     ``"and"`` (the default) or ``"or"``. The condition is ``"eq"`` (the default), ``"neq"``, ``"gt"``, ``"gte"``,
-    ``"lt"``, ``"lte"``, ``"like"``, ``"ilike"`` or, except in updates and upserts, ``"isEmpty"`` or ``"isNotEmpty"``. A
-    value of None means null. Comparing dates is unreliable on some servers: prefer numbers or texts as keys. Give dates
-    with an offset, ``2026-01-02T03:04:05Z``: without one, the service assumes its own current time zone.
+    ``"lt"``, ``"lte"``, ``"like"``, ``"ilike"`` or, except in updates and upserts, ``"isEmpty"`` or ``"isNotEmpty"``,
+    which n8n has from 2.40 on. A value of None means null. Comparing dates is unreliable on some servers: prefer
+    numbers or texts as keys. Give dates with an offset, ``2026-01-02T03:04:05Z``: without one, the service assumes its
+    own current time zone.
     """
 
     def list(
@@ -228,6 +231,10 @@ def _explaining(rows: Iterator[Row], sort_by: str | None) -> Iterator[Row]:
     except ServiceInvalidRequestError as error:
         if error.server_message != _FILTER_REFUSED:
             raise
-        known = ", ".join(get_args(Comparison))
-        hint = f"Each of the filters has a columnName, a value and, unless it is eq, a condition: {known}"
+        known = ", ".join(one for one in get_args(Comparison) if one not in ADDED_COMPARISONS)
+        added = " and ".join(ADDED_COMPARISONS)
+        hint = (
+            f"Each of the filters has a columnName, a value and, unless it is eq, a condition: {known}; "
+            f"from n8n 2.40 on also {added}"
+        )
         raise error.with_hint(hint) from error

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # Long enough for clocks that differ and for a queue in front of the webhook.
 LIFETIME_SECONDS = 900.0
 _ALGORITHM = "HS256"
+#: Further data of the credential that n8n 1 requires, although this kind of key does not use it. n8n 2.20 refuses it.
+UNUSED_DATA = {"privateKey": "", "publicKey": ""}
 
 
 class BridgeSecret:
@@ -32,9 +34,7 @@ class BridgeSecret:
 
     def data(self) -> dict[str, str]:
         """The data of the credential that checks the tokens."""
-        # Older servers refuse data that lacks a field, even one that this kind of key does not use.
-        unused = {"privateKey": "", "publicKey": ""}
-        return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM, **unused}
+        return {"keyType": "passphrase", "secret": self._derived("tokens"), "algorithm": _ALGORITHM}
 
     def headers(self, client: ServiceClient, *, lifetime: float = LIFETIME_SECONDS) -> dict[str, str]:
         """The header of a call, a token.

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from airflow_provider_service.client.definitions import is_as_defined, runs_as_defined
-from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError, ServiceNotOfferedError
+from airflow_provider_service.client.errors import (
+    ServiceInputError,
+    ServiceInvalidRequestError,
+    ServiceNotFoundError,
+    ServiceNotOfferedError,
+)
 from airflow_provider_service.client.lookup import create_tag
+from airflow_provider_service.runs.bridge.access import UNUSED_DATA
 from airflow_provider_service.runs.bridge.definition import (
     CREDENTIAL_TYPE,
     NAME,
@@ -158,7 +165,11 @@ class Installer:
 
     def _new_credential(self) -> Reference:
         name = _credential_name(self._secret)
-        made = self._client.credentials.create(name, CREDENTIAL_TYPE, self._secret.data(), project_id=self._project_id)
+        create = partial(self._client.credentials.create, name, CREDENTIAL_TYPE, project_id=self._project_id)
+        try:
+            made = create(self._secret.data())
+        except ServiceInvalidRequestError:  # nothing was created
+            made = create({**self._secret.data(), **UNUSED_DATA})
         return Reference(made.id, made.name)
 
     def _require_scopes(self) -> None:

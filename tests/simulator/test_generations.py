@@ -1,0 +1,43 @@
+"""The simulator as an older version of the service: what its published contract lacks is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_service.reach import server_version
+from airflow_provider_service.simulator import generations
+from airflow_provider_service.simulator.gateway import OPERATIONS
+
+from .api_client import Api
+
+
+@pytest.mark.parametrize(
+    ("version", "data_tables", "discover", "started_after"),
+    [
+        ("1.123.81", 404, 404, 400),
+        ("2.7.5", 200, 404, 400),
+        ("2.20.12", 200, 200, 400),
+        ("2.37.11", 200, 200, 200),
+        ("2.41.1", 200, 200, 200),
+    ],
+)
+def test_operations_and_parameters_are_there_from_their_version_on(
+    api: Api, client, version: str, data_tables: int, discover: int, started_after: int
+) -> None:
+    api.simulator.version = version
+
+    assert api.get("/data-tables").status_code == data_tables
+    assert api.get("/discover").status_code == discover
+    answer = api.get("/executions?startedAfter=2026-01-01T00%3A00%3A00Z")
+    assert answer.status_code == started_after
+    if started_after == 400:
+        assert answer.json() == {"message": "Unknown query parameter 'startedAfter'"}
+    assert api.get("/executions?workflowId=x").status_code == 200
+    assert server_version(client) == version
+
+
+def test_only_what_exists_can_be_lacking() -> None:
+    for name in generations._BY_NAME:
+        operation, _, parameter = name.partition("?")
+        assert operation in OPERATIONS
+        assert not parameter or parameter in {param.name for param in OPERATIONS[operation].query}, name
