@@ -23,11 +23,7 @@ _SINCE = {
         "get_credential test_credential list_data_table_columns create_data_table_column update_data_table_column "
         "delete_data_table_column list_folders create_folder get_folder update_folder delete_folder"
     ),
-    "2.30": (
-        "clear_data_table_rows export_n8n_package import_n8n_package list_test_runs get_test_run list_test_cases "
-        "list_executions?ignoreDataSizeLimit get_execution?ignoreDataSizeLimit"
-    ),
-    "2.32": "create_test_run cancel_test_run",
+    "2.30": ("clear_data_table_rows list_executions?ignoreDataSizeLimit get_execution?ignoreDataSizeLimit"),
     "2.33": "publish_workflow unpublish_workflow list_workflow_history",
     "2.35": "update_workflow?publishIfActive",
     "2.36": "list_workflows?offset",
