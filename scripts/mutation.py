@@ -55,6 +55,7 @@ TESTS = {
     "waits/nodes.py": "runs/test_nodes waits/test_watch",
     "waits/wait.py": "waits/test_watch waits/test_trigger waits/test_sensor",
     "waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger",
+    "waits/faults.py": "waits/test_watch health/test_sensor waits/test_source_control_sensor",
     "waits/figures.py": "waits/test_poller waits/test_watch",
     "waits/look.py": "health/test_sensor waits/test_source_control_sensor",
     "waits/poller.py": f"{POLLING} waits/test_older_servers",

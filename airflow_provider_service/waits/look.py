@@ -6,11 +6,10 @@ import logging
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.task_arguments import FAULT_PAUSE_SECONDS
+from airflow_provider_service.waits.faults import FaultTolerance
 from airflow_provider_service.waits.outcome import Outcome, settle
-from airflow_provider_service.waits.watch import is_too_much
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -111,18 +110,12 @@ class LookWatch:
     """
 
     def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
-        self._check, self._timeout, self._fault_tolerance = check, timeout, fault_tolerance
-        self._failures, self._failing_since = 0, 0.0
+        self._check, self._timeout, self._faults = check, timeout, FaultTolerance(fault_tolerance)
         self._last_message = "nothing was read"
-
-    @property
-    def in_trouble(self) -> bool:
-        """Whether the last look failed."""
-        return self._failures > 0
 
     def pause(self, interval: float) -> float:
         """Seconds until the next look."""
-        return min(interval, FAULT_PAUSE_SECONDS) if self.in_trouble else interval
+        return min(interval, FAULT_PAUSE_SECONDS) if self._faults.in_trouble else interval
 
     def look(self, config: ServiceConfig) -> LookOutcome | None:
         """Look once; None if that failed and is tolerated. The call blocks."""
@@ -132,19 +125,11 @@ class LookWatch:
             with ServiceClient(config) as client:
                 seen = self._check.look(client)
         except ServiceError as error:
-            return self._failed(error)
-        self._failures, self._last_message = 0, seen.message
+            log.warning("%s could not be read: %s", self._check.subject, error)
+            return None if self._faults.tolerates(error) else unreadable(self._check.subject, error)
+        self._faults.succeeded()
+        self._last_message = seen.message
         return LookOutcome("met" if seen.is_met else "unmet", seen.message, seen.result)
-
-    def _failed(self, error: ServiceError) -> LookOutcome | None:
-        log.warning("%s could not be read: %s", self._check.subject, error)
-        now = clock().monotonic()
-        if not self._failures:
-            self._failing_since = now
-        self._failures += 1
-        if error.ends_wait or is_too_much(self._failures, now - self._failing_since, self._fault_tolerance):
-            return unreadable(self._check.subject, error)
-        return None
 
     def timed_out(self) -> LookOutcome:
         """The outcome of a wait whose deadline has passed."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.clock import clock
+from airflow_provider_service.waits.faults import FaultTolerance
 from airflow_provider_service.waits.figures import PollFigures
 from airflow_provider_service.waits.outcome import Outcome, broken, judge
 from airflow_provider_service.waits.wait import Wait
@@ -19,41 +20,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MIN_FAILURES = 3
 MAX_MESSAGE_CHARS = 1000
-
-
-def is_too_much(failures: int, lasted: float, fault_tolerance: float) -> bool:
-    """Whether consecutive failed looks are no longer tolerated.
-
-    :param failures: number of them.
-    :param lasted: seconds since the first of them.
-    """
-    return failures >= MIN_FAILURES and lasted >= fault_tolerance
 
 
 class Watch(Wait):
     """A wait in progress: reads and judges the execution, tolerates faults for a while, and observes the deadline.
 
-    A fault is tolerated until looking has failed both ``MIN_FAILURES`` times in a row and for
-    ``fault_tolerance`` seconds. A refused key or request is no fault that passes, and ends the wait at once.
-
     :param wait: the wait.
     """
 
     # As few objects as possible, because thousands of waits make Python's garbage collector slow.
-    __slots__ = ("_failing_since", "_failures", "workflow_id")
+    __slots__ = ("_faults", "workflow_id")
 
     def __init__(self, wait: Wait) -> None:
         super().__init__(**wait.to_arguments())
         self.workflow_id: str | None = None
-        self._failures = 0
-        self._failing_since = 0.0
+        self._faults: FaultTolerance | None = None  # made by the first failure
 
     @property
     def in_trouble(self) -> bool:
         """Whether the last look failed."""
-        return self._failures > 0
+        return self._faults is not None
 
     def look(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait continues."""
@@ -85,22 +72,18 @@ class Watch(Wait):
 
     def saw_active(self) -> None:
         """Record that the execution was seen and has not ended."""
-        self._failures = 0
+        self._faults = None
 
     def failed_to_look(self, error: Exception) -> Outcome | None:
         """Record a failed look. Return the outcome if it is no longer tolerated."""
-        now = clock().monotonic()
-        if not self._failures:
-            self._failing_since = now
-        self._failures += 1
-        lasted = now - self._failing_since
+        self._faults = self._faults or FaultTolerance(self.fault_tolerance)
+        if self._faults.tolerates(error):
+            return None
         # The message must not depend on whether a list or the execution itself was requested.
         reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)
         if isinstance(error, errors.ServiceError) and error.ends_wait:
             return self._unobservable(reason, final=error.final)
-        if is_too_much(self._failures, lasted, self.fault_tolerance):
-            return self._unobservable(f"reading it failed for more than {self.fault_tolerance:g} s, last: {reason}")
-        return None
+        return self._unobservable(f"reading it failed for more than {self.fault_tolerance:g} s, last: {reason}")
 
     def timed_out(self) -> Outcome:
         """The outcome of a wait whose deadline has passed."""
