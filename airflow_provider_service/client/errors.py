@@ -7,8 +7,9 @@ of classes.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Self
+from typing import Any, Self
 
 MAX_SHOWN_CHARS = 100
 MAX_MESSAGE_CHARS = 500
@@ -99,6 +100,10 @@ class ServiceApiError(ServiceError):
     :param server_message: the server's own message, or None.
     :param hint: what the caller can do about it.
     :param retry_after: seconds the server asked to wait, or None.
+    :param headers: headers of the answer by their names in lower case, without cookies and secrets; None if the error
+        does not keep the answer.
+    :param body: body of the answer, without secrets: the value of JSON of up to 64 KiB; else the beginning as text, up
+        to 4 KiB; None if it is empty, or the error does not keep the answer.
     """
 
     def __init__(
@@ -111,10 +116,13 @@ class ServiceApiError(ServiceError):
         server_message: str | None = None,
         hint: str | None = None,
         retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
     ) -> None:
         self.reason, self.method, self.path = reason, method, path
         self.status, self.server_message, self.hint = status, server_message, hint
         self.retry_after = retry_after
+        self.headers, self.body = headers, body
         super().__init__(f"{method} {path}: {self.explanation}")
 
     @property
@@ -138,6 +146,8 @@ class ServiceApiError(ServiceError):
             server_message=self.server_message,
             hint=hint,
             retry_after=self.retry_after,
+            headers=self.headers,
+            body=self.body,
         )
 
 

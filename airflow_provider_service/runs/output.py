@@ -26,7 +26,7 @@ from airflow_provider_service.client.execution_data import (
     output_of,
     with_data,
 )
-from airflow_provider_service.client.http.redaction import SIGNED, redacted
+from airflow_provider_service.client.http.redaction import SIGNED, redacted, secrets_in
 from airflow_provider_service.object_storage import require_place, write_whole
 from airflow_provider_service.runs.nodes import log_nodes, nodes_in_short, read_small
 from airflow_provider_service.runs.search import RUN_KEY_FIELD, RUN_KEY_HEADER
@@ -47,7 +47,6 @@ MAX_SHOWN_MIB = 8
 MAX_FILES = 20
 #: How often the data of an execution that has succeeded is read until it shows that, and the pause in between.
 MAX_READS, SETTLING_SECONDS = 5, 0.25
-_SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
 
 
 @dataclass(frozen=True)
@@ -206,11 +205,5 @@ def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
 
 def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
     """What a call carried that must not be shown, by name of the header."""
-    headers = {name: [value, *_credentials(value)] for name, value in sent.items()}
+    headers = {name: secrets_in(value) for name, value in sent.items()}
     return {**headers, RUN_KEY_HEADER: [], RUN_KEY_FIELD: []}
-
-
-def _credentials(value: str) -> list[str]:
-    """What a header holds behind its scheme, as in "Bearer x"."""
-    scheme, _, credentials = value.partition(" ")
-    return [credentials] if scheme.lower() in _SCHEMES else []

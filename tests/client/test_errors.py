@@ -227,9 +227,37 @@ def exceptions_of(kind: type[Error]) -> Iterator[type[Error]]:
             yield from exceptions_of(child)
 
 
+def test_an_error_keeps_the_headers_and_the_value_of_its_answer(server: requests_mock.Mocker) -> None:
+    text = json.dumps({"message": "no", "meta": [KEY, {"code": 7}]})
+    error = fail(server, 409, text, {**JSON, "X-Request-Id": f"r-{KEY}", "Set-Cookie": "session=abc"})
+
+    assert error.headers == {"content-type": JSON["Content-Type"], "x-request-id": "r-***"}
+    assert error.body == {"message": "no", "meta": ["***", {"code": 7}]}
+    assert error.with_hint("Wait").__dict__ == {**error.__dict__, "hint": "Wait"}
+
+
+def test_an_error_keeps_only_the_beginning_of_a_long_answer(server: requests_mock.Mocker) -> None:
+    error = fail(server, 500, json.dumps({"rows": "x" * answers.KEPT_BYTES}), JSON)
+
+    assert isinstance(error.body, str)
+    assert len(error.body) < answers.MESSAGE_BYTES
+    assert fail(server, 500, "", JSON).body is None
+    assert fail(server, 500, "{broken", JSON).body == "{broken"
+
+
 @pytest.mark.parametrize("kind", [*exceptions_of(errors.ServiceApiError)], ids=lambda kind: kind.__name__)
 def test_an_error_crosses_a_process_border_whole(kind: type[errors.ServiceApiError]) -> None:
-    error = kind("it failed", method="GET", path="/x", status=503, server_message="no", hint="Wait", retry_after=2.0)
+    error = kind(
+        "it failed",
+        method="GET",
+        path="/x",
+        status=503,
+        server_message="no",
+        hint="Wait",
+        retry_after=2.0,
+        headers={"a": "b"},
+        body=[1],
+    )
 
     copy = pickle.loads(pickle.dumps(error))
 

@@ -54,6 +54,19 @@ def test_a_call_sends_the_payload_and_no_key(client: Client, server: requests_mo
     assert KEY not in str(first.headers)
 
 
+def test_an_error_does_not_show_what_the_headers_of_the_call_hold(client: Client, server: requests_mock.Mocker) -> None:
+    repeated = {"headers": {"x-token": "token-1", "authorization": "Bearer secret-2"}, "of": "token-1, secret-2"}
+    answered = {"Content-Type": "application/json", "X-Of": "secret-2"}
+    server.post(f"{BASE}/webhook/orders/new", json=repeated, status_code=503, headers=answered)
+
+    with pytest.raises(ServiceWebhookUncertainError) as caught:
+        client.webhooks.call(POST, headers={"X-Token": "token-1", "Authorization": "Bearer secret-2"})
+
+    assert caught.value.body == {"headers": {"x-token": "***", "authorization": "***"}, "of": "***, ***"}
+    assert (caught.value.headers or {})["x-of"] == "***"
+    assert "token-1" not in str(caught.value)
+
+
 def test_the_payload_of_a_get_is_its_query(client: Client, server: requests_mock.Mocker) -> None:
     server.get(f"{BASE}/webhook/orders/new", text="ok")
 

@@ -6,12 +6,14 @@ import email.utils
 import html
 import json
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.http.redaction import masked
+from airflow_provider_service.client.http.redaction import masked, redacted
 from airflow_provider_service.client.http.scopes import describe_scope
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 # The message is at the beginning of an error page.
 MESSAGE_BYTES = 4 * 1024
+#: A larger JSON body is not kept as a value with an error.
+KEPT_BYTES = 64 * 1024
+_PRIVATE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
 _HEAD_OF_PAGE = re.compile(r"<head\b.*?</head>", re.IGNORECASE | re.DOTALL)
 _NO_TEXT = re.compile(r"<(script|style)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _END_OF_LINE = re.compile(r"<(br|hr|/?(p|div|pre|h\d|title|center|li|tr|body|html))\b[^<>]*>", re.IGNORECASE)
@@ -46,7 +51,7 @@ def decode(response: Answer, method: str, path: str, *, scope: str | None, secre
         raise _failure(response, method, path, scope, secret)
     if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
         raise errors.ServiceUnexpectedResponseError(
-            "the answer is neither a success nor an error", method=method, path=path, status=response.status_code
+            "the answer is neither a success nor an error", method=method, path=path, **facts_of(response, secret)
         )
     if binary:
         return response.content
@@ -55,49 +60,36 @@ def decode(response: Answer, method: str, path: str, *, scope: str | None, secre
     try:
         return response.json()
     except ValueError as error:
-        raise _no_json(response, method, path, message_of(response, secret), error) from None
+        raise _no_json(response, method, path, secret, error) from None
 
 
-def _no_json(
-    response: Answer, method: str, path: str, message: str | None, error: ValueError
-) -> errors.ServiceApiError:
-    status = response.status_code
+def _no_json(response: Answer, method: str, path: str, secret: str, error: ValueError) -> errors.ServiceApiError:
+    facts = facts_of(response, secret)
+    message = facts["server_message"]
     if message and "is starting up" in message:  # an older server answers this with status 200
-        return errors.ServiceStartingError(
-            "the service is still starting", method=method, path=path, status=status, server_message=message
-        )
+        return errors.ServiceStartingError("the service is still starting", method=method, path=path, **facts)
     # What is JSON, but cannot be represented here, would come again.
     if _is_json(response) and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
         return errors.ServiceUnreadableResponseError(
             "the answer is not the JSON that it is stated to be: it was cut off, or changed on its way",
             method=method,
             path=path,
-            status=status,
-            server_message=message,
+            **facts,
             hint="If this lasts, look for a proxy that changes answers",
         )
     return errors.ServiceUnexpectedResponseError(
         f"the answer is {response.content_type or 'of no stated type'}, not JSON",
         method=method,
         path=path,
-        status=status,
-        server_message=message,
+        **facts,
         hint="Check that the connection's host is the address of the service's API",
     )
 
 
 def _failure(response: Answer, method: str, path: str, scope: str | None, secret: str) -> errors.ServiceApiError:
-    status, message = response.status_code, message_of(response, secret)
-    kind, reason, hint = _meaning(response, message, scope)
-    return kind(
-        reason,
-        method=method,
-        path=path,
-        status=status,
-        server_message=message,
-        hint=hint,
-        retry_after=retry_after(response),
-    )
+    facts = facts_of(response, secret)
+    kind, reason, hint = _meaning(response, facts["server_message"], scope)
+    return kind(reason, method=method, path=path, hint=hint, retry_after=retry_after(response), **facts)
 
 
 def _meaning(
@@ -160,16 +152,37 @@ def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.
     return errors.ServiceForbiddenError, "not allowed for this key", None
 
 
-def message_of(response: Answer, secret: str | None = None) -> str | None:
-    """The server's own words on one line, without the key, markup and stack trace, and not too long."""
+def facts_of(response: Answer, *secrets: str) -> dict[str, Any]:
+    """What an error keeps of the answer, without secrets: ``status``, ``server_message``, ``headers`` and ``body``."""
+    headers = {name.lower(): masked(value, *secrets) for name, value in response.headers.items()}
+    return {
+        "status": response.status_code,
+        "server_message": message_of(response, *secrets),
+        "headers": {name: value for name, value in headers.items() if name not in _PRIVATE_HEADERS},
+        "body": _kept_body(response, secrets),
+    }
+
+
+def _kept_body(response: Answer, secrets: Sequence[str]) -> Any:
+    if _is_json(response) and len(response.content) <= KEPT_BYTES:
+        with suppress(ValueError):
+            return redacted(response.json(), {}, doubtful={"": secrets})
+    return _beginning(response, secrets) or None
+
+
+def message_of(response: Answer, *secrets: str) -> str | None:
+    """The server's own words on one line, without secrets, markup and stack trace, and not too long."""
     message = _body(response).get("message")
     if isinstance(message, str):
-        return _told(masked(message, secret)[:MESSAGE_BYTES])
-    # Masked before it is truncated; an ending that may be a part of the key is left out.
-    text = masked(response.beginning(MESSAGE_BYTES), secret)
-    if len(response.content) > MESSAGE_BYTES:
-        text = text[: -len(secret or " ")]
+        return _told(masked(message, *secrets)[:MESSAGE_BYTES])
+    text = _beginning(response, secrets)
     return _told(_first_line(text) if "html" in response.content_type else text)
+
+
+def _beginning(response: Answer, secrets: Sequence[str]) -> str:
+    # Masked before it is truncated; an ending that may be a part of a secret is left out.
+    text = masked(response.beginning(MESSAGE_BYTES), *secrets)
+    return text[: -max(map(len, secrets), default=1)] if len(response.content) > MESSAGE_BYTES else text
 
 
 def _told(text: str) -> str | None:

@@ -77,18 +77,13 @@ def read_result(response: Answer, path: str, secret: str) -> dict[str, Any]:
         return output
     text = _words(message, output)
     kind, reason, hint = _failure(message, text)
-    raise kind(
-        reason,
-        method="POST",
-        path=path,
-        status=response.status_code,
-        server_message=errors.one_line(masked(text, secret)) or None,
-        hint=hint,
-    )
+    facts = {**answers.facts_of(response, secret), "server_message": errors.one_line(masked(text, secret)) or None}
+    raise kind(reason, method="POST", path=path, hint=hint, **facts)
 
 
 def _check_status(response: Answer, path: str, secret: str) -> None:
-    status, message = response.status_code, answers.message_of(response, secret)
+    facts = answers.facts_of(response, secret)
+    status, message = facts["status"], facts["server_message"]
     kind: type[errors.ServiceApiError]
     if status == HTTPStatus.UNAUTHORIZED:
         kind, reason = errors.ServiceUnauthorizedError, "the MCP key was refused"
@@ -102,7 +97,7 @@ def _check_status(response: Answer, path: str, secret: str) -> None:
     else:
         answers.decode(response, "POST", path, scope=None, secret=secret, binary=True)
         return
-    raise kind(reason, method="POST", path=path, status=status, server_message=message, hint=hint)
+    raise kind(reason, method="POST", path=path, hint=hint, **facts)
 
 
 def is_answer(data: bytes) -> bool:

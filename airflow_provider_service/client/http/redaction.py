@@ -9,6 +9,7 @@ from typing import Any
 HIDDEN = "***"
 # A shorter text occurs in too many places by chance, so it is hidden only under its own name.
 MIN_CHARS = 5
+_SCHEMES = frozenset({"apikey", "basic", "bearer", "token"})
 
 
 class HiddenText(str):
@@ -38,6 +39,12 @@ def hidden(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [hidden(inner) for inner in value]
     return value
+
+
+def secrets_in(header: str) -> list[str]:
+    """What the value of a header may hold that is secret: the value, and what follows its scheme, as in "Bearer x"."""
+    scheme, _, credentials = header.partition(" ")
+    return [header, credentials] if scheme.lower() in _SCHEMES else [header]
 
 
 def masked(text: str, *secrets: str | None) -> str:

@@ -157,7 +157,8 @@ class Transport:
         request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
 
         def send() -> WebhookAnswer:
-            return webhook_answers.read_answer(self._exchange(request, target, timeout, follow=False), method, target)
+            answer = self._exchange(request, target, timeout, follow=False)
+            return webhook_answers.read_answer(answer, method, target, headers)
 
         return _retrying(False, self._start_seconds, stopped)(send)
 

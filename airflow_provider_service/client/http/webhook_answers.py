@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.errors import ServiceInputError, type_of
 from airflow_provider_service.client.http import answers
-from airflow_provider_service.client.http.redaction import HiddenText
+from airflow_provider_service.client.http.redaction import MIN_CHARS, HiddenText, secrets_in
 from airflow_provider_service.client.models.webhooks import WebhookAnswer
 
 if TYPE_CHECKING:
@@ -78,9 +78,10 @@ def is_refusal(error: errors.ServiceApiError) -> bool:
     return error.status is None and error.not_processed
 
 
-def read_answer(response: Answer, method: str, path: str) -> WebhookAnswer:
+def read_answer(response: Answer, method: str, path: str, sent: Mapping[str, str]) -> WebhookAnswer:
     """Distinguish an answer of the workflow from a refusal of the service, after which nothing ran.
 
+    :param sent: headers of the call, whose values an error does not show.
     :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live yet.
     :raises ServiceWebhookRefusedError: wrong authentication, method or body.
     :raises ServiceWebhookUncertainError: a proxy or the workflow answered that the service is not available.
@@ -93,15 +94,10 @@ def read_answer(response: Answer, method: str, path: str) -> WebhookAnswer:
     if failure is None:
         return WebhookAnswer(response.status_code, body)
     kind, reason, hint = failure
-    raise kind(
-        reason,
-        method=method,
-        path=path,
-        status=response.status_code,
-        server_message=answers.message_of(response),
-        hint=hint,
-        retry_after=answers.retry_after(response),
-    )
+    secrets = [one for value in sent.values() for one in secrets_in(value) if len(one) >= MIN_CHARS]
+    # The longest first, because one secret can be part of another.
+    facts = answers.facts_of(response, *sorted(secrets, key=len, reverse=True))
+    raise kind(reason, method=method, path=path, hint=hint, retry_after=answers.retry_after(response), **facts)
 
 
 def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.ServiceApiError], str, str | None] | None:
