@@ -66,7 +66,7 @@ def config_of(connection: Connection) -> ServiceConfig:
     if misplaced := NO_EXTRAS & extra.keys():
         names = ", ".join(sorted(misplaced))
         raise ServiceConfigError(
-            f"{source}: {names} cannot be in extra; the address belongs in host, the key in password"
+            f"{names} cannot be in extra; the address belongs in host, the key in password", source=source
         )
     own = {
         "base_url": _base_url(source, fields),
@@ -75,7 +75,7 @@ def config_of(connection: Connection) -> ServiceConfig:
         "application": f"apache-airflow/{airflow_version}",
     }
     if not (fields.password or "").strip():
-        raise ServiceConfigError(f"{source}: password is empty; it holds the API key")
+        raise ServiceConfigError("password is empty; it holds the API key", source=source)
     given = {name: value for name, value in extra.items() if not is_blank(value)}
     return ServiceConfig.parse(source, {**own, **given})
 
@@ -163,14 +163,16 @@ def _extra(source: str, text: str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         extra = None
     if not isinstance(extra, dict):
-        raise ServiceConfigError(f"{source}: extra must be a JSON object")
+        raise ServiceConfigError("extra must be a JSON object", source=source)
     return {name: hidden(value) if name in _SECRETS else value for name, value in extra.items()}
 
 
 def _base_url(source: str, connection: _Fields) -> str:
     host, schema = (connection.host or "").strip(), (connection.schema or "").strip("/")
     if not host:
-        raise ServiceConfigError(f"{source}: host is empty; it holds the base URL, e.g. https://service.example.com")
+        raise ServiceConfigError(
+            "host is empty; it holds the base URL, e.g. https://service.example.com", source=source
+        )
     if "://" not in host:
         host = f"{schema if schema in _PROTOCOLS else 'https'}://{host}"
     try:
@@ -179,7 +181,7 @@ def _base_url(source: str, connection: _Fields) -> str:
         parts = urlsplit(host)
         port = f":{connection.port}" if connection.port and not parts.port else ""
     except ValueError:
-        raise ServiceConfigError(f"{source}: host is not an address such as https://service.example.com") from None
+        raise ServiceConfigError("host is not an address such as https://service.example.com", source=source) from None
     prefix = f"/{schema}" if schema and schema not in _PROTOCOLS else ""
     tail = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{parts.netloc}{port}{parts.path.rstrip('/')}{prefix}{tail}"

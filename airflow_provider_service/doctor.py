@@ -48,6 +48,7 @@ def doctor(service_conn_id: str) -> int:
 
     :returns: the exit status: 0 if nobody has to act.
     """
+    from airflow_provider_service.client.errors import ServiceConfigError
     from airflow_provider_service.pages.checkup import SUBJECTS, Finding, examine, is_healthy
     from airflow_provider_service.pages.reading import told
     from airflow_provider_service.progress_bar import progress_bar
@@ -55,7 +56,7 @@ def doctor(service_conn_id: str) -> int:
     try:
         config = _config(service_conn_id)
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-        reason = told(error).removeprefix(f"connection '{service_conn_id}': ")
+        reason = error.reason if isinstance(error, ServiceConfigError) else told(error)
         _print(Finding("connection", "FAIL", f"'{service_conn_id}' cannot be used: {reason}"))
         return 1
     findings = []

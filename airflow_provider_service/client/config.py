@@ -92,7 +92,7 @@ class ServiceConfig(BaseModel):
         try:
             return cls.model_validate({name: value for name, value in values.items() if not is_blank(value)})
         except ValidationError as error:
-            raise ServiceConfigError(f"{source}: {'; '.join(map(_problem, error.errors()))}") from None
+            raise ServiceConfigError("; ".join(map(_problem, error.errors())), source=source) from None
 
     @model_validator(mode="before")
     @classmethod

@@ -67,15 +67,31 @@ def _rebuild(kind: type[ServiceError], state: dict[str, object], text: str) -> S
 
 
 class ServiceConfigError(ServiceError, ValueError):
-    """A field of the connection is unknown, missing or invalid; nothing was sent."""
+    """A field of the connection is unknown, missing or invalid; nothing was sent.
+
+    :param reason: what is wrong.
+    :param source: where it is wrong, such as ``"connection 'service_default'"``; the message begins with it.
+    """
 
     ends_wait = final = True
+
+    def __init__(self, reason: str, *, source: str | None = None) -> None:
+        self.reason = reason
+        super().__init__(f"{source}: {reason}" if source else reason)
 
 
 class ServiceInputError(ServiceError, ValueError):
-    """An argument cannot be used in a request; nothing was sent."""
+    """An argument cannot be used in a request; nothing was sent.
+
+    :param reason: what is wrong.
+    :param not_done: what was not done because of it, such as ``"nothing was written"``; the message ends with it.
+    """
 
     ends_wait = final = True
+
+    def __init__(self, reason: str, *, not_done: str | None = None) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}; {not_done}" if not_done else reason)
 
 
 class ServiceFileError(ServiceError):

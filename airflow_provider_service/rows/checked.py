@@ -83,7 +83,8 @@ class CheckedRows:
         absent = [name for name in self.key_columns if name not in row]
         if absent:
             raise ServiceInputError(
-                f"{place} has no value for the key columns {', '.join(absent)}; nothing was written"
+                f"{place} has no value for the key columns {', '.join(absent)}",
+                not_done="nothing was written",
             )
         key = key_of(row, self.key_columns)
         given_key = [str(given[name]) for name in self.key_columns]
@@ -119,8 +120,8 @@ def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> N
     """
     if not key_columns or any(name not in types for name in key_columns):
         raise ServiceInputError(
-            f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}; "
-            "nothing was written"
+            f"key_columns must name columns of the table, which has {', '.join(types)}; got {list(key_columns)}",
+            not_done="nothing was written",
         )
 
 
@@ -128,7 +129,8 @@ def _refuse_duplicate(place: str, key: Mapping[str, Any], was_given_otherwise: b
     if was_given_otherwise:
         raise ServiceInputError(
             f"{place} has a key that the service cannot distinguish from that of an earlier row: it stores both as "
-            f"{shown(key)}; use a key column of type string; nothing was written"
+            f"{shown(key)}; use a key column of type string",
+            not_done="nothing was written",
         )
     if on_duplicate == "fail":
-        raise ServiceInputError(f"{place} repeats the key {shown(key)}; nothing was written")
+        raise ServiceInputError(f"{place} repeats the key {shown(key)}", not_done="nothing was written")

@@ -43,7 +43,7 @@ def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
     doubled = sorted(name for name, count in Counter(names).items() if count > 1)
     if doubled:
         listed = ", ".join(map(shown, doubled))
-        raise ServiceInputError(f"{owner} has several columns named {listed}{hint}; nothing was written")
+        raise ServiceInputError(f"{owner} has several columns named {listed}{hint}", not_done="nothing was written")
 
 
 class MappedColumns:
@@ -82,11 +82,13 @@ class MappedColumns:
                 raise ServiceInputError(
                     f"the source has a column {source!r}, and only the service writes {name!r}: rename it, for example "
                     f"with column_mapping={{{source!r}: 'source_{name}'}}, or leave it out with "
-                    f"column_mapping={{{source!r}: None}}; nothing was written"
+                    f"column_mapping={{{source!r}: None}}",
+                    not_done="nothing was written",
                 )
             if name in mapped:
                 raise ServiceInputError(
-                    f"{place} has several columns that become {name!r} through column_mapping; nothing was written"
+                    f"{place} has several columns that become {name!r} through column_mapping",
+                    not_done="nothing was written",
                 )
             mapped[name] = value
         return mapped
@@ -98,7 +100,9 @@ class MappedColumns:
         """
         if self._unused:
             names = ", ".join(map(repr, sorted(self._unused)))
-            raise ServiceInputError(f"column_mapping names {names}, which the source lacks; nothing was written")
+            raise ServiceInputError(
+                f"column_mapping names {names}, which the source lacks", not_done="nothing was written"
+            )
 
 
 class GrowingTypes(dict[str, str]):
@@ -160,7 +164,8 @@ class GrowingTypes(dict[str, str]):
         if alike:
             raise ServiceInputError(
                 f"the columns {alike[0]!r} and {name!r} differ only in case, which the service does not distinguish: "
-                "rename one with column_mapping; nothing was written"
+                "rename one with column_mapping",
+                not_done="nothing was written",
             )
         self[name] = self._declared.get(name, "string")
         if name not in self._declared:
@@ -178,5 +183,6 @@ def type_of_value(value: Any, place: str) -> str:
             return column_type
     raise ServiceInputError(
         f"{place}: no column holds a value of type {type(value).__name__}: convert it to text, or leave the column out "
-        "with column_mapping; nothing was written"
+        "with column_mapping",
+        not_done="nothing was written",
     )

@@ -179,9 +179,8 @@ class Target:
         if not self._rejected:
             log.warning("Row %d is left out: %s", number, error)
         self._rejected += 1
-        reason = str(error).removesuffix("; nothing was written")
         values = {name: str(value) if _is_no_json(value) else value for name, value in given.items()}
-        line = json.dumps({"row": number, "reason": reason, "values": values}, default=str)
+        line = json.dumps({"row": number, "reason": error.reason, "values": values}, default=str)
         file.write(line.encode() + b"\n")
 
     def _prepared(self, types: GrowingTypes) -> tuple[DataTable, list[str]]:

@@ -42,8 +42,8 @@ def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) 
     unknown = [name for name in row if name not in types]
     if unknown:
         raise ServiceInputError(
-            f"{place} has unknown columns {', '.join(map(shown, unknown))}; the table has {', '.join(types)}; "
-            "nothing was written"
+            f"{place} has unknown columns {', '.join(map(shown, unknown))}; the table has {', '.join(types)}",
+            not_done="nothing was written",
         )
 
 
@@ -74,7 +74,8 @@ def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
         return _READERS[column_type](value)
     except (ValueError, OverflowError):
         raise ServiceInputError(
-            f"{place}, column {name!r}: {shown(value)} is not a value of type {column_type}; nothing was written"
+            f"{place}, column {name!r}: {shown(value)} is not a value of type {column_type}",
+            not_done="nothing was written",
         ) from None
 
 

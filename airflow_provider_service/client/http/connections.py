@@ -4,8 +4,8 @@ The time limit of ``urllib3`` applies to a single read, so an occasional byte ca
 read and every write is limited to the time that is left for the whole exchange.
 
 A limit that is checked between the parts of a body would not do: a status line, a header or a single part that arrives
-byte by byte would still take as long as the server likes. Nothing public of ``urllib3`` or ``http.client`` limits these,
-so this module overrides what is private there: ``_new_conn``, ``_dns_host``, ``_get_conn``, ``_put_conn``, the
+byte by byte would still take as long as the server likes. Nothing public of ``urllib3`` or ``http.client`` limits
+these, so this module overrides what is private there: ``_new_conn``, ``_dns_host``, ``_get_conn``, ``_put_conn``, the
 ``response_class`` and its ``fp``. That is why ``pyproject.toml`` excludes version 3 of ``urllib3``.
 """
 

@@ -40,7 +40,8 @@ def require_row(row: object, place: str) -> None:
     """
     if not isinstance(row, Mapping):
         raise ServiceInputError(
-            f"{place} is {type(row).__name__}, not a mapping of columns to values; nothing was written"
+            f"{place} is {type(row).__name__}, not a mapping of columns to values",
+            not_done="nothing was written",
         )
     require_writable(row, place)
 
@@ -56,7 +57,8 @@ def require_writable(names: Iterable[str], place: str) -> None:
     if written:
         raise ServiceInputError(
             f"{place} has a value for {' and '.join(map(repr, written))}, which only the service writes: leave it "
-            f"out, or give the column another name; nothing was written"
+            f"out, or give the column another name",
+            not_done="nothing was written",
         )
 
 
