@@ -15,8 +15,8 @@ from airflow_provider_service.client.errors import (
     ServiceNotLicensedError,
     ServiceNotOfferedError,
 )
-from airflow_provider_service.pages.jobs import JOBS
-from airflow_provider_service.reach import Reach, reach, server_version
+from airflow_provider_service.pages.jobs import JOBS, state_of
+from airflow_provider_service.reach import reach, server_version
 from airflow_provider_service.reports.report import Report, Table, Tone
 from airflow_provider_service.runs.search import CLOCK_SKEW
 
@@ -63,14 +63,18 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
         yield Finding("service", "ok" if reached.is_good else "FAIL", reached.message)
         if not reached.is_good:
             return
-        yield _version(client)
+        version = server_version(client)
+        yield _version(version)
         yield _clock(client)
-        yield _gate("variables", lambda: next(client.variables.list(limit=1), None))
-        yield _gate("projects", lambda: next(client.projects.list(limit=1), None))
+        plan: dict[str, bool] = {}
+        yield _gate("variables", lambda: next(client.variables.list(limit=1), None), plan)
+        yield _gate("projects", lambda: next(client.projects.list(limit=1), None), plan)
         yield _mcp(client, config)
         yield _bridge(client, config)
         yield _open_files()
-        yield from _jobs(reached)
+        for job in JOBS:
+            state = state_of(job, version=version, scopes=reached.scopes, plan=plan)
+            yield Finding(job, "ok" if state.is_good else "note", state.text)
 
 
 def is_healthy(findings: list[Finding]) -> bool:
@@ -93,8 +97,7 @@ def to_report(title: str, findings: list[Finding], *tables: Table) -> Report:
     )
 
 
-def _version(client: ServiceClient) -> Finding:
-    version = server_version(client)
+def _version(version: str | None) -> Finding:
     if version is None:
         return Finding("version", "note", "not known: the API does not report it, and the start page does not tell it")
     return Finding("version", "ok", f"n8n {version}")
@@ -112,11 +115,12 @@ def _clock(client: ServiceClient) -> Finding:
     return Finding("clock", "FAIL", f"{text}; a run is found again only if they differ by less than {CLOCK_SKEW}")
 
 
-def _gate(feature: str, ask: Callable[[], Any]) -> Finding:
-    """Whether the plan of the server includes a feature."""
+def _gate(feature: str, ask: Callable[[], Any], plan: dict[str, bool]) -> Finding:
+    """Whether the plan of the server includes a feature; ``plan`` says so afterwards, if that is known."""
     try:
         ask()
     except ServiceNotLicensedError:
+        plan[feature] = False
         return Finding(feature, "note", "not included in the plan of the server")
     except ServiceMissingScopeError:
         return Finding(feature, "note", "not known, since the key lacks the scope to ask")
@@ -124,6 +128,7 @@ def _gate(feature: str, ask: Callable[[], Any]) -> Finding:
         return Finding(feature, "note", "not offered by this server")
     except ServiceError as error:
         return Finding(feature, "FAIL", str(error))
+    plan[feature] = True
     return Finding(feature, "ok", "included in the plan of the server")
 
 
@@ -166,13 +171,3 @@ def _open_files() -> Finding:
         "the same limit: Airflow keeps a file open for each"
     )
     return Finding("open files", "ok" if waits >= USUAL_TRIGGERS else "note", text)
-
-
-def _jobs(reached: Reach) -> Iterator[Finding]:
-    for job, scopes in JOBS.items():
-        if reached.scopes is None:
-            yield Finding(job, "note", "not known, since this server does not report the scopes of a key")
-            continue
-        missing = [scope for scope in scopes if scope not in reached.scopes]
-        text = f"the key lacks {', '.join(missing)}" if missing else "the key holds every scope"
-        yield Finding(job, "note" if missing else "ok", text)

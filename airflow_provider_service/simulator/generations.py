@@ -6,6 +6,7 @@ from __future__ import annotations
 NEWEST = "2.41.1"
 
 _SINCE = {
+    "2.3": "update_credential",
     "2.7": (
         "list_data_tables create_data_table get_data_table update_data_table delete_data_table list_data_table_rows "
         "insert_data_table_rows update_data_table_rows upsert_data_table_rows delete_data_table_rows"

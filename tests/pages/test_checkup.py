@@ -13,13 +13,14 @@ from airflow_provider_service import doctor
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.http.scopes import SPECIFIED_SCOPES
 from airflow_provider_service.pages.checkup import SUBJECTS, examine, is_healthy, to_report
-from airflow_provider_service.pages.jobs import JOBS
+from airflow_provider_service.pages.jobs import JOBS, since
 from airflow_provider_service.reach import server_version
 from airflow_provider_service.reports.html import as_html
 from airflow_provider_service.runs.bridge.access import BridgeSecret
 from airflow_provider_service.runs.bridge.install import Installer
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.generations import NEWEST
+from airflow_provider_service.simulator.gateway import OPERATIONS
+from airflow_provider_service.simulator.generations import NEWEST, offers
 from tests.client.tiny_server import TinyServer, answer
 
 # Scopes that no job names: operators work without them, or there is no operator that needs them.
@@ -41,11 +42,12 @@ def test_a_key_with_every_scope_can_do_every_job(config, simulator):
     findings = found(config)
 
     notes = {subject for subject, (grade, _) in findings.items() if grade == "note"}
-    assert notes - {"open files"} == {"MCP", "bridge"}
+    assert notes - {"open files"} == {"MCP", "bridge", "pull from source control"}
     assert findings["version"] == ("ok", f"n8n {NEWEST}")
     assert "the key holds" in findings["service"][1]
     assert "0 s" in findings["clock"][1] or "1 s" in findings["clock"][1]
-    assert all(findings[job] == ("ok", "the key holds every scope") for job in JOBS)
+    works = {job for job in JOBS if findings[job] == ("ok", "works: the key holds every scope")}
+    assert JOBS.keys() - works == {"pull from source control"}
     assert {one.method for one in simulator.requests} == {"GET"}
     assert len(simulator.requests) < 10
 
@@ -102,11 +104,47 @@ def test_every_specified_scope_belongs_to_a_job():
     assert {scope for scopes in JOBS.values() for scope in scopes} >= SPECIFIED_SCOPES - UNNAMED
 
 
+def test_an_older_server_is_asked_for_no_more_than_it_has(config, simulator):
+    simulator.version = "2.20.12"
+    assert {job for job in JOBS if found(config)[job][0] == "note"} == {"pull from source control"}
+
+    simulator.version = "2.8.4"
+    findings = found(config)
+    assert findings["version"] == ("ok", "n8n 2.8.4")
+    assert findings["read insights"] == ("note", "not offered before n8n 2.17")
+    unknown = "not examined, since this server does not report the scopes of a key"
+    assert findings["manage tags"] == ("note", unknown)
+    assert findings["retry, stop and delete executions"] == (
+        "note",
+        f"{unknown}; execution:stop is not offered before n8n 2.10",
+    )
+    simulator.version = "1.123.81"
+    table_job = "create and change data tables"
+    assert found(config)[table_job] == ("note", "not offered before n8n 2.7, and in full from 2.20 on")
+
+
+@pytest.mark.parametrize("scope", sorted({scope for scopes in JOBS.values() for scope in scopes}))
+def test_the_versions_of_the_jobs_are_those_of_the_published_contracts(scope):
+    versions = [f"{major}.{minor}" for major, minor in [(1, 123), *((2, minor) for minor in range(42))]]
+    names = [one.name for one in OPERATIONS.values() if scope in one.scopes]
+
+    assert names
+    first = next(one for one in versions if any(offers(one, name) for name in names))
+    assert since(scope) == ("0.0" if first == "1.123" else first)
+
+
 def test_what_the_plan_lacks_is_told():
     with ServiceSimulator(licensed=False) as free:
         findings = found(ServiceConfig(base_url=free.base_url, api_key=free.api_key))
 
     assert findings["variables"] == findings["projects"] == ("note", "not included in the plan of the server")
+    lacking = "not licensed: the plan of the server does not include"
+    assert findings["manage variables"] == ("note", f"{lacking} variables")
+    assert findings["manage projects and folders"] == ("note", f"{lacking} projects")
+    assert findings["pull from source control"] == (
+        "note",
+        "works; whether the plan of the server includes source control was not examined",
+    )
 
 
 def test_mcp_and_bridge_are_ready_where_they_are(config, client, simulator):
