@@ -75,8 +75,10 @@ class ServiceLink(BaseOperatorLink):
 
     def push(self, context: Context, url: str) -> None:
         """Make the button of this task instance lead to an address."""
-        context["ti"].xcom_push(key=self.xcom_key, value=url)
         pushed = getattr(context.get("task"), "pushed_links", None)
+        if pushed is not None and pushed.get(self.xcom_key) == url:
+            return
+        context["ti"].xcom_push(key=self.xcom_key, value=url)
         if pushed is not None:
             pushed[self.xcom_key] = url
 

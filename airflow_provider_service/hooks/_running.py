@@ -14,11 +14,11 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotSeenError
 from airflow_provider_service.lineage.headers import parent_headers
 from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.runs.once import RunOnce, counting_doubts
+from airflow_provider_service.runs.once import RunOnce
 from airflow_provider_service.runs.workflow import resume_or_start
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
-from airflow_provider_service.waits.nodes import end_of
-from airflow_provider_service.waits.outcome import Outcome, settle, started, unseen
+from airflow_provider_service.waits.nodes import result_of
+from airflow_provider_service.waits.outcome import Outcome, started, unseen
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
 from airflow_provider_service.waits.watch import look_here
@@ -112,7 +112,7 @@ def run_once(
         request = replace(request, parent_headers=parent_headers(context.get("ti")))
     attempt = attempt_for(run_key, workflow_id, context)
     try:
-        execution_id = _resume_or_start(client, request, attempt, wait.timeout)
+        execution_id = _started(client, request, attempt, wait.timeout)
     except ServiceRunNotSeenError as error:
         if wait.on_vanished != "succeed":
             raise
@@ -123,26 +123,20 @@ def run_once(
         outcome = _ended(client, replace(wait, execution_id=execution_id))
     if not wait_for_completion:
         return outcome.to_xcom(only_ids=True)
-    # The nodes are shown before an error is raised.
-    end = end_of(client, outcome, wanted, request.headers)
-    return {**settle(outcome, retry_helps=True), **end}
+    return result_of(client, outcome, wanted, request.headers)
 
 
-def _resume_or_start(client: ServiceClient, request: RunRequest, attempt: Attempt, timeout: float) -> str:
+def _started(client: ServiceClient, request: RunRequest, attempt: Attempt, timeout: float) -> str:
     once = RunOnce(client, attempt, timeout=timeout, stopped=threading.Event())
-    noted = once.noted()
     try:
-        with counting_doubts():
-            execution_id = noted[0] if noted else resume_or_start(request, once)
+        return once.run(lambda once: (resume_or_start(request, once), request.workflow.id))[0]
     finally:
         if attempt.has_called:
             _called.add(attempt.key.mark)
-    attempt.remember(execution_id, request.workflow.id)
-    return execution_id
 
 
 def _ended(client: ServiceClient, wait: Wait) -> Outcome:
     outcome = look_here(client.transport.config, wait, threading.Event())
     if outcome is None:
         raise AssertionError("nobody gives this wait up")
-    return stop_overdue(client, outcome, wait) if outcome.verdict == "timed_out" else outcome
+    return stop_overdue(client, outcome, wait)

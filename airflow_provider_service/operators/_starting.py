@@ -20,7 +20,6 @@ from airflow_provider_service.task_arguments import ON_VANISHED
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.client.errors import ServiceRunNotSeenError
     from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.operators._ending import EndingTask
     from airflow_provider_service.runs.once import RunOnce
@@ -49,7 +48,6 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         self.on_vanished = on_vanished
         self._ending: EndingTask | None = None
         self._once: RunOnce | None = None
-        self._waiting_for: str | None = None
         self._outcome: Outcome | None = None
 
     @abstractmethod
@@ -81,20 +79,37 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             raise ServiceTaskKilledError(f"{error}; {fate}" if fate else str(error)) from None
 
     def _run(self, context: Context) -> dict[str, Any]:
-        from airflow_provider_service.client.errors import ServiceRunNotSeenError
-        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, started
+        from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
+        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, started, unseen
 
         deadline = clock().now() + self.wait_seconds
         try:
-            execution_id, workflow_id = self._begin(context)
-        except ServiceRunNotSeenError as error:
-            return self._unseen(error)
+            execution_id, workflow_id = self._prepare(context).run(partial(self.begin, context))
+        except ServiceRunNotFoundError as error:
+            if isinstance(error, ServiceRunNotSeenError) and self.on_vanished == "succeed":
+                return self._result(unseen(error))
+            raise AirflowFailException(
+                f"{error}. A retry could run it twice, so the task is not retried; clear the task to run it again"
+            ) from error
+        self.link_workflow(context, workflow_id)
         url = self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, workflow_id, execution_id)
         context["ti"].xcom_push(key=EXECUTION_ID_KEY, value=execution_id)
         self.log.info("Execution %s: %s", execution_id, url)
         if not self.wait_for_completion:
             return started(self.hook.config.base_url, workflow_id, execution_id)
         return self._finish(self.wait(execution_id, deadline))
+
+    def _prepare(self, context: Context) -> RunOnce:
+        """Prepare the idempotent start, and what becomes of the execution if the task is killed."""
+        from airflow_provider_service.operators._ending import EndingTask
+        from airflow_provider_service.runs.attempt import Attempt
+        from airflow_provider_service.runs.once import RunOnce
+        from airflow_provider_service.waits.stop import stop_execution
+
+        attempt = Attempt.of_task(context)
+        self._ending = EndingTask(context["ti"], attempt, partial(stop_execution, self.hook.config))
+        self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
+        return self._once
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
@@ -120,70 +135,33 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """The execution, which is also reported as a run of the workflow; also when it failed, or after a deferral."""
         from airflow_provider_service.lineage import facets
 
-        execution_id = self._waiting_for if self._outcome is None else self._outcome.execution_id
+        execution_id = self._execution_id if self._outcome is None else self._outcome.execution_id
         if not facets.is_installed() or not execution_id:
             return facets.empty()
         return facets.of_execution(task_instance, self.hook.config.base_url, execution_id, self._outcome)
 
-    def _begin(self, context: Context) -> tuple[str, str]:
-        from airflow_provider_service.client import errors
-        from airflow_provider_service.operators._ending import EndingTask
-        from airflow_provider_service.runs.attempt import Attempt
-        from airflow_provider_service.runs.once import RunOnce, counting_doubts
-        from airflow_provider_service.waits.stop import stop_execution
-
-        attempt = Attempt.of_task(context)
-        self._ending = EndingTask(context["ti"], attempt, partial(stop_execution, self.hook.config))
-        once = self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
-        try:
-            with counting_doubts():
-                execution_id, workflow_id = self._noted(context, once) or self.begin(context, once)
-        except errors.ServiceRunNotFoundError as error:
-            if self.on_vanished == "succeed" and isinstance(error, errors.ServiceRunNotSeenError):
-                raise
-            raise AirflowFailException(
-                f"{error}. A retry could run it twice, so the task is not retried; clear the task to run it again"
-            ) from error
-        self._waiting_for = execution_id
-        if self._killed.is_set():
-            raise errors.ServiceTaskKilledError(f"the task was killed while it started execution {execution_id}")
-        attempt.remember(execution_id, workflow_id)
-        return execution_id, workflow_id
-
-    def _unseen(self, error: ServiceRunNotSeenError) -> dict[str, Any]:
-        """What the task returns for a run whose execution was not kept."""
-        from airflow_provider_service.waits.outcome import unseen
-
-        outcome = unseen(error)
-        if not self.wait_for_completion:
-            return outcome.to_xcom(only_ids=True)
-        return {**outcome.to_xcom(), **self._end_of(outcome), **self.further_result(outcome)}
-
-    def _noted(self, context: Context, once: RunOnce) -> tuple[str, str] | None:
-        noted = once.noted()
-        if noted is not None:
-            self.link_workflow(context, noted[1])
-        return noted
+    @property
+    def _execution_id(self) -> str | None:
+        """The execution that this attempt has resumed or started, once its id is known."""
+        return None if self._once is None else self._once.execution_id
 
     def _settle(self, *, in_signal: bool) -> None:
         if self._ending is not None and self.cancel_on_kill:
-            self._ending.settle(self._waiting_for, self._just_started, in_signal=in_signal)
+            self._ending.settle(self._execution_id, self._just_started, in_signal=in_signal)
 
     def _just_started(self) -> str | None:
         return self._once.just_started(self.hook.config) if self._once is not None else None
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waits.outcome import settle
         from airflow_provider_service.waits.stop import stop_overdue
 
-        if outcome.verdict == "timed_out":
-            outcome = stop_overdue(self.hook.client, outcome, self._wait_for(outcome.execution_id))
-        self._outcome = outcome
-        # The nodes are shown before the task fails.
-        end = self._end_of(outcome)
-        return {**settle(outcome, retry_helps=True), **end, **self.further_result(outcome)}
+        self._outcome = stop_overdue(self.hook.client, outcome, self._wait_for(outcome.execution_id))
+        return self._result(self._outcome)
 
-    def _end_of(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waits.nodes import end_of
+    def _result(self, outcome: Outcome) -> dict[str, Any]:
+        from airflow_provider_service.waits.nodes import result_of
 
-        return end_of(self.hook.client, outcome, self.wanted_output(), self.call_headers)
+        if not self.wait_for_completion:
+            return outcome.to_xcom(only_ids=True)
+        result = result_of(self.hook.client, outcome, self.wanted_output(), self.call_headers)
+        return {**result, **self.further_result(outcome)}

@@ -98,26 +98,11 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         original = self.hook.executions.get(self.execution_id)
         workflow_id = original.workflow_id or ""
         self.link_workflow(context, workflow_id)
-        return self._earlier(once, original) or once.retry(original, load_workflow=self.load_workflow), workflow_id
+        return once.resume_or_retry(original, load_workflow=self.load_workflow), workflow_id
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
         """The execution that was retried."""
         return {"retry_of": str(self.execution_id)}
-
-    def _earlier(self, once: RunOnce, original: Execution) -> str | None:
-        from airflow_provider_service.client.errors import ServiceRunNotFoundError
-        from airflow_provider_service.runs.service_retry import keeps_executions
-
-        attempt = once.attempt
-        if attempt.is_first:
-            return None
-        earlier = once.earlier_retry(original)
-        if earlier is None and attempt.may_have_started_unseen and not keeps_executions(self.hook.client, original):
-            raise ServiceRunNotFoundError(
-                f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
-                "executions"
-            )
-        return earlier
 
 
 class ServiceStopExecutionOperator(ServiceWaitingOperator):

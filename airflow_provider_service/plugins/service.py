@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from threading import Lock
 from typing import Any
@@ -11,6 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowPlugin
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
 
 from airflow_provider_service import settings
+from airflow_provider_service.daemon_threads import in_daemon_thread
 
 URL_PREFIX = "/service-pages"
 _Message = MutableMapping[str, Any]
@@ -30,7 +30,7 @@ class LazyApp:
         send: Callable[[_Message], Awaitable[None]],
     ) -> None:
         """Answer a request."""
-        app = self._app or await asyncio.to_thread(self._make)  # its imports take a while
+        app = self._app or await in_daemon_thread(self._make)  # its imports take a while
         await app(scope, receive, send)
 
     def _make(self) -> Any:

@@ -1,11 +1,13 @@
-"""One execution for one key: resumed where an earlier attempt has started it, else started."""
+"""The idempotent start: one execution for one key, resumed where an earlier attempt has started it, else started.
+
+Operators, the task decorator and the hook all start executions through :meth:`RunOnce.run`.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_service import metrics
@@ -15,9 +17,10 @@ from airflow_provider_service.client.errors import (
     ServiceNotFoundError,
     ServiceRunNotFoundError,
     ServiceRunNotSeenError,
+    ServiceTaskKilledError,
 )
 from airflow_provider_service.runs import call_and_search
-from airflow_provider_service.runs.service_retry import RetryStarter, find_earlier_retry
+from airflow_provider_service.runs.service_retry import RetryStarter, find_earlier_retry, keeps_executions
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
@@ -45,18 +48,6 @@ class Starter(Protocol):
         """The execution that it has started, if it can be seen."""
 
 
-@contextmanager
-def counting_doubts() -> Iterator[None]:
-    """Count a run of which nobody knows whether it was started."""
-    try:
-        yield
-    except ServiceRunNotSeenError:
-        raise
-    except ServiceRunNotFoundError:
-        metrics.count(metrics.RUNS_IN_DOUBT)
-        raise
-
-
 class RunOnce:
     """What one attempt does to end up with the one execution of its key.
 
@@ -68,9 +59,30 @@ class RunOnce:
 
     def __init__(self, client: ServiceClient, attempt: Attempt, *, timeout: float, stopped: threading.Event) -> None:
         self.client, self.attempt, self.timeout, self.stopped = client, attempt, timeout, stopped
+        #: The execution, as soon as its id is known.
+        self.execution_id: str | None = None
         self._starter: Starter | None = None
 
-    def noted(self) -> tuple[str, str] | None:
+    def run(self, begin: Callable[[RunOnce], tuple[str, str]]) -> tuple[str, str]:
+        """The execution of the key: its id and its workflow's. Both are saved for later attempts.
+
+        :param begin: resumes an execution or starts one, and returns both ids; called unless an earlier attempt has
+            saved an execution that this one resumes.
+        :raises ServiceRunNotFoundError: an execution may have been started that cannot be found.
+        :raises ServiceTaskKilledError: given up.
+        """
+        try:
+            self.execution_id, workflow_id = self._noted() or begin(self)
+        except ServiceRunNotFoundError as error:
+            if not isinstance(error, ServiceRunNotSeenError):
+                metrics.count(metrics.RUNS_IN_DOUBT)
+            raise
+        if self.stopped.is_set():
+            raise ServiceTaskKilledError(f"the task was killed while it started execution {self.execution_id}")
+        self.attempt.remember(self.execution_id, workflow_id)
+        return self.execution_id, workflow_id
+
+    def _noted(self) -> tuple[str, str] | None:
         """The execution that an earlier attempt has noted, if this one resumes it: its id and its workflow's."""
         note = self.attempt.note()
         if note is None or note.execution_id is None:
@@ -97,6 +109,23 @@ class RunOnce:
         metrics.count(metrics.RUNS_RESUMED)
         return execution_id
 
+    def resume_or_retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
+        """Resume the retry of an execution that an earlier attempt asked for, or have the service retry it; its id.
+
+        :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+        :raises ServiceRunNotFoundError: an earlier attempt may have asked for a retry that cannot be found.
+        """
+        found = None if self.attempt.is_first else self.earlier_retry(original)
+        if found is not None:
+            return found
+        is_in_doubt = not self.attempt.is_first and self.attempt.may_have_started_unseen
+        if is_in_doubt and not keeps_executions(self.client, original):
+            raise ServiceRunNotFoundError(
+                f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
+                "executions"
+            )
+        return self.retry(original, load_workflow=load_workflow)
+
     def earlier_retry(self, original: Execution) -> str | None:
         """The retry of an execution that an earlier attempt asked for, unless that has failed."""
         found = find_earlier_retry(self.client, original, self.attempt.key, self.attempt.since, self.stopped)
@@ -105,10 +134,7 @@ class RunOnce:
         return self.resume(found.id, f"retries {original.id}")
 
     def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
-        """Let the service retry an execution, once; the id of the new one.
-
-        :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-        """
+        """Let the service retry an execution, once; the id of the new one."""
         log.info("Having the service retry execution %s", original.id)
         return self.start(
             RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)

@@ -9,6 +9,7 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError
 from airflow_provider_service.client.execution_data import NodeRun, nodes_of
 from airflow_provider_service.runs.nodes import log_nodes, read_small
+from airflow_provider_service.waits.outcome import settle
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -61,16 +62,19 @@ class NodeLog:
         return []
 
 
-def end_of(
+def result_of(
     client: ServiceClient, outcome: Outcome, wanted: WantedOutput | None, headers: MakeHeaders
 ) -> dict[str, Any]:
-    """Log the nodes of an execution whose wait is over, and return what they did and put out.
+    """End a task whose wait is over: as the outcome says, after what the nodes did was read and logged.
 
     :param wanted: the output that is wanted if the execution has succeeded.
     :param headers: makes the headers of the call, whose values are hidden in the output.
+    :returns: what the task returns when the execution succeeded: the outcome, what the nodes did, and the output.
     """
     from airflow_provider_service.runs.output import nothing_of, read_end
 
     if outcome.status is None and outcome.verdict != "timed_out":
-        return nothing_of(wanted)
-    return read_end(client, outcome.execution_id, wanted if outcome.status == "success" else None, headers)
+        end = nothing_of(wanted)
+    else:
+        end = read_end(client, outcome.execution_id, wanted if outcome.status == "success" else None, headers)
+    return {**settle(outcome, retry_helps=True), **end}

@@ -41,14 +41,16 @@ def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
 
 
 def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
-    """Stop an execution that did not end in time. If it has ended meanwhile, that outcome counts.
+    """Stop an execution if it did not end in time. If it has ended meanwhile, that outcome counts.
 
-    :param outcome: how the wait ended: it timed out.
+    :param outcome: how the wait ended.
     :param wait: the wait.
     :returns: the outcome that counts.
     """
     from airflow_provider_service.waits.watch import Watch
 
+    if outcome.verdict != "timed_out":
+        return outcome
     was_stopped = stop_execution(client.transport.config, outcome.execution_id)
     ended = Watch(replace(wait, deadline=math.inf)).look(client)
     if ended is not None and ended.status != "canceled":

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum
-from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.clock import clock
@@ -23,7 +20,6 @@ from airflow_provider_service.runs.search import (
     MAX_SHOWN_IDS,
     RUN_KEY_HEADER,
     EarlierRuns,
-    RunKey,
     RunSearch,
     find_earlier_runs,
     origin_of,
@@ -85,72 +81,37 @@ class WebhookWay:
         checked_headers(request.headers(trigger.authentication))
         files = stored_files(request.files)
         checked_files(trigger, files)
-        call = WebhookCall(
-            workflow_id=request.workflow.id,
-            trigger=trigger,
-            key=once.attempt.key,
-            payload=checked_payload(trigger, request.payload, with_files=bool(files)),
-            files=files,
-            path_parameters=request.path_parameters,
-            headers=partial(request.all_headers, trigger.authentication),
-            timeout=once.timeout,
-            is_kept=request.workflow.keeps_executions,
-        )
+        checked_payload(trigger, request.payload, with_files=bool(files))
         request.make_active(once.client)
-        return WebhookStarter(once.client, call, once.stopped)
-
-
-@dataclass(frozen=True)
-class WebhookCall:
-    """A call of a webhook.
-
-    :param workflow_id: workflow of the webhook.
-    :param trigger: the webhook.
-    :param key: marks the call.
-    :param payload: JSON body, or query parameters where the method has no body.
-    :param headers: makes further headers for each call, such as the webhook's own authentication.
-    :param timeout: seconds to keep the call open.
-    :param is_kept: whether the workflow keeps its executions, so that a search can find them.
-    :param path_parameters: values of the parameters in the path, by name.
-    :param files: files by the name of their field.
-    """
-
-    workflow_id: str
-    trigger: WebhookTrigger
-    key: RunKey
-    payload: Any
-    headers: Callable[[], Mapping[str, str]]
-    timeout: float
-    is_kept: bool = True
-    path_parameters: Mapping[str, Any] | None = None
-    files: Mapping[str, FileSource] | None = None
+        return WebhookStarter(request, once, trigger, files)
 
 
 class WebhookStarter(CallStarter):
     """Calls a webhook until it is known which execution the call made.
 
-    :param client: the service.
-    :param call: what to call.
-    :param stopped: set from outside to give up early.
+    :param trigger: the webhook.
+    :param files: files that the call carries, by the name of their field.
     """
 
-    def __init__(self, client: ServiceClient, call: WebhookCall, stopped: threading.Event) -> None:
-        search = RunSearch(call.workflow_id, clock().utcnow() - CLOCK_SKEW)
-        called = f"webhook {call.trigger.path!r}"
-        super().__init__(client, called, call.key, search, is_kept=call.is_kept, stopped=stopped)
-        self._call = call
-        self.answers_at_once = call.trigger.response_mode == "onReceived"
+    def __init__(
+        self, request: RunRequest, once: RunOnce, trigger: WebhookTrigger, files: Mapping[str, FileSource] | None = None
+    ) -> None:
+        search = RunSearch(request.workflow.id, clock().utcnow() - CLOCK_SKEW)
+        called, is_kept = f"webhook {trigger.path!r}", request.workflow.keeps_executions
+        super().__init__(once.client, called, once.attempt.key, search, is_kept=is_kept, stopped=once.stopped)
+        self._request, self._trigger, self._files, self._timeout = request, trigger, files, once.timeout
+        self.answers_at_once = trigger.response_mode == "onReceived"
 
     def send(self) -> WebhookAnswer:
         """Call the webhook."""
-        call = self._call
+        request, trigger = self._request, self._trigger
         return self._client.webhooks.call(
-            call.trigger,
-            call.payload,
-            path_parameters=call.path_parameters,
-            files=call.files,
-            headers={**call.headers(), RUN_KEY_HEADER: call.key.header},
-            timeout=call.timeout,
+            trigger,
+            request.payload,
+            path_parameters=request.path_parameters,
+            files=self._files,
+            headers={**request.all_headers(trigger.authentication), RUN_KEY_HEADER: self._key.header},
+            timeout=self._timeout,
             stopped=self._stopped,
         )
 
@@ -176,7 +137,7 @@ class WebhookStarter(CallStarter):
         if claim is not _Claim.FALSE:
             return str(named)
         runs = self._look_far()
-        found = runs.own(self._call.key)
+        found = runs.own(self._key)
         if found is not None:
             return found
         raise self._unseen(answer, runs.unreadable)
@@ -186,13 +147,13 @@ class WebhookStarter(CallStarter):
         try:
             execution = self._client.executions.get(execution_id, include_data=True)
         except errors.ServiceNotFoundError:
-            return _Claim.DOUBTFUL if self._call.is_kept else _Claim.LIKELY
+            return _Claim.DOUBTFUL if self._is_kept else _Claim.LIKELY
         except errors.ServiceApiError as error:
             log.warning("Execution %s, which the webhook named, cannot be read: %s", execution_id, error)
             return _Claim.LIKELY
-        if execution.workflow_id == self._call.workflow_id:
+        if execution.workflow_id == self._request.workflow.id:
             origin = origin_of(execution)
-            if origin.mark == self._call.key.mark:
+            if origin.mark == self._key.mark:
                 return _Claim.PROVEN
             if not origin.is_shown:
                 return _Claim.LIKELY
@@ -204,12 +165,12 @@ class WebhookStarter(CallStarter):
             return 0.0
         if claim is _Claim.DOUBTFUL:
             return call_and_search.SETTLING_SECONDS
-        return call_and_search.VISIBLE_WITHIN_SECONDS if self._call.is_kept else call_and_search.UNKEPT_SECONDS
+        return call_and_search.VISIBLE_WITHIN_SECONDS if self._is_kept else call_and_search.UNKEPT_SECONDS
 
     def _unseen(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunNotFoundError:
-        call = self._call
-        about = f"the webhook {call.trigger.path!r} answered {answer.status}, but no execution of workflow "
-        about += f"{call.workflow_id} carries its run key"
+        workflow_id = self._request.workflow.id
+        about = f"the {self._called} answered {answer.status}, but no execution of workflow {workflow_id} carries its "
+        about += "run key"
         if hidden:
             ids = ", ".join(one.id for one in hidden[:MAX_SHOWN_IDS])
             return ServiceRunNotFoundError(
@@ -219,9 +180,7 @@ class WebhookStarter(CallStarter):
         hint = "Let the workflow save its executions, or answer with its execution id"
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             return ServiceRunNotFoundError(f"{about}: it may have ended without being saved. {hint}")
-        return ServiceRunNotSeenError(
-            f"{about}: it has ended without being saved. {hint}", workflow_id=call.workflow_id
-        )
+        return ServiceRunNotSeenError(f"{about}: it has ended without being saved. {hint}", workflow_id=workflow_id)
 
 
 class _Claim(Enum):
