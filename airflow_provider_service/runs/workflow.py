@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import ServiceRunNotFoundError
-from airflow_provider_service.runs.ways.choice import choose
+from airflow_provider_service.runs.search import EarlierRuns
+from airflow_provider_service.runs.ways.choice import choose, ways_taken
 
 if TYPE_CHECKING:
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.request import RunRequest
-    from airflow_provider_service.runs.search import EarlierRuns
-    from airflow_provider_service.runs.ways.choice import Choice
 
 
 def resume_or_start(request: RunRequest, once: RunOnce) -> str:
@@ -21,26 +19,20 @@ def resume_or_start(request: RunRequest, once: RunOnce) -> str:
     :raises ServiceRunNotFoundError: an execution may have been started that cannot be found.
     :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.
     """
-    choice = choose(request, once.client)
-    earlier = _earlier(request, choice, once)
-    if earlier is not None:
-        return earlier
-    require(choice.obstacle is None, f"{request.about} cannot be started. {choice.obstacle}. Nothing was started")
-    return once.start(choice.way.starter(once))
+    earlier = None if once.attempt.is_first else _earlier(request, once)
+    return earlier or once.start(choose(request, once.client).starter(once))
 
 
-def _earlier(request: RunRequest, choice: Choice, once: RunOnce) -> str | None:
+def _earlier(request: RunRequest, once: RunOnce) -> str | None:
     """The execution that this attempt resumes instead of starting one."""
-    attempt = once.attempt
-    if attempt.is_first:
-        return None
-    runs = choice.earlier(once)
+    attempt, taken = once.attempt, ways_taken(request, once.client)
+    runs = EarlierRuns.joined(way.earlier(once) for way in taken)
     attempt.follow(runs)
     run = runs.adoptable(attempt.key)
     if run is not None:
         return once.resume(run.execution.id, "an earlier attempt started")
     if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
-        doubt = runs.doubt(once.client.base_url, all_are_kept=choice.keeps_executions())
+        doubt = runs.doubt(once.client.base_url, all_are_kept=all(way.keeps_executions() for way in taken))
         if doubt is not None:
             raise ServiceRunNotFoundError(f"an earlier attempt may have run {request.about}: {doubt}")
     return _retry_of_failed(once, runs) if request.on_retry == "retry_execution" else None
