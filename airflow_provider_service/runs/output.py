@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from airflow_provider_service.text_table import cut
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.execution_data import NodeRun
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.runs.request import MakeHeaders, RunRequest
     from airflow_provider_service.task_arguments import ReturnOutput
@@ -92,17 +93,23 @@ class WantedOutput:
 
 
 def read_end(
-    client: ServiceClient, execution_id: str, wanted: WantedOutput | None, headers: MakeHeaders | None = None
+    client: ServiceClient,
+    execution_id: str,
+    wanted: WantedOutput | None,
+    headers: MakeHeaders | None = None,
+    *,
+    show: Callable[[Sequence[NodeRun]], None] = log_nodes,
 ) -> dict[str, Any]:
     """Read an execution that has ended, and log what its nodes did.
 
     :param wanted: the output that is wanted as well, if any.
     :param headers: makes the headers of the call, whose values are hidden in the output; None if there were none.
+    :param show: shows the nodes instead of the log.
     :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
     """
     execution = _small(client, execution_id) if wanted is None else _whole(client, execution_id)
     nodes = nodes_of(execution) if execution is not None else None
-    log_nodes(nodes or [])
+    show(nodes or [])
     shown = nodes_in_short(nodes)
     return shown if wanted is None else {**shown, **_output(execution, wanted, headers)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.clock import clock
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Shows the nodes of an execution.
+Show = Callable[[Sequence[NodeRun]], None]
+
 # Reading data costs the server more than a poll, so there is little of it: the pause doubles while nothing changes.
 LEAST_PAUSE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 300.0
@@ -32,11 +36,21 @@ class NodeLog:
     The service shows them while the execution sleeps, or if its workflow saves its progress.
 
     :param config: the server.
+    :param show: shows the nodes instead of the log.
+    :param pauses: the shortest and the longest pause between two reads, in seconds.
     """
 
-    def __init__(self, config: ServiceConfig, execution_id: str) -> None:
+    def __init__(
+        self,
+        config: ServiceConfig,
+        execution_id: str,
+        *,
+        show: Show = log_nodes,
+        pauses: tuple[float, float] = (LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS),
+    ) -> None:
         self._config, self._execution_id = config, execution_id
-        self._pause = LEAST_PAUSE_SECONDS
+        self._show, (self._least_pause, self._longest_pause) = show, pauses
+        self._pause = self._least_pause
         self._next = clock().monotonic() + self._pause
         self._shown: list[NodeRun] = []
 
@@ -46,11 +60,11 @@ class NodeLog:
             return
         nodes = self._read()
         has_changed = bool(nodes) and nodes != self._shown
-        self._pause = LEAST_PAUSE_SECONDS if has_changed else min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self._pause = self._least_pause if has_changed else min(2 * self._pause, self._longest_pause)
         self._next = max(self._next, clock().monotonic() + self._pause)
         if has_changed:
             self._shown = nodes
-            log_nodes(nodes)
+            self._show(nodes)
 
     def _read(self) -> list[NodeRun]:
         try:
@@ -71,10 +85,26 @@ def result_of(
     :param headers: makes the headers of the call, whose values are hidden in the output.
     :returns: what the task returns when the execution succeeded: the outcome, what the nodes did, and the output.
     """
+    end = end_of(client, outcome, wanted, headers)
+    return {**settle(outcome, retry_helps=True), **end}
+
+
+def end_of(
+    client: ServiceClient,
+    outcome: Outcome,
+    wanted: WantedOutput | None,
+    headers: MakeHeaders,
+    *,
+    show: Show = log_nodes,
+) -> dict[str, Any]:
+    """Read what the nodes did and put out of an execution whose wait is over, and show the nodes.
+
+    :param wanted: the output that is wanted if the execution has succeeded.
+    :param headers: makes the headers of the call, whose values are hidden in the output.
+    :param show: shows the nodes instead of the log.
+    """
     from airflow_provider_service.runs.output import nothing_of, read_end
 
     if outcome.status is None and outcome.verdict != "timed_out":
-        end = nothing_of(wanted)
-    else:
-        end = read_end(client, outcome.execution_id, wanted if outcome.status == "success" else None, headers)
-    return {**settle(outcome, retry_helps=True), **end}
+        return nothing_of(wanted)
+    return read_end(client, outcome.execution_id, wanted if outcome.status == "success" else None, headers, show=show)

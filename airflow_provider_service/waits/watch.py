@@ -17,6 +17,7 @@ from airflow_provider_service.waits.wait import Wait
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.waits.nodes import NodeLog
 
 log = logging.getLogger(__name__)
 
@@ -103,18 +104,24 @@ class Watch(Wait):
 
 
 def look_here(
-    config: ServiceConfig, wait: Wait, stopped: threading.Event, *, only_once: bool = False
+    config: ServiceConfig,
+    wait: Wait,
+    stopped: threading.Event,
+    *,
+    only_once: bool = False,
+    nodes: NodeLog | None = None,
 ) -> Outcome | None:
     """Look until a wait is over, and log its nodes meanwhile. Return None if it was given up before.
 
     :param config: the server; its retries are off here, since the next look is the retry.
     :param stopped: set from outside to give up.
     :param only_once: give up after one look.
+    :param nodes: shows the nodes; None to log them.
     """
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.waits.nodes import NodeLog
 
-    watch, nodes = Watch(wait), NodeLog(config, wait.execution_id)
+    watch, nodes = Watch(wait), nodes or NodeLog(config, wait.execution_id)
     with ServiceClient(config.one_try()) as client:
         figures = PollFigures(client)
         with figures.poll():
