@@ -1,10 +1,10 @@
-"""``python -m airflow_provider_service doctor``: examine a connection."""
+"""``python -m airflow_provider_service``: the command line."""
 
 from __future__ import annotations
 
 import sys
 
-from airflow_provider_service.doctor import main
+from airflow_provider_service.cli.commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -160,7 +160,7 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         },
-        "cli": [f"{_PACKAGE}.doctor.get_commands"],
+        "cli": [f"{_PACKAGE}.cli.commands.get_commands"],
         "hooks": _modules("hooks.service"),
         "operators": _modules(
             "operators.audit",

@@ -66,6 +66,15 @@ def require_path(name: str, path: object) -> None:
         refuse(name, "a path or an address of object storage", path)
 
 
+def exists(name: str, path: StoredPath) -> bool:
+    """Whether there is something at a path or an address.
+
+    :param name: the argument with the path.
+    """
+    place = _place(name, path, None)
+    return bool((place.local or place.remote).exists())
+
+
 def write_whole(path: StoredPath, content: bytes) -> str:
     """Write a file, and return its address. Safe to repeat: it replaces what is there; see :func:`whole_file`."""
     with whole_file("path", path) as file:

@@ -38,6 +38,10 @@ class StoredFolder:
         if self._is_local:
             self._attempt(lambda: self._place.mkdir(parents=True, exist_ok=True))
 
+    def holds(self, ending: str) -> bool:
+        """Whether the folder exists and has files with an ending."""
+        return bool(self._attempt(self._place.exists) and self.files(ending))
+
     def files(self, ending: str) -> list[str]:
         """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count.
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from airflow_provider_service import doctor
+from airflow_provider_service.cli import commands
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.http.scopes import SPECIFIED_SCOPES
 from airflow_provider_service.pages.checkup import SUBJECTS, examine, is_healthy, to_report
@@ -174,7 +174,7 @@ def test_on_a_terminal_the_command_shows_how_far_it_has_come(database, simulator
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
 
-    assert doctor.main(["doctor"]) == 0
+    assert commands.main(["doctor"]) == 0
 
     assert f"{len(SUBJECTS)}/{len(SUBJECTS)}" in screen.getvalue()
     assert f"1/{len(SUBJECTS)}" in screen.getvalue()
@@ -196,7 +196,7 @@ def test_a_wrong_key_ends_the_examination(simulator):
 def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(
     database_without_runs, simulator, capsys, monkeypatch
 ):
-    assert doctor.main(["doctor"]) == 0
+    assert commands.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "ok    service: Connected to" in out
     assert "note  MCP:" in out
@@ -206,17 +206,17 @@ def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(
     assert simulator.api_key not in out
 
     simulator.inject("status", status=503, times=None)
-    assert doctor.main(["doctor"]) == 1
+    assert commands.main(["doctor"]) == 1
     assert "FAIL  service:" in capsys.readouterr().out
 
     monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
-    assert doctor.main(["doctor", "no_such_connection"]) == 1
+    assert commands.main(["doctor", "no_such_connection"]) == 1
     assert capsys.readouterr().out == (
         "FAIL  connection: 'no_such_connection' cannot be used: Airflow has no such connection; "
         "add it under Admin, Connections, or as a variable of the environment\n"
     )
 
     monkeypatch.setenv("AIRFLOW_CONN_WITHOUT_KEY", '{"conn_type": "service", "host": "http://x.test"}')
-    assert doctor.main(["doctor", "without_key"]) == 1
+    assert commands.main(["doctor", "without_key"]) == 1
     expected = "FAIL  connection: 'without_key' cannot be used: password is empty; it holds the API key\n"
     assert capsys.readouterr().out == expected

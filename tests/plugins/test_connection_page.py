@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service import doctor
+from airflow_provider_service.cli import commands
 from airflow_provider_service.pages.snapshots import MAX_READS
 from tests import airflow_features
 from tests.pages.conftest import start as start
@@ -104,7 +104,7 @@ def test_the_password_of_another_type_of_connection_is_not_sent_to_its_host(brow
     simulator.clear_requests()
 
     answer = browser_of("OP").get("/service-pages/connections/database")
-    status = doctor.main(["doctor", "database"])
+    status = commands.main(["doctor", "database"])
 
     assert status == 1
     for text in (answer.text, capsys.readouterr().out):
@@ -201,7 +201,7 @@ def test_who_may_read_the_dag_sees_its_latest_runs(browser_of, started, simulato
     assert "deferred" in text
     assert "987654" not in text
 
-    doctor.main(["doctor"])
+    commands.main(["doctor"])
     told = capsys.readouterr().out
     assert task_id in told
     assert "987654" not in told

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @contextmanager
-def progress_bar(steps: Sequence[str]) -> Iterator[Callable[[], None]]:
+def progress_bar(steps: Sequence[str], console: Console | None = None) -> Iterator[Callable[[], None]]:
     """Show a bar below what is printed, and remove it at the end; nothing where the output is not a terminal.
 
     :param steps: a few words about each step.
+    :param console: what else is printed to; None for the standard output.
     :returns: what to call when a step is done.
     """
     from rich.console import Console
@@ -19,7 +23,8 @@ def progress_bar(steps: Sequence[str]) -> Iterator[Callable[[], None]]:
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     # The console that Rich shares has looked at the output when somebody used it first.
-    with Progress(*columns, console=Console(), transient=True, disable=not sys.stdout.isatty()) as bar:
+    console = console or Console()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(steps[0], total=len(steps))
         following = iter(steps[1:])
 

@@ -1,0 +1,84 @@
+"""``export``, ``backup`` and ``restore``: what exists is replaced only after somebody has agreed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def filled(cli, folder):
+    assert cli("deploy", folder, "--yes").status == 0
+
+
+def test_an_export_can_be_deployed_again(cli, filled, tmp_path):
+    ended = cli("export", tmp_path / "new", "--json")
+
+    assert (ended.status, ended.result["workflows"]) == (0, 2)
+    assert sorted(one.name for one in (tmp_path / "new").iterdir()) == ["child.json", "parent.json"]
+    assert cli("plan", tmp_path / "new", "--detailed-exitcode").status == 0
+
+
+def test_an_export_of_a_selection(cli, filled, tmp_path):
+    assert cli("export", tmp_path / "new", "--workflow-names", "child").status == 0
+
+    assert [one.name for one in (tmp_path / "new").iterdir()] == ["child.json"]
+
+
+def test_an_export_replaces_files_only_with_consent(cli, filled, folder):
+    before = (folder / "child.json").read_text()
+
+    assert cli("export", folder).status == 2
+    assert cli("export", folder, answer="n").status == 1
+    assert (folder / "child.json").read_text() == before
+    assert cli("export", folder, "--yes").status == 0
+    assert (folder / "child.json").read_text() != before
+
+
+def test_a_backup_comes_back_elsewhere(cli, filled, second_client, tmp_path):
+    archive = tmp_path / "all.zip"
+    saved = cli("backup", archive, "--json")
+    assert (saved.status, saved.result["counts"]["workflows"]) == (0, 2)
+    restore = ("restore", archive, "--conn-id", "production")
+
+    preview = cli(*restore, "--preview", "--detailed-exitcode")
+    assert (preview.status, list(second_client.workflows.list())) == (3, [])
+    restored = cli(*restore, "--yes", "--json")
+    assert (restored.status, restored.result["outcome"]) == (0, "restored")
+    assert sorted(one.name for one in second_client.workflows.list()) == ["child", "parent"]
+    assert cli(*restore, "--preview", "--detailed-exitcode").status == 0
+
+
+def test_a_backup_replaces_a_file_only_with_consent(cli, filled, tmp_path):
+    archive = tmp_path / "all.zip"
+    archive.write_text("old")
+
+    assert cli("backup", archive).status == 2
+    assert archive.read_text() == "old"
+    assert cli("backup", archive, answer="y").status == 0
+    assert archive.read_bytes()[:2] == b"PK"
+
+
+def test_a_restore_over_what_differs(cli, client, filled, folder, tmp_path):
+    cli("backup", tmp_path / "all.zip")
+    changed = json.loads((folder / "child.json").read_text())
+    changed["nodes"][0]["name"] = "Renamed"
+    (folder / "child.json").write_text(json.dumps(changed))
+    cli("deploy", folder, "--yes")
+
+    refused = cli("restore", tmp_path / "all.zip", "--yes")
+    assert refused.status == 1
+    assert "differ from those of the backup, and nothing was written" in refused.err
+    assert cli("restore", tmp_path / "all.zip", "--yes", "--on-conflict", "update").status == 0
+    [held] = [one for one in client.workflows.list() if one.name == "child"]
+    assert [one["name"] for one in held.nodes] == ["Start"]
+
+
+def test_wrong_paths(cli, tmp_path):
+    (tmp_path / "broken.zip").write_text("no archive")
+
+    assert cli("backup", tmp_path / "all.tar").status == 2
+    assert cli("backup", tmp_path / "nowhere" / "all.zip").status == 2
+    assert cli("restore", tmp_path / "none.zip", "--yes").err.startswith("Error: there is no file")
+    assert cli("restore", tmp_path / "broken.zip", "--yes").status == 1

@@ -1,0 +1,95 @@
+"""Which instance a command is for."""
+
+from __future__ import annotations
+
+import pytest
+
+SECRET = "sim_a-key-that-the-service-refuses"
+
+
+@pytest.fixture(autouse=True)
+def no_connection(simulator, monkeypatch):
+    monkeypatch.delenv("AIRFLOW_CONN_SERVICE_DEFAULT")
+
+
+def test_by_an_airflow_connection(cli, second, folder):
+    ended = cli("plan", folder, "--conn-id", "production")
+
+    assert ended.status == 0
+    assert f"Instance: {second.base_url} (production)" in ended.err
+
+
+@pytest.mark.parametrize("kind", ["json", "uri"])
+def test_by_a_uri(cli, simulator, folder, kind):
+    host = simulator.base_url.removeprefix("http://")
+    uris = {"json": simulator.connection_json(), "uri": f"service://:{simulator.api_key}@{host}/http"}
+
+    ended = cli("plan", folder, "--uri", uris[kind])
+
+    assert ended.status == 0, ended.err
+    assert f"Instance: {simulator.base_url} (--uri)" in ended.err
+
+
+def test_by_variables(cli, simulator, folder, monkeypatch):
+    monkeypatch.setenv("SERVICE_URL", simulator.base_url)
+    monkeypatch.setenv("SERVICE_API_KEY", simulator.api_key)
+
+    ended = cli("plan", folder)
+
+    assert ended.status == 0
+    assert f"Instance: {simulator.base_url} (SERVICE_URL)" in ended.err
+
+
+def test_an_option_counts_more_than_the_variables(cli, second, folder, monkeypatch):
+    monkeypatch.setenv("SERVICE_URL", "http://no-such-host.invalid")
+    monkeypatch.setenv("SERVICE_API_KEY", "x")
+
+    assert cli("plan", folder, "--conn-id", "production").status == 0
+
+
+def test_half_of_the_variables_is_not_enough(cli, folder, monkeypatch):
+    monkeypatch.setenv("SERVICE_URL", "http://no-such-host.invalid")
+
+    ended = cli("plan", folder)
+
+    assert (ended.status, ended.err) == (2, "Error: set both SERVICE_URL and SERVICE_API_KEY, or neither\n")
+
+
+def test_two_connections_are_one_too_many(cli, folder):
+    ended = cli("plan", folder, "--conn-id", "a", "--uri", "service://b")
+
+    assert (ended.status, ended.err) == (2, "Error: give --conn-id or --uri, not both\n")
+
+
+def test_an_unknown_connection_is_named(cli, database, folder):
+    ended = cli("plan", folder, "--conn-id", "nope")
+
+    assert ended.status == 1
+    assert ended.err.startswith("Error: connection: 'nope' cannot be used: Airflow has no such connection")
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verbose", [[], ["--verbose"]])
+def test_no_key_is_shown(cli, simulator, folder, monkeypatch, verbose):
+    monkeypatch.setenv("SERVICE_URL", simulator.base_url)
+    monkeypatch.setenv("SERVICE_API_KEY", SECRET)
+
+    ended = cli("plan", folder, "--json", *verbose)
+
+    assert ended.status == 1
+    assert "key was refused" in ended.result["error"]
+    assert ("Traceback" in ended.err) is bool(verbose)
+    assert SECRET not in ended.out + ended.err
+
+
+def test_a_key_in_a_definition_is_masked(cli, simulator, tmp_path, monkeypatch):
+    monkeypatch.setenv("SERVICE_URL", simulator.base_url)
+    monkeypatch.setenv("SERVICE_API_KEY", simulator.api_key)
+    (tmp_path / "w.json").write_text(
+        f'{{"name": "as {simulator.api_key}", "nodes": [], "connections": {{}}, "settings": {{}}}}'
+    )
+
+    for more in ([], ["--json"]):
+        ended = cli("plan", tmp_path, *more)
+        assert "as ***" in ended.out
+        assert simulator.api_key not in ended.out + ended.err

@@ -1,0 +1,147 @@
+"""``plan``, ``deploy`` and ``promote``."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.cli.conftest import Terminal
+
+
+def names(client):
+    return sorted(one.name for one in client.workflows.list())
+
+
+def test_a_plan_shows_what_would_change_and_writes_nothing(cli, client, folder):
+    ended = cli("plan", folder)
+
+    assert ended.status == 0
+    assert "Plan: create 2, activate 2" in ended.out
+    assert names(client) == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_status_of_a_plan_says_whether_there_are_changes(cli, folder, is_there):
+    if is_there:
+        assert cli("deploy", folder, "--yes").status == 0
+
+    assert cli("plan", folder, "--detailed-exitcode").status == (0 if is_there else 3)
+
+
+def test_a_deployment_and_its_repeat(cli, client, folder):
+    first, second = (cli("deploy", folder, "--yes", "--json") for _ in range(2))
+
+    assert (first.status, first.result["outcome"]) == (0, "deployed")
+    assert [one["actions"] for one in first.result["changes"]] == [["create", "activate"]] * 2
+    assert (second.status, second.result["outcome"]) == (0, "unchanged")
+    assert names(client) == ["child", "parent"]
+    assert second.result["workflow_ids"] == {one.name: one.id for one in client.workflows.list()}
+
+
+@pytest.mark.parametrize("command", ["deploy", "promote", "restore"])
+def test_nobody_to_ask_and_no_consent(cli, simulator, folder, command):
+    arguments = {"deploy": [folder], "promote": ["--source-conn-id", "production"], "restore": ["backup.zip"]}
+    simulator.clear_requests()
+
+    ended = cli(command, *arguments[command])
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "Error: nobody can be asked here, so --yes is required; nothing was done\n"
+    assert not simulator.requests
+
+
+@pytest.mark.parametrize(("answer", "deployed"), [("y", True), ("yes", True), ("", False), ("no", False)])
+def test_a_person_is_asked(cli, client, simulator, folder, answer, deployed):
+    ended = cli("deploy", folder, answer=answer)
+
+    assert f"Carry out this plan at {simulator.base_url}/home/workflows? [y/N]" in ended.err
+    assert bool(names(client)) is deployed
+    assert ended.status == (0 if deployed else 1)
+    assert deployed or ended.err.endswith("Error: nothing was done\n")
+
+
+def test_a_failure_is_one_readable_message(cli, client, folder):
+    (folder / "child.json").unlink()
+
+    ended = cli("deploy", folder, "--yes", "--json")
+
+    assert ended.status == 1
+    assert ended.result == {"error": ended.err.removeprefix("Error: ").rstrip("\n")}
+    assert "no workflow 'child'" in ended.err
+    assert "Traceback" not in ended.err
+    assert names(client) == []
+
+
+def test_a_deployment_that_the_service_refuses_goes_back(cli, client, simulator, folder):
+    simulator.inject("status", status=500, path="/activate", times=None)
+
+    ended = cli("deploy", folder, "--yes")
+
+    assert ended.status == 1
+    assert "Error: the deployment failed while activating 'child'" in ended.err
+    assert names(client) == []
+
+
+def test_arguments_that_do_not_fit_are_wrong_usage(cli, simulator, folder):
+    simulator.clear_requests()
+
+    for more, message in {
+        ("--project-id", "1", "--project-name", "a"): "project_id",
+        ("--report-path", "report.txt"): "report_path must end in",
+        ("--activate", "perhaps"): "neither yes nor no",
+    }.items():
+        ended = cli("plan", folder, *more)
+        assert ended.status == 2
+        assert message in ended.err
+    assert not simulator.requests
+
+
+def test_a_report_is_written(cli, folder, tmp_path):
+    report = tmp_path / "plan.md"
+
+    assert cli("plan", folder, "--report-path", report).status == 0
+
+    assert "child" in report.read_text()
+
+
+def test_into_a_project_and_inactive(cli, client, folder):
+    project = client.projects.create("Sales")
+
+    assert cli("deploy", folder, "--yes", "--project-name", "Sales", "--activate", "no").status == 0
+
+    assert {one.active for one in client.workflows.list(project_id=project.id)} == {False}
+
+
+def test_a_promotion(cli, simulator, second, second_client, folder):
+    cli("deploy", folder, "--yes")
+    promote = ("promote", "--source-conn-id", "service_default", "--conn-id", "production", "--workflow-names")
+
+    preview = cli(*promote, "child", "parent", "--preview", "--detailed-exitcode")
+    assert f"Source: {simulator.base_url} (service_default)\nInstance: {second.base_url} (production)\n" in preview.err
+    assert (preview.status, names(second_client)) == (3, [])
+    assert cli(*promote, "child", "parent", "--yes").status == 0
+    assert names(second_client) == ["child", "parent"]
+    assert cli(*promote, "child", "--preview", "--detailed-exitcode").status == 0
+
+
+def test_a_promotion_needs_a_source(cli, folder):
+    ended = cli("promote", "--yes", "--workflow-names", "child")
+
+    assert (ended.status, ended.err) == (2, "Error: give --source-conn-id or --source-uri\n")
+
+
+def test_colours_on_a_terminal_only_and_nothing_that_controls_it(cli, simulator, tmp_path, monkeypatch):
+    definition = {"name": "\x1b[31mred\x07", "nodes": [], "connections": {}, "settings": {}, "tags": ["new"]}
+    (tmp_path / "w.json").write_text(json.dumps(definition))
+    plain = cli("plan", tmp_path).out
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+
+    cli("plan", tmp_path)
+
+    assert "\x1b" not in plain
+    assert "\ufffd[31mred\ufffd: create" in plain
+    assert "\x1b[31mred" not in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()

@@ -1,0 +1,67 @@
+"""The command line as users call it: as a process, where Airflow has no database."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import airflow_features
+
+ALONE = (sys.executable, "-m", "airflow_provider_service")
+WITH_AIRFLOW = (sys.executable, "-m", "airflow", "service")
+
+
+def call(home: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Perform a command in a home of Airflow that has never been used."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "SERVICE_"))}
+    env = {**kept, "AIRFLOW_HOME": str(home), **variables}
+    return subprocess.run(
+        [str(one) for one in words], capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=300
+    )
+
+
+@pytest.mark.parametrize("command", [ALONE, pytest.param(WITH_AIRFLOW, marks=airflow_features.commands_of_providers)])
+def test_files_are_deployed_without_a_database(simulator, client, folder, tmp_path, command):
+    variables = {"SERVICE_URL": simulator.base_url, "SERVICE_API_KEY": simulator.api_key}
+
+    done = call(tmp_path / "home", *command, "deploy", folder, "--yes", "--json", **variables)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["created"] == ["child", "parent"]
+    assert sorted(one.name for one in client.workflows.list()) == ["child", "parent"]
+    assert not list((tmp_path / "home").glob("*.db"))
+    assert simulator.api_key not in done.stdout + done.stderr
+
+
+def test_a_process_that_is_told_to_end_says_what_keeps_running(simulator, client, tmp_path):
+    simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
+    home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_SERVICE_DEFAULT": simulator.connection_json()}
+    process = subprocess.Popen(
+        [*ALONE, "run", "Slow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **home}
+    )
+    assert process.stdout is not None
+    assert "Execution 1 was started" in process.stdout.readline()
+
+    process.terminate()
+    _, errors = process.communicate(timeout=300)
+
+    assert process.returncode == 130
+    assert "The execution keeps running" in errors
+    assert client.executions.get("1").status == "running"
+
+
+def test_the_status_of_a_process(simulator, folder, tmp_path):
+    variable = {"AIRFLOW_CONN_SERVICE_DEFAULT": simulator.connection_json()}
+
+    plan = call(tmp_path / "home", *ALONE, "plan", folder, "--detailed-exitcode", **variable)
+    assert (plan.returncode, plan.stdout.splitlines()[0]) == (3, "Plan: create 2, activate 2")
+    refused = call(tmp_path / "home", *ALONE, "deploy", folder, **variable)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    absent = call(tmp_path / "home", *ALONE, "plan", folder)
+    assert absent.returncode == 1
+    assert absent.stderr.splitlines()[-1].startswith("Error: connection: 'service_default' cannot be used: ")

@@ -1,0 +1,175 @@
+"""``run`` and ``logs``: an execution, with its nodes as they end."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.cli.conftest import Terminal
+from tests.runs.workflows import put, puts_out, wait, webhook
+
+QUICK = ("--poll-interval", "0.05")
+
+
+@pytest.fixture
+def count(simulator):
+    return put(simulator, webhook(), puts_out('={{ {"n": $json.body.n} }}'), name="Count")
+
+
+def test_a_run_by_name(cli, simulator, count):
+    ended = cli("run", "Count", "--payload", '{"n": 1}', *QUICK)
+
+    assert ended.status == 0, ended.err
+    started, *nodes, last = ended.out.splitlines()
+    assert started == f"Execution 1 was started: {simulator.base_url}/workflow/{count}/executions/1"
+    assert [line.split()[0] for line in nodes] == ["success"] * 2
+    assert [line.split()[-1] for line in nodes] == ["Webhook", "Output"]
+    assert last == "Execution 1 ended with status 'success'"
+
+
+def test_its_result_for_machines(cli, count, tmp_path):
+    (tmp_path / "payload.json").write_text('{"n": 2}')
+
+    ended = cli(
+        "run", "--workflow-id", count, "--payload", f"@{tmp_path}/payload.json", "--output", "-", "--json", *QUICK
+    )
+
+    assert ended.result["status"] == "success"
+    assert ended.result["output"] == [{"n": 2}]
+    assert ended.result["failure"] is None
+
+
+def test_a_payload_from_the_standard_input(cli, count, monkeypatch):
+    ended = cli("run", "Count", "--payload", "-", "--output", "-", "--json", *QUICK, answer='{"n": 3}')
+
+    assert ended.result["output"] == [{"n": 3}]
+
+
+def test_a_run_that_fails(cli, simulator):
+    simulator.create_webhook_workflow("Broken", path="broken", behaviour="failing")
+
+    ended = cli("run", "Broken", *QUICK)
+
+    assert ended.status == 1
+    assert "Execution 1 ended with status 'error' at node" in ended.err
+    assert "Traceback" not in ended.err
+    assert any(line.startswith("error ") for line in ended.out.splitlines())
+
+
+def test_a_run_that_takes_too_long_is_stopped(cli, client, simulator):
+    simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
+
+    ended = cli("run", "Slow", "--timeout", "0.2", "--json", *QUICK)
+
+    assert ended.status == 1
+    assert "it was stopped" in ended.result["failure"]
+    assert client.executions.get("1").status == "canceled"
+
+
+def test_only_started(cli, client, simulator):
+    simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
+
+    ended = cli("run", "Slow", "--no-wait", "--json")
+
+    assert (ended.status, ended.result["execution_id"]) == (0, "1")
+    assert client.executions.get("1").status == "running"
+
+
+def test_a_key_resumes(cli, client, count):
+    first, again = (cli("run", "Count", "--payload", '{"n": 1}', "--run-key", "k", "--json", *QUICK) for _ in range(2))
+
+    assert first.result["execution_id"] == again.result["execution_id"]
+    assert len(list(client.executions.list())) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "workflow_id"),
+        (("Count", "--workflow-id", "1"), "workflow_id"),
+        (("Count", "--payload", "{"), "--payload cannot be read as JSON"),
+        (("Count", "--payload", "@/no/such/file"), "nothing was started"),
+        (("Count", "--timeout", "0"), "not a number of seconds above 0"),
+    ],
+)
+def test_wrong_usage(cli, simulator, count, arguments, message):
+    simulator.clear_requests()
+
+    ended = cli("run", *arguments)
+
+    assert ended.status == 2
+    assert message in ended.err
+    assert not simulator.requests
+
+
+def test_an_unknown_workflow_or_node(cli, client, count):
+    assert "no workflow" in cli("run", "Nope").err
+    assert "has no node named 'Nope'" in cli("run", "Count", "--output", "Nope").err
+    assert list(client.executions.list()) == []
+
+
+def test_the_logs_of_an_execution(cli, simulator):
+    simulator.create_webhook_workflow("Broken", path="broken", behaviour="failing")
+    cli("run", "Broken", *QUICK)
+
+    ended = cli("logs", "1")
+    assert ended.status == 0
+    assert "Execution 1: error: " in ended.out
+    assert "Failed at node " in ended.out
+    found = cli("logs", "1", "--json").result
+    assert found["status"] == "error"
+    assert found["nodes"][-1]["status"] == "error"
+    assert found["failure"]["message"] in ended.out
+    assert cli("logs", "1", "--follow", *QUICK).status == 1
+
+
+def test_the_nodes_of_an_execution_that_sleeps_are_shown_before_its_end(cli, simulator):
+    put(simulator, webhook(), wait(66), puts_out("={{ {} }}"), name="Sleeper")
+    started = cli("run", "Sleeper", "--no-wait", "--json").result["execution_id"]
+
+    class Watched(Terminal):
+        """A terminal whose reader wakes the execution once it has seen a node."""
+
+        is_awake = False
+
+        def write(self, text: str) -> int:
+            if "success" in text and not self.is_awake:
+                self.is_awake = True
+                simulator.clock.shift(70)
+            return super().write(text)
+
+    original, sys.stdout = sys.stdout, (screen := Watched())
+    try:
+        ended = cli("logs", started, "--follow", *QUICK)
+    finally:
+        sys.stdout = original
+
+    assert ended.status == 0, ended.err
+    assert screen.is_awake
+    assert "Output" in screen.getvalue()
+
+
+def test_an_execution_that_is_not_there(cli):
+    ended = cli("logs", "99")
+
+    assert ended.status == 1
+    assert ended.err.splitlines()[-1].startswith("Error: GET /executions/99: not found")
+
+
+def test_an_interrupted_wait_says_that_the_execution_keeps_running(cli, client, simulator, monkeypatch):
+    simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
+    from airflow_provider_service.client.clock import Clock, using
+
+    class Interrupted(Clock):
+        def wait(self, event, seconds, deadline=float("inf")):
+            if seconds == 0.25:
+                raise KeyboardInterrupt
+            return super().wait(event, seconds, deadline)
+
+    with using(Interrupted()):
+        ended = cli("run", "Slow", "--poll-interval", "0.25")
+
+    assert ended.status == 130
+    assert "The execution keeps running; to follow it: logs 1 --follow" in ended.err
+    assert client.executions.get("1").status == "running"
