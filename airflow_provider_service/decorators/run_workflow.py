@@ -16,6 +16,8 @@ from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOp
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, TaskDecorator
 
+    from airflow_provider_service.operators.results import RunResult
+
 # The function makes the payload, so it is neither an argument nor rendered: data with braces stays as it is.
 _FIELDS = tuple(name for name in ServiceRunWorkflowOperator.template_fields if name != "payload")
 
@@ -68,7 +70,7 @@ class ServiceWorkflowDecoratedOperator(DecoratedOperator, ServiceRunWorkflowOper
         return _only_output(super().execute_complete(context, event))
 
 
-def _only_output(result: dict[str, Any]) -> Any:
+def _only_output(result: RunResult) -> Any:
     if "output" not in result:
         return result
     return result["output_path"] or result["output"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.rows.options import (
         ChangeStrategy,
+        LoadedRows,
         LoadMode,
         OnDuplicate,
         OnError,
@@ -63,7 +63,7 @@ class HookDataTables(DataTables):
         on_duplicate: OnDuplicate = "last",
         on_stored_duplicates: OnStoredDuplicates = "remove_copies",
         change_strategy: ChangeStrategy = "auto",
-    ) -> dict[str, Any]:
+    ) -> LoadedRows:
         """Load rows into a data table, as the transfers do: all are checked before the first is written.
 
         Rows that come one at a time are kept on disk, never in memory as a whole. Safe to repeat, except with
@@ -140,14 +140,7 @@ class HookDataTables(DataTables):
         rejects = opening_rejects(on_error, reject_path, object_storage_conn_id)
         given = _named(data_table_id, data_table_name, project_id, project_name)
         target = Target.named_by(given, self._client, create_table=create_table)
-        loaded = target.load(partial(rows_in, rows), options, rejects)
-        return {
-            "data_table_id": loaded.table.id,
-            "rows": loaded.rows,
-            "rejected": loaded.rejected,
-            **asdict(loaded.changes),
-            "added_columns": loaded.added_columns,
-        }
+        return target.load(partial(rows_in, rows), options, rejects).to_xcom()
 
     def to_arrow(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.operators._ending import EndingTask
+    from airflow_provider_service.operators.results import RunResult
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.task_arguments import OnVanished
@@ -66,13 +67,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """The headers of the call that started the execution; their values are hidden in its output."""
         return {}
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> RunResult:
         """Start the execution, and wait for it if ``wait_for_completion`` is set.
 
         :raises ServiceTaskKilledError: the task was killed; says what became of the execution.
         """
         try:
-            return self._run(context)
+            return cast("RunResult", self._run(context))
         except ServiceTaskKilledError as error:
             self._settle(in_signal=False)
             fate = self._ending.fate if self._ending is not None else None
@@ -111,12 +112,12 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
         return self._once
 
-    def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: Any) -> RunResult:
         """End the task according to the event of the trigger."""
         from airflow_provider_service.waits.outcome import Outcome
 
         with failing_at_once():
-            return self._finish(Outcome.from_event(event))
+            return cast("RunResult", self._finish(Outcome.from_event(event)))
 
     def on_kill(self) -> None:
         """End the wait; with ``cancel_on_kill``, also stop the execution if a person or a time limit ended the task."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.operators.results import WorkflowResult
     from airflow_provider_service.references import Alternatives, Reference
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -62,7 +63,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
         """Point the task's link at the workflow and return the address."""
         return self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, self.target_id)
 
-    def change(self, context: Context, call: Callable[[], Workflow], state: str) -> dict[str, Any]:
+    def change(self, context: Context, call: Callable[[], Workflow], state: str) -> WorkflowResult:
         """Make a call that changes the workflow, and return the state of the workflow."""
         try:
             workflow = call()
@@ -75,7 +76,7 @@ class ServiceWorkflowOperator(ServiceBaseOperator):
         return summary(workflow, url)
 
 
-def summary(workflow: Workflow, url: str) -> dict[str, Any]:
+def summary(workflow: Workflow, url: str) -> WorkflowResult:
     """Summary of a workflow, as a task returns it."""
     return {
         "workflow_id": workflow.id,

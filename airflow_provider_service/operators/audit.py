@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.operators.results import AuditResult
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 #: XCom key under which a task that fails leaves what it would have returned.
@@ -37,9 +38,9 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         default) for no report.
     :param timeout: how long to wait for the report: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"findings", "by_category", "report_path", "url"}``: the number of findings, and ``{"sections",
-        "locations", "titles"}`` for each category that has any. The list of the instance's settings is not a finding. A
-        task that fails on findings leaves the same under the XCom key ``audit``.
+    :returns: an :class:`AuditResult`: the number of findings, and ``{"sections", "locations", "titles"}`` for each
+        category that has any. The list of the instance's settings is not a finding. A task that fails on findings
+        leaves the same under the XCom key ``audit``.
     """
 
     template_fields: Sequence[str] = (
@@ -71,7 +72,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         self.timeout = timeout
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> AuditResult:
         """Generate the report, log it, and fail on the findings that ``fail_on`` names."""
         from airflow_provider_service.instances.audit import audit
 
@@ -87,7 +88,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         for line in audited.lines():
             self.log.info("%s", line)
         written = audited.write_report(self.report_path, made_at=clock().utcnow(), url=url)
-        result = audited.to_result(report_path=written, url=url)
+        result = cast("AuditResult", audited.to_result(report_path=written, url=url))
         if audited.failure:
             context["ti"].xcom_push(key=AUDIT_KEY, value=result)
             raise AirflowFailException(audited.failure)

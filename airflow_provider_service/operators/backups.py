@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, read_count, require_choice, require_flag
 from airflow_provider_service.client.clock import clock
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.instances.restore_reading import StoredBackup
+    from airflow_provider_service.operators.results import BackupResult, RestoreResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 _MAX_UNPACKED_BYTES = 10 * 1024**3
@@ -35,8 +36,8 @@ class ServiceBackupOperator(ServiceBaseOperator):
     :param report_path: file for a report on the backup, on a disk or in object storage; its suffix says the form:
         ``.md``, ``.html`` or ``.json``. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"path", "bytes", "sha256", "counts", "left_out"}``: the size and the checksum of the archive, the
-        number of objects by kind, and what is not in it as ``{"what", "why"}``.
+    :returns: a :class:`BackupResult`: the size and the checksum of the archive, the number of objects by kind, and what
+        is not in it as ``{"what", "why"}``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
@@ -55,7 +56,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         self.report_path = as_rendered(report_path)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> BackupResult:
         """Write the archive."""
         from airflow_provider_service.instances.backup import write_backup
         from airflow_provider_service.instances.backup_archive import require_archive
@@ -72,7 +73,7 @@ class ServiceBackupOperator(ServiceBaseOperator):
         for gap in backup.gaps:
             self.log.info("Not in the backup: %s: %s", gap.what, gap.why)
         self.log.info("%s were written to %s, %d bytes", dict(backup.counts), backup.path, backup.size)
-        return backup.to_result()
+        return cast("BackupResult", backup.to_result())
 
 
 class ServiceRestoreOperator(ServiceBaseOperator):
@@ -98,10 +99,10 @@ class ServiceRestoreOperator(ServiceBaseOperator):
     :param report_path: file for the plan, on a disk or in object storage; its suffix says the form: ``.md``, ``.html``
         or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of the instance to restore; ``service_default`` by default.
-    :returns: ``{"outcome", "counts", "left", "not_restored", "credentials_without_secrets"}``: the outcome is
-        ``"restored"``, ``"unchanged"`` or, with ``preview``, ``"planned"``. Then the numbers of objects that were
-        created, updated, unchanged and left by kind, the names of those that differ and were left as they are, what
-        could not be restored as ``{"what", "why"}``, and the names of the credentials that were created.
+    :returns: a :class:`RestoreResult`: the outcome is ``"restored"``, ``"unchanged"`` or, with ``preview``,
+        ``"planned"``. Then the numbers of objects that were created, updated, unchanged and left by kind, the names of
+        those that differ and were left as they are, what could not be restored as ``{"what", "why"}``, and the names of
+        the credentials that were created.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "on_conflict", "report_path")
@@ -129,7 +130,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         self.report_path = as_rendered(report_path)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> RestoreResult:
         """Check the archive, make the plan, and carry it out."""
         from airflow_provider_service.instances.restore import ON_CONFLICT
         from airflow_provider_service.instances.restore_reading import opened_backup
@@ -141,7 +142,7 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         with opened_backup(self.path, max_bytes=limit) as backup:
             return self._restore(backup, url)
 
-    def _restore(self, backup: StoredBackup, url: str) -> dict[str, Any]:
+    def _restore(self, backup: StoredBackup, url: str) -> RestoreResult:
         from airflow_provider_service.instances.backup_report import restore_report
         from airflow_provider_service.instances.restore import Restore
 
@@ -157,4 +158,4 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         write_report(self.report_path, lambda: restore_report(plan, manifest, made_at=made_at, url=url))
         if not self.preview:
             restore.carry_out(plan)
-        return plan.to_result(preview=self.preview)
+        return cast("RestoreResult", plan.to_result(preview=self.preview))

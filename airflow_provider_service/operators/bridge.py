@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.operators.results import BridgeResult
     from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -36,8 +37,8 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
         default only be started by workflows of their own project.
     :param project_name: exact name of the project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"workflow_id", "name", "version", "outcome", "url"}``; ``version`` is that of the bridge's definition,
-        and the outcome is ``"created"``, ``"updated"`` or ``"unchanged"``.
+    :returns: a :class:`BridgeResult`; ``version`` is that of the bridge's definition, and the outcome is ``"created"``,
+        ``"updated"`` or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", *PROJECT.fields)
@@ -59,7 +60,7 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
         self.project_name = as_rendered(project_name)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> BridgeResult:
         """Install the bridge."""
         from airflow_provider_service.runs.bridge.access import BridgeSecret
         from airflow_provider_service.runs.bridge.definition import version_of

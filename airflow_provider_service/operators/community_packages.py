@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, read_seconds
 from airflow_provider_service.links import COMMUNITY_PACKAGES_PAGE, ServicePageLink
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.community_packages import CommunityPackage
+    from airflow_provider_service.operators.results import CommunityPackageResult
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 
@@ -29,8 +30,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         default.
     :param timeout: how long to wait for the installation: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"name", "version", "previous_version", "outcome", "url"}``; the outcome is ``"installed"``,
-        ``"updated"`` or ``"skipped"``.
+    :returns: a :class:`CommunityPackageResult`; the outcome is ``"installed"``, ``"updated"`` or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name", "version")
@@ -54,7 +54,7 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         self.timeout = timeout
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> CommunityPackageResult:
         """Install or update the package, unless that is unnecessary."""
         url = self.link_to(context, ServicePageLink(), COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.credentials import Credential
+    from airflow_provider_service.operators.results import CredentialResult
     from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -122,7 +123,7 @@ class _CredentialOperator(SealedFieldsMixin, ServiceBaseOperator):
         """Id of the project, which is looked up if its name was given."""
         return PROJECT.id_in(self, self.hook)
 
-    def report(self, context: Context, credential: Credential, outcome: str) -> dict[str, Any]:
+    def report(self, context: Context, credential: Credential, outcome: str) -> CredentialResult:
         url = self.link_to(context, ServicePageLink(), CREDENTIALS_PAGE)
         self.log.info(
             "Credential %s (%r of type %s) was %s: %s", credential.id, credential.name, credential.type, outcome, url
@@ -155,8 +156,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
     :param if_exists: what to do if a credential of that name and type exists: ``"skip"`` (the default), ``"update"``
         its data, or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"`` or
-        ``"skipped"``.
+    :returns: a :class:`CredentialResult`; the outcome is ``"created"``, ``"updated"`` or ``"skipped"``.
     """
 
     checks = {**_CredentialOperator.checks, "if_exists": one_of("skip", "update", "fail")}
@@ -189,7 +189,7 @@ class ServiceCreateCredentialOperator(_CredentialOperator):
         self.if_exists = if_exists
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> CredentialResult:
         """Create the credential, or handle the existing one according to ``if_exists``."""
         name, credential_type = required("name", self.name), required("credential_type", self.credential_type)
         data = self.secret_data()
@@ -222,7 +222,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"credential_id", "name", "type", "outcome", "url"}``; the outcome is ``"updated"``.
+    :returns: a :class:`CredentialResult`; the outcome is ``"updated"``.
     """
 
     template_fields: Sequence[str] = (*_CredentialOperator.template_fields, *CREDENTIAL.fields)
@@ -261,7 +261,7 @@ class ServiceUpdateCredentialOperator(_CredentialOperator):
         self.merge_data = merge_data
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> CredentialResult:
         """Find the credential and change it."""
         data = self.secret_data()
         new_name = self.name if self.credential_id or self.credential_name else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_service.arguments import one_of
 from airflow_provider_service.client.errors import ServiceConflictError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.data_tables import DataTable
+    from airflow_provider_service.operators.results import DataTableResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -40,8 +41,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
     :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if a table of that name exists in the project: ``"skip"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "name", "project_id", "outcome", "added_columns", "url"}``; the outcome is
-        ``"created"``, ``"extended"`` or ``"unchanged"``.
+    :returns: a :class:`DataTableResult`; the outcome is ``"created"``, ``"extended"`` or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (*TableLinkedOperator.template_fields, "name", "columns", *PROJECT.fields)
@@ -68,7 +68,7 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
         self.if_exists = if_exists
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> DataTableResult:
         """Create the table, or add missing columns to the existing one."""
         wanted = types_by_name(self.columns)
         table, created = self._create_or_find(wanted)

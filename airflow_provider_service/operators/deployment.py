@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.operators.results import CreateOrUpdateWorkflowResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -56,9 +57,9 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
     :param parent_folder_name: exact name of that folder, instead of its id; a path such as ``"Reports/Daily"`` if it is
         within others. Requires ``project_id`` or ``project_name``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url", "outcome"}``; ``version_id`` is the
-        active version. The outcome is ``"created"``; ``"updated"`` if the definition was written, or a draft that
-        matches it was published; ``"activated"`` or ``"deactivated"`` if only that changed; or ``"unchanged"``.
+    :returns: a :class:`CreateOrUpdateWorkflowResult`; ``version_id`` is the active version. The outcome is
+        ``"created"``; ``"updated"`` if the definition was written, or a draft that matches it was published;
+        ``"activated"`` or ``"deactivated"`` if only that changed; or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (
@@ -100,7 +101,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         self.parent_folder_name = as_rendered(parent_folder_name)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> CreateOrUpdateWorkflowResult:
         """Create or update the workflow if necessary, and make sure that the right version runs."""
         from airflow_provider_service.client.definitions import parse_definition, read_definition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_service.arguments import as_list, one_of, read_count, require, require_flag
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.operators.results import DeleteExecutionsResult, StopSelectionResult
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
@@ -35,7 +36,7 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
     :param started_before: only those that started before this: a datetime with a time zone, or text (without one: UTC).
     :param older_than: only those that started longer ago: seconds, or a timedelta; not with ``started_before``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"stopped", "url"}``; ``stopped`` is the number of executions.
+    :returns: a :class:`StopSelectionResult`; ``stopped`` is the number of executions.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
         )
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> StopSelectionResult:
         """Stop the executions and return their number."""
         self.require_workflow()
         count = self.hook.executions.stop_many(
@@ -101,9 +102,9 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     :param preview: return what would be deleted, without deleting it; False by default.
     :param if_missing: what to do if an execution does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"deleted", "missing", "preview", "more", "execution_ids", "url"}``: the numbers of deleted and missing
-        executions (both 0 with ``preview``), whether the selection has more than ``max_deletions``, and the first 100
-        ids that were given or selected.
+    :returns: a :class:`DeleteExecutionsResult`: the numbers of deleted and missing executions (both 0 with
+        ``preview``), whether the selection has more than ``max_deletions``, and the first 100 ids that were given or
+        selected.
     """
 
     template_fields: Sequence[str] = (*SelectedExecutionsOperator.template_fields, "execution_ids")
@@ -150,7 +151,7 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
         self.if_missing = if_missing
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> DeleteExecutionsResult:
         """Delete the executions, and return their number."""
         most = read_count("max_deletions", self.max_deletions)
         ids, more = self._chosen(most)

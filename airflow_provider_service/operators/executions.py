@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service.operators.results import StopResult
     from airflow_provider_service.runs.once import RunOnce
     from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
     from airflow_provider_service.waits.outcome import Outcome
@@ -54,9 +55,7 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         attempt; True by default. If the worker ends while attempts are left, the next attempt resumes the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes", "node_count",
-        "retry_of"}`` of the new execution, with nodes as :class:`ServiceRunWorkflowOperator` returns them; without
-        ``wait_for_completion``, ``{"execution_id", "workflow_id", "url"}``.
+    :returns: a :class:`RunResult` of the new execution, with ``retry_of`` if it is awaited.
     """
 
     template_fields: Sequence[str] = (*ServiceStartingOperator.template_fields, "execution_id")
@@ -120,8 +119,8 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
     :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"execution_id", "status", "stopped", "url"}``; ``status`` is None if the execution does not
-        exist, and ``stopped`` says whether this task stopped it.
+    :returns: a :class:`StopResult`; ``status`` is None if the execution does not exist, and ``stopped`` says whether
+        this task stopped it.
     """
 
     template_fields: Sequence[str] = (*ServiceWaitingOperator.template_fields, "execution_id")
@@ -154,7 +153,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         self.if_missing = if_missing
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> StopResult:
         """Stop the execution and return its state."""
         from airflow_provider_service.client.errors import ServiceNotFoundError
 
@@ -174,7 +173,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
             return self._report(execution.id, execution.status, stopped, url)
         return self._ended(self.wait(execution.id, deadline, stopped=stopped, url=url), stopped, url)
 
-    def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> dict[str, Any]:
+    def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> StopResult:
         """End the task according to the event of the trigger."""
         from airflow_provider_service.waits.outcome import Outcome
 
@@ -195,16 +194,16 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         self.link_workflow(context, execution.workflow_id)
         return self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
 
-    def _ended(self, outcome: Outcome, stopped: bool, url: str | None) -> dict[str, Any]:
+    def _ended(self, outcome: Outcome, stopped: bool, url: str | None) -> StopResult:
         from airflow_provider_service.waits.outcome import settle
 
         if outcome.verdict == "unobservable":
-            return settle(outcome)
+            settle(outcome)  # raises
         if outcome.verdict == "timed_out":
             raise AirflowFailException(f"{outcome.message}, although it was stopped")
         return self._report(outcome.execution_id, outcome.status, stopped, url)
 
-    def _report(self, execution_id: str, status: str | None, stopped: bool, url: str | None) -> dict[str, Any]:
+    def _report(self, execution_id: str, status: str | None, stopped: bool, url: str | None) -> StopResult:
         what = "was stopped" if stopped else f"had ended as {status!r}"
         self.log.info("Execution %s %s: %s", execution_id, what, url)
         return {"execution_id": execution_id, "status": status, "stopped": stopped, "url": url}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.operators.results import HealthResult
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 #: XCom key under which a task that fails or is skipped leaves what it would have returned.
@@ -58,12 +59,11 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         directory must exist, and an existing file is replaced. It is written even if the task then fails or is skipped.
         None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"healthy", "message", "checked", "unhealthy", "runs", "failed", "failure_rate", "window_start",
-        "window_end", "workflows", "more", "url", "report_path"}``. ``workflows`` holds the figures of at most 50
-        workflows, unhealthy ones first: ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled",
-        "failure_rate", "success_age", "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with
-        ``{"threshold", "value", "limit"}`` for each breach and all times in seconds. A task that fails or is skipped
-        leaves the same under the XCom key ``health``.
+    :returns: a :class:`HealthResult`. ``workflows`` holds the figures of at most 50 workflows, unhealthy ones first:
+        ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled", "failure_rate", "success_age",
+        "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with ``{"threshold", "value",
+        "limit"}`` for each breach and all times in seconds. A task that fails or is skipped leaves the same under the
+        XCom key ``health``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, *NAMES, "report_path")
@@ -110,7 +110,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         self.report_path = as_rendered(report_path)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> HealthResult:
         """Read the figures and compare them with the thresholds."""
         from airflow_provider_service.health.reading import perform
 
@@ -121,7 +121,9 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         ServicePageLink().push(context, health.url)
         for line in health.table():
             self.log.info("%s", line)
-        result = {**health.to_xcom(), "report_path": write_report(self.report_path, health.to_report)}
+        result = cast(
+            "HealthResult", {**health.to_xcom(), "report_path": write_report(self.report_path, health.to_report)}
+        )
         if health.is_healthy:
             self.log.info("Workflow health: %s", health.message)
             return result

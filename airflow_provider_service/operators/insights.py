@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from airflow_provider_service.arguments import read_moment
 from airflow_provider_service.client.clock import clock
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.operators.results import InsightsResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -35,9 +36,8 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
         directory must exist, and an existing file is replaced. None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"total", "failed", "failure_rate", "time_saved", "average_run_time", "report_path", "url"}`` with
-        ``{"value", "unit", "deviation"}`` for each figure. The deviation is the change from the previous period; it is
-        None if there was none.
+    :returns: an :class:`InsightsResult` with ``{"value", "unit", "deviation"}`` for each figure. The deviation is the
+        change from the previous period; it is None if there was none.
     """
 
     template_fields: Sequence[str] = (
@@ -69,7 +69,7 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         self.report_path = as_rendered(report_path)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> InsightsResult:
         """Read the figures."""
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), INSIGHTS_PAGE)
@@ -81,13 +81,9 @@ class ServiceGetInsightsOperator(ServiceBaseOperator):
         figures = figures_of(summary)
         shown = ", ".join(f"{name} {figure.value:g} {figure.unit}" for name, figure in figures.items())
         self.log.info("Insights: %s: %s", shown, url)
-        return {
-            **{
-                name: {"value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
-                for name, figure in figures.items()
-            },
-            "report_path": write_report(
-                self.report_path, lambda: insights_report(summary, start, end, made_at=made_at, url=url)
-            ),
-            "url": url,
+        shown_figures = {
+            name: {"value": figure.value, "unit": figure.unit, "deviation": figure.deviation}
+            for name, figure in figures.items()
         }
+        path = write_report(self.report_path, lambda: insights_report(summary, start, end, made_at=made_at, url=url))
+        return cast("InsightsResult", {**shown_figures, "report_path": path, "url": url})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow_provider_service.arguments import OPTIONAL_FLAG, require_flag
 from airflow_provider_service.client.clock import clock
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.instances.source import Source
+    from airflow_provider_service.operators.results import DeployResult, ExportResult
     from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -50,9 +51,9 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         workflow's file; False by default.
     :param pinned_data: whether the pinned data of nodes is included, which is often real data; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"path", "workflows", "files", "left_out"}``: the number of workflows, the address of each file by the
-        id of its workflow, and what was left out, with a warning, as ``{"what", "why"}``: workflows with ids that could
-        lead to other addresses or folders. If ``workflow_names`` names one of these, nothing is written.
+    :returns: an :class:`ExportResult`: the number of workflows, the address of each file by the id of its workflow, and
+        what was left out, with a warning: workflows with ids that could lead to other addresses or folders. If
+        ``workflow_names`` names one of these, nothing is written.
     """
 
     template_fields: Sequence[str] = (
@@ -91,12 +92,12 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
         self.pinned_data = pinned_data
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> ExportResult:
         """Write the files."""
         from airflow_provider_service.instances.export import export_folder
 
         self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        done = export_folder(self, self.hook)
+        done = cast("ExportResult", export_folder(self, self.hook))
         self.log.info("%d workflows were written to %s", done["workflows"], self.path)
         return done
 
@@ -122,7 +123,7 @@ class _DeployingOperator(ServiceBaseOperator):
         """The folder in which workflows are created."""
         return None
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> DeployResult:
         """Make the plan, and carry it out."""
         from airflow_provider_service.instances.deployment import deployed
         from airflow_provider_service.instances.planning import Target, make_plan
@@ -136,7 +137,7 @@ class _DeployingOperator(ServiceBaseOperator):
             self.log.info("%s", line)
         made_at = clock().utcnow()
         write_report(self.report_path, lambda: plan_report(plan, made_at=made_at, url=url))
-        return deployed(plan, target, preview=self.preview)
+        return cast("DeployResult", deployed(plan, target, preview=self.preview))
 
 
 class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
@@ -170,9 +171,9 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "unchanged",
-        "workflow_ids"}``. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``, ``"planned"``;
-        ``workflow_ids`` holds ids by name; and each of the others lists the names of the workflows to which it applies.
+    :returns: a :class:`DeployResult`. The outcome is ``"deployed"``, ``"unchanged"`` or, with ``preview``,
+        ``"planned"``; ``workflow_ids`` holds ids by name; and each of the others lists the names of the workflows to
+        which it applies.
     """
 
     template_fields: Sequence[str] = (
@@ -247,7 +248,7 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of the instance to deploy to; ``service_default`` by default.
-    :returns: the same as ``ServiceDeployWorkflowsOperator``.
+    :returns: a :class:`DeployResult`.
     """
 
     template_fields: Sequence[str] = (

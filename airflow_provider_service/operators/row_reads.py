@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.data_tables import DataTable
     from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.operators.results import ReadRowsResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -47,8 +48,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         text unchanged.
     :param max_rows: maximum number of rows to return without a path, 1000 by default; more fail the task.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "count", "rows", "url"}``, or with a path ``{"data_table_id", "count", "path",
-        "url"}``.
+    :returns: a :class:`ReadRowsResult`: with the ``rows``, or with a path, the ``path`` of the file.
     """
 
     template_fields: Sequence[str] = (
@@ -96,7 +96,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         self.max_rows = max_rows
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> ReadRowsResult:
         """Read the rows, and return them or write them to the file."""
         from airflow_provider_service.rows.values import column_types
 
@@ -106,7 +106,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
             require_sortable(self.sort_by, column_types(table))
         result = self._return(table) if self.path is None else self._write(table, self.path)
         self.log.info("Read %d rows from %s: %s", result["count"], table.name, url)
-        return {"data_table_id": table.id, **result, "url": url}
+        return cast("ReadRowsResult", {"data_table_id": table.id, **result, "url": url})
 
     def other_lineage(self) -> Lineage | None:
         """The file that the task writes, if any."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service.arguments import (
     as_list,
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.operators.results import (
+        DeleteRowsResult,
+        InsertRowsResult,
+        UpdateRowsResult,
+        UpsertRowsResult,
+    )
     from airflow_provider_service.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -46,7 +52,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
     :param batch_rows: maximum number of rows in a batch; 10,000 by default.
     :param batch_bytes: maximum size of a batch in bytes; 8 MiB by default, and the server accepts 16 MiB by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "inserted", "url"}``.
+    :returns: an :class:`InsertRowsResult`.
     """
 
     writes_table = True
@@ -80,7 +86,7 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
         self.batch_bytes = batch_bytes
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> InsertRowsResult:
         """Insert the rows batch by batch."""
         from airflow_provider_service.rows.batches import insert_in_batches
         from airflow_provider_service.rows.checked import checked_rows
@@ -128,8 +134,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         more. ``"replace"`` requires ``on_stored_duplicates`` to be ``"remove_copies"`` or ``"keep_newest"``; ``"auto"``
         updates with the other values, and with a key that may not delete rows.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "inserted", "updated", "unchanged", "deleted", "url"}``, counted in rows of the table:
-        ``deleted`` are those with the same key as another.
+    :returns: an :class:`UpsertRowsResult`, counted in rows of the table: ``deleted`` are those with the same key as
+        another.
     """
 
     writes_table = True
@@ -172,7 +178,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         self.change_strategy = change_strategy
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> UpsertRowsResult:
         """Compare the rows, and write what differs."""
         from airflow_provider_service.rows.frames import rows_in
         from airflow_provider_service.rows.target import LoadOptions, Target
@@ -190,7 +196,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         changes = asdict(Target(self.hook, table).load(partial(rows_in, rows), options).changes)
         counts = ", ".join(f"{number} {what}" for what, number in changes.items())
         self.log.info("Rows of %s: %s: %s", table.name, counts, url)
-        return {"data_table_id": table.id, **changes, "url": url}
+        return cast("UpsertRowsResult", {"data_table_id": table.id, **changes, "url": url})
 
 
 class ServiceUpdateRowsOperator(ServiceTableOperator):
@@ -207,7 +213,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
     :param data: new values by column; columns that it does not name are not changed.
     :param preview: count the rows that would be updated, without updating them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "updated", "preview", "url"}``: rows changed, or with ``preview``, to be changed.
+    :returns: an :class:`UpdateRowsResult`: rows changed, or with ``preview``, to be changed.
     """
 
     writes_table = True
@@ -241,7 +247,7 @@ class ServiceUpdateRowsOperator(ServiceTableOperator):
         self.preview = preview
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> UpdateRowsResult:
         """Update the rows, and return their number."""
         table, url = self.open_table(context)
         options = {"dry_run": True} if self.preview else {"return_data": True}
@@ -268,7 +274,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         limited.
     :param preview: count the rows that would be deleted, without deleting them; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "deleted", "preview", "url"}``: rows deleted, or with ``preview``, to be deleted.
+    :returns: a :class:`DeleteRowsResult`: rows deleted, or with ``preview``, to be deleted.
     """
 
     writes_table = True
@@ -302,7 +308,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         self.preview = preview
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> DeleteRowsResult:
         """Delete the rows, and return their number."""
         filters = self._filters()
         table, url = self.open_table(context)

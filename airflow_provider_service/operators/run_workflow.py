@@ -110,12 +110,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         attempt; True by default. If the worker ends while attempts are left, the next attempt resumes the execution.
     :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes", "node_count"}``.
-        ``nodes`` holds ``{"node", "status", "seconds", "items"}`` for the first 50 of ``node_count`` nodes that ran.
-        With ``return_output`` also ``"output"``: the JSON items, or None if they are too large or not available;
-        ``"output_items"``: how many the node put out; and ``"output_path"``: the file that was written, or None.
-        Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id", "url"}``. If the execution was
-        not kept and ``on_vanished="succeed"``, unknown values are None.
+    :returns: a :class:`RunResult`.
     """
 
     template_fields: Sequence[str] = (

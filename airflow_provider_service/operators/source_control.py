@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.source_control import SourceControlledFile
+    from airflow_provider_service.operators.results import SourceControlResult
     from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
 
 #: XCom key under which a task that fails on conflicts leaves their files.
@@ -53,13 +54,13 @@ class _SourceControlOperator(ServiceBaseOperator):
         self.preview = preview
         self.timeout = timeout
 
-    def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> dict[str, Any]:
+    def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> SourceControlResult:
         """What the task returns of the files that changed, or would change."""
         from airflow_provider_service.instances.source_control import changes_in
 
         changes = changes_in(files)
         self.log.info("%s %d objects %s: %s", would if self.preview else did, len(files), changes["by_type"], url)
-        return {**changes, "preview": self.preview, "url": url}
+        return cast("SourceControlResult", {**changes, "preview": self.preview, "url": url})
 
     def conflicts(self, direction: Literal["push", "pull"]) -> list[SourceControlledFile] | ServiceApiError:
         """The files that conflict, or the error because of which they are not known."""
@@ -102,10 +103,9 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
     :param preview: True to return what a pull would change, without pulling; False by default.
     :param timeout: how long to wait for the pull: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"count", "by_type", "by_status", "changes", "files", "preview", "url"}``. ``changes`` holds the number
-        of objects by type and status, as ``{"workflow": {"new": 2}}``; ``files`` lists the first 200 as ``{"file",
-        "type", "id", "name", "status", "conflict"}``. A task that fails on conflicts leaves their files under the XCom
-        key ``conflicts``.
+    :returns: a :class:`SourceControlResult`. ``changes`` holds the number of objects by type and status, as
+        ``{"workflow": {"new": 2}}``; ``files`` lists the first 200 as ``{"file", "type", "id", "name", "status",
+        "conflict"}``. A task that fails on conflicts leaves their files under the XCom key ``conflicts``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "auto_publish")
@@ -124,7 +124,7 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
         self.auto_publish = as_rendered(auto_publish)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> SourceControlResult:
         """Pull, and return what changed."""
         require_choice("auto_publish", self.auto_publish, ("none", "all", "published"))
         timeout = read_seconds("timeout", self.timeout)
@@ -164,10 +164,9 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
     :param preview: True to return what would be pushed, without pushing it; False by default.
     :param timeout: how long to wait for the push: a timedelta, or seconds; 300 by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"count", "by_type", "by_status", "changes", "files", "preview", "url"}``. ``changes`` holds the number
-        of objects by type and status, as ``{"workflow": {"modified": 2}}``; ``files`` lists the first 200 as ``{"file",
-        "type", "id", "name", "status", "conflict"}``. A task that fails on conflicts leaves their files under the XCom
-        key ``conflicts``.
+    :returns: a :class:`SourceControlResult`. ``changes`` holds the number of objects by type and status, as
+        ``{"workflow": {"modified": 2}}``; ``files`` lists the first 200 as ``{"file", "type", "id", "name", "status",
+        "conflict"}``. A task that fails on conflicts leaves their files under the XCom key ``conflicts``.
     """
 
     template_fields: Sequence[str] = (
@@ -195,7 +194,7 @@ class ServicePushSourceControlOperator(_SourceControlOperator):
         self.object_ids = as_rendered(object_ids)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> SourceControlResult:
         """Read what has changed, push what was chosen of it, and return that."""
         timeout = read_seconds("timeout", self.timeout)
         message = self.commit_message

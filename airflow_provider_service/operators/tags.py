@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service.operators.results import TagResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -26,7 +27,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
     :param name: name of the tag, 1 to 24 characters.
     :param if_exists: what to do if the tag exists: ``"skip"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"tag_id", "name", "outcome", "url"}``; the outcome is ``"created"`` or ``"skipped"``.
+    :returns: a :class:`TagResult`; the outcome is ``"created"`` or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "name")
@@ -46,7 +47,7 @@ class ServiceCreateTagOperator(ServiceBaseOperator):
         self.if_exists = if_exists
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> TagResult:
         """Create the tag, unless it exists."""
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         tag, created = create_tag(self.hook, self.name)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.users import Invitation
+    from airflow_provider_service.operators.results import InviteUsersResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -28,8 +29,8 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
     :param users: list of e-mail addresses, or of ``{"email", "role"}``.
     :param role: role of users for whom only an address is given; ``"global:member"`` by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"invited", "already_active", "url"}``; ``invited`` lists ``{"user_id", "email", "email_sent"}``,
-        and ``already_active`` lists e-mail addresses.
+    :returns: an :class:`InviteUsersResult`; ``invited`` lists ``{"user_id", "email", "email_sent"}``, and
+        ``already_active`` lists e-mail addresses.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "users", "role")
@@ -48,7 +49,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         self.role = as_rendered(role)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> InviteUsersResult:
         """Invite the users and return who was invited."""
         wanted = [self._user(one) for one in as_list("users", self.users)]
         addresses = [user["email"].lower() for user in wanted]

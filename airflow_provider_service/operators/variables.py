@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.client.models.variables import Variable
+    from airflow_provider_service.operators.results import VariableResult
     from airflow_provider_service.references import Alternatives
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -61,7 +62,7 @@ class _VariableOperator(ServiceBaseOperator):
         self.hook.variables.update(found.id, found.key, value)
         return "updated"
 
-    def report(self, context: Context, variable_id: str | None, key: str | None, outcome: str) -> dict[str, Any]:
+    def report(self, context: Context, variable_id: str | None, key: str | None, outcome: str) -> VariableResult:
         url = self.link_to(context, ServicePageLink(), VARIABLES_PAGE)
         self.log.info("Variable %s (%s) is %s: %s", key, variable_id, outcome, url)
         return {"variable_id": variable_id, "key": key, "outcome": outcome, "url": url}
@@ -108,8 +109,7 @@ class ServiceCreateVariableOperator(_VariableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param if_exists: what to do if the key exists: ``"update"`` its value (the default), ``"skip"`` or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"created"``, ``"updated"``, ``"unchanged"``
-        or ``"skipped"``.
+    :returns: a :class:`VariableResult`; the outcome is ``"created"``, ``"updated"``, ``"unchanged"`` or ``"skipped"``.
     """
 
     template_fields: Sequence[str] = (*_VariableOperator.template_fields, "value")
@@ -134,7 +134,7 @@ class ServiceCreateVariableOperator(_VariableOperator):
         self.if_exists = if_exists
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> VariableResult:
         """Create the variable, or handle the existing one according to ``if_exists``."""
         key = required("key", self.key)
         found = self.find(key)
@@ -158,7 +158,7 @@ class ServiceUpdateVariableOperator(_ExistingVariableOperator):
     :param project_id: id of the project that the variable belongs to; None (the default) for the whole instance.
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"updated"`` or ``"unchanged"``.
+    :returns: a :class:`VariableResult`; the outcome is ``"updated"`` or ``"unchanged"``.
     """
 
     template_fields: Sequence[str] = (*_ExistingVariableOperator.template_fields, "value")
@@ -186,7 +186,7 @@ class ServiceUpdateVariableOperator(_ExistingVariableOperator):
         self.value = as_rendered(value)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> VariableResult:
         """Find the variable and write its value."""
         found = self.find_existing()
         return self.report(context, found.id, found.key, self.write(found, self.value))
@@ -201,7 +201,7 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
     :param project_name: exact name of that project, instead of its id.
     :param if_missing: what to do if the variable does not exist: ``"ignore"`` (the default) or ``"fail"``.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"variable_id", "key", "outcome", "url"}``; the outcome is ``"deleted"`` or ``"missing"``.
+    :returns: a :class:`VariableResult`; the outcome is ``"deleted"`` or ``"missing"``.
     """
 
     checks = {"if_missing": one_of("ignore", "fail")}
@@ -228,7 +228,7 @@ class ServiceDeleteVariableOperator(_ExistingVariableOperator):
         self.if_missing = if_missing
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> VariableResult:
         """Find the variable and delete it."""
         found = self.find_existing() if self.if_missing == "fail" else self.find_given()
         if found is None:

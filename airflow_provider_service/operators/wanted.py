@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.instances.wanted.changes import Plan, Prune
+    from airflow_provider_service.operators.results import EnsureResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 _MAX_CHANGES_IN_XCOM = 200
@@ -60,7 +61,7 @@ class _EnsureOperator(ServiceBaseOperator):
 
         return read_wanted(name, revealed(getattr(self, name)), self.path)
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> EnsureResult:
         """Compare, and make the changes."""
         from airflow_provider_service.instances.wanted.changes import Prune
 
@@ -71,16 +72,19 @@ class _EnsureOperator(ServiceBaseOperator):
             self.log.info("%s%s", "would " if self.preview else "", change.words())
             if not self.preview:
                 self._make(change.perform, done, len(plan.changes))
-        counts = {"created": plan.count("create"), "updated": plan.count("update"), "deleted": plan.count("delete")}
-        self.log.info("%s: %s, %d unchanged: %s", "Preview" if self.preview else "Done", counts, plan.unchanged, url)
-        return {
-            **counts,
+        result: EnsureResult = {
+            "created": plan.count("create"),
+            "updated": plan.count("update"),
+            "deleted": plan.count("delete"),
             "unchanged": plan.unchanged,
             "changes": [change.to_xcom() for change in plan.changes[:_MAX_CHANGES_IN_XCOM]],
             "more": len(plan.changes) > _MAX_CHANGES_IN_XCOM,
             "preview": self.preview,
             "url": url,
         }
+        counts = ", ".join(f"{result[name]} {name}" for name in ("created", "updated", "deleted", "unchanged"))
+        self.log.info("%s: %s: %s", "Preview" if self.preview else "Done", counts, url)
+        return result
 
     def _make(self, perform: Any, number: int, total: int) -> None:
         try:
@@ -104,10 +108,9 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     :param prune_prefix: beginning of the names of tags to delete, besides ``prune_names``; None (the default) for none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
-        tags, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action is
-        ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run without
-        it.
+    :returns: an :class:`EnsureResult`: the numbers of tags, and the first 200 changes as ``{"action", "name"}``;
+        ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With
+        ``preview``, the numbers and changes are those of a run without it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "tags")
@@ -162,10 +165,9 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
-        variables, and the first 200 changes as ``{"action", "name"}``; ``more`` says whether there are more. The action
-        is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run
-        without it.
+    :returns: an :class:`EnsureResult`: the numbers of variables, and the first 200 changes as ``{"action", "name"}``;
+        ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With
+        ``preview``, the numbers and changes are those of a run without it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "variables", *PROJECT.fields)
@@ -229,10 +231,9 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         for none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
-        data tables, and the first 200 changes as ``{"action", "name", "columns" or "added_columns"}``; ``more`` says
-        whether there are more. The action is ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers
-        and changes are those of a run without it.
+    :returns: an :class:`EnsureResult`: the numbers of data tables, and the first 200 changes as ``{"action", "name",
+        "columns" or "added_columns"}``; ``more`` says whether there are more. The action is ``"create"``, ``"update"``
+        or ``"delete"``. With ``preview``, the numbers and changes are those of a run without it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "data_tables", *PROJECT.fields)
@@ -290,10 +291,10 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         none.
     :param preview: True to return what would change, without changing it; False by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"created", "updated", "deleted", "unchanged", "changes", "more", "preview", "url"}``: the numbers of
-        projects, and the first 200 changes as ``{"action", "name", "added_members", "changed_members",
-        "removed_members"}``; ``more`` says whether there are more. The action is ``"create"``, ``"update"`` or
-        ``"delete"``. With ``preview``, the numbers and changes are those of a run without it.
+    :returns: an :class:`EnsureResult`: the numbers of projects, and the first 200 changes as ``{"action", "name",
+        "added_members", "changed_members", "removed_members"}``; ``more`` says whether there are more. The action is
+        ``"create"``, ``"update"`` or ``"delete"``. With ``preview``, the numbers and changes are those of a run without
+        it.
     """
 
     template_fields: Sequence[str] = (*_EnsureOperator.template_fields, "projects")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_service.arguments import as_texts, require, require_flag
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.models.tags import Tag
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.operators.results import TransferWorkflowResult, WorkflowResult, WorkflowTagsResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -44,7 +45,7 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
     :param project_name: exact name of that project, instead of its id.
     :param version_id: version to activate; None (the default) for the current draft.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"workflow_id", "name", "active", "archived", "version_id", "url"}``; ``version_id`` is the active one.
+    :returns: a :class:`WorkflowResult`; ``version_id`` is the active one.
     """
 
     template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "version_id")
@@ -71,7 +72,7 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
         self.version_id = as_rendered(version_id)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> WorkflowResult:
         """Activate the workflow and return its state."""
         from airflow_provider_service.client.webhook_conflicts import naming_the_holder
 
@@ -90,7 +91,7 @@ class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: see :class:`ServiceActivateWorkflowOperator`.
+    :returns: a :class:`WorkflowResult`.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
         )
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> WorkflowResult:
         """Deactivate the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.deactivate(self.target_id), "is inactive")
 
@@ -127,7 +128,7 @@ class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: see :class:`ServiceActivateWorkflowOperator`.
+    :returns: a :class:`WorkflowResult`.
     """
 
     reference = WORKFLOW_TO_ARCHIVE
@@ -152,7 +153,7 @@ class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
         )
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> WorkflowResult:
         """Archive the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.archive(self.target_id), "is archived")
 
@@ -165,7 +166,7 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
     :param project_id: id of the project in which to look up the name; None (the default) for any project.
     :param project_name: exact name of that project, instead of its id.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: see :class:`ServiceActivateWorkflowOperator`.
+    :returns: a :class:`WorkflowResult`.
     """
 
     reference = WORKFLOW_TO_UNARCHIVE
@@ -190,7 +191,7 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
         )
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> WorkflowResult:
         """Unarchive the workflow and return its state."""
         return self.change(context, self._unarchived, "is not archived")
 
@@ -214,7 +215,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
     :param destination_project_id: id of the project; give either the id or the name.
     :param destination_project_name: exact name of the project.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"workflow_id", "project_id", "moved", "url"}``.
+    :returns: a :class:`TransferWorkflowResult`.
     """
 
     template_fields: Sequence[str] = (
@@ -247,7 +248,7 @@ class ServiceTransferWorkflowOperator(ServiceWorkflowOperator):
         self.destination_project_name = as_rendered(destination_project_name)
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> TransferWorkflowResult:
         """Move the workflow, unless it is already in the project."""
         project_id = self._destination
         moved = not self._is_in(project_id)
@@ -298,7 +299,7 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
     :param tag_ids: ids of the tags.
     :param create_missing: create tags of names that do not exist yet (the default); if False, they fail the task.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"workflow_id", "tags", "changed", "url"}``; ``tags`` are the names.
+    :returns: a :class:`WorkflowTagsResult`; ``tags`` are the names.
     """
 
     template_fields: Sequence[str] = (*ServiceWorkflowOperator.template_fields, "tags", "tag_ids")
@@ -331,7 +332,7 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         self.create_missing = create_missing
         self.check_arguments()
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> WorkflowTagsResult:
         """Set the tags, unless the workflow already has exactly these."""
         is_by_name = self.tags is not None
         wanted = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))

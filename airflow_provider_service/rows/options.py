@@ -6,7 +6,7 @@ This module loads nothing heavy, because an operator checks its options while Ai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from airflow_provider_service.arguments import one_of, optional, require, require_flag
 from airflow_provider_service.client.errors import ServiceInputError
@@ -46,6 +46,23 @@ LOAD_CHECKS: Mapping[str, Check] = {
     "on_error": one_of(*ON_ERROR),
 }
 COLUMN_TYPES = ("string", "number", "boolean", "date")
+
+
+class LoadedRows(TypedDict):
+    """Rows that were read and left out, what became of the table's rows, and the columns that were added.
+
+    ``deleted`` is None if ``mode="replace"`` could not count the rows.
+    """
+
+    data_table_id: str
+    rows: int
+    rejected: int
+    inserted: int
+    updated: int
+    unchanged: int
+    deleted: int | None
+    added_columns: list[str]
+
 
 # With the other two, rows that were duplicated by a task that died between inserting and deleting would stay so.
 _REPAIRING = ("remove_copies", "keep_newest")

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.object_storage import StoredPath
     from airflow_provider_service.rows.options import (
         ChangeStrategy,
+        LoadedRows,
         LoadMode,
         OnDuplicate,
         OnError,
@@ -81,6 +82,24 @@ class Loaded:
     rejected: int
     added_columns: list[str]
     changes: LoadResult
+
+    def to_xcom(self) -> LoadedRows:
+        """What a task returns."""
+        return {
+            "data_table_id": self.table.id,
+            "rows": self.rows,
+            "rejected": self.rejected,
+            "inserted": self.changes.inserted,
+            "updated": self.changes.updated,
+            "unchanged": self.changes.unchanged,
+            "deleted": self.changes.deleted,
+            "added_columns": self.added_columns,
+        }
+
+    def __str__(self) -> str:
+        changes = asdict(self.changes).items()
+        counts = ", ".join(f"{'an unknown number' if one is None else one} {what}" for what, one in changes)
+        return f"{self.rows} rows for {self.table.name}: {counts}, {self.rejected} left out"
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import require_mapping, text_or_texts
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.operators.results import LoadTableResult
     from airflow_provider_service.rows.options import (
         ChangeStrategy,
         LoadMode,
@@ -127,7 +127,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         self.on_stored_duplicates = on_stored_duplicates
         self.change_strategy = change_strategy
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> LoadTableResult:
         """Read and check all rows, and then write them."""
         from airflow_provider_service.rows.target import LoadOptions, Target, opening_rejects
 
@@ -152,21 +152,8 @@ class ServiceLoadTableOperator(ServiceTableOperator):
             self.link_table(context, target.table)
         loaded = target.load(self.source_rows, options, rejects)
         url = self.link_table(context, loaded.table)
-        changes = asdict(loaded.changes)
-        counts = ", ".join(
-            f"{'an unknown number' if number is None else number} {what}" for what, number in changes.items()
-        )
-        self.log.info(
-            "%d rows for %s: %s, %d left out: %s", loaded.rows, loaded.table.name, counts, loaded.rejected, url
-        )
-        return {
-            "data_table_id": loaded.table.id,
-            "rows": loaded.rows,
-            "rejected": loaded.rejected,
-            **changes,
-            "added_columns": loaded.added_columns,
-            "url": url,
-        }
+        self.log.info("%s: %s", loaded, url)
+        return {**loaded.to_xcom(), "url": url}
 
     @abstractmethod
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.object_storage import StoredPath
+    from airflow_provider_service.operators.results import TableToFileResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
@@ -41,7 +42,7 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
     :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
         the address names, if any.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "count", "path", "url"}``.
+    :returns: a :class:`TableToFileResult`.
     """
 
     template_fields: Sequence[str] = (*ServiceUnloadTableOperator.template_fields, "path", "object_storage_conn_id")
@@ -86,7 +87,7 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> TableToFileResult:
         """Read the rows and write the file."""
         from airflow_provider_service.object_storage import address_of
         from airflow_provider_service.rows.files import write_rows

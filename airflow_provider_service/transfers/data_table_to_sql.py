@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.lineage.facets import Lineage
+    from airflow_provider_service.operators.results import TableToSqlResult
     from airflow_provider_service.rows.options import LoadMode
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -51,8 +52,8 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all but these three.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "count", "deleted", "url"}``: rows that were written, and rows that ``mode="replace"``
-        deleted before, None if the database's driver does not count them.
+    :returns: a :class:`TableToSqlResult`: rows that were written, and rows that ``mode="replace"`` deleted before, None
+        if the database's driver does not count them.
     """
 
     template_fields: Sequence[str] = (
@@ -113,7 +114,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
 
         return of_sql_table(sql_hook(self.sql_conn_id, self.hook_params), self.sql_table, self.sql_conn_id)
 
-    def perform(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> TableToSqlResult:
         """Read the rows and write them in one transaction."""
         from airflow_provider_service.transfers._sql import insert_all, reader_of_dates, sql_hook
 

@@ -63,9 +63,8 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
         default; see :class:`ServiceUpsertRowsOperator`.
     :param change_strategy: how rows are changed: ``"auto"`` by default; see :class:`ServiceUpsertRowsOperator`.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted", "added_columns",
-        "url"}``: rows that were read and left out, and what became of the table's rows; ``deleted`` is None if
-        ``mode="replace"`` could not count them.
+    :returns: a :class:`LoadTableResult`: rows that were read and left out, and what became of the table's rows;
+        ``deleted`` is None if ``mode="replace"`` could not count them.
     """
 
     template_fields: Sequence[str] = (*ServiceLoadTableOperator.template_fields, "path")

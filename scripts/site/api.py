@@ -12,6 +12,8 @@ from scripts.site.examples import example_of
 from scripts.site.links import EXAMPLES, page_of
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "airflow_provider_service"
+#: What tasks return.
+RESULTS = f"{PACKAGE.name}.operators.results"
 
 
 class ApiPage(NamedTuple):
@@ -35,6 +37,7 @@ def api_pages() -> dict[str, list[ApiPage]]:
         "Notifier": [one.rpartition(".")[0] for one in info["notifications"]],
     }
     pages = {title: [ApiPage(_short(one), _short(one), [one]) for one in modules] for title, modules in groups.items()}
+    pages["Results"] = [ApiPage(_short(RESULTS), _short(RESULTS), [RESULTS])]
     pages["Testing kit"] = [
         ApiPage("testing", "testing", [_long("testing.tasks"), _long("testing.service")]),
         ApiPage("simulator", "simulator", [_long("simulator.server")]),
@@ -53,7 +56,7 @@ def api_texts() -> Iterator[tuple[str, str]]:
     groups = api_pages()
     for pages in groups.values():
         for page in pages:
-            text = f"# {page.title}\n" + "".join(_AUTOMODULE.format(module=one) for one in page.modules)
+            text = f"# {page.title}\n" + "".join(map(_automodule, page.modules))
             yield page.name, text + "".join(_example(name) for module in page.modules for name in public_names(module))
     yield (
         "index",
@@ -71,6 +74,11 @@ def public_names(module: str) -> list[str]:
     return [name.removesuffix("_task") for name in names if not name.startswith("_")]
 
 
+def _automodule(module: str) -> str:
+    # What a result holds are its fields, which have no docstrings.
+    return _AUTOMODULE.format(module=module, fields="\n   :undoc-members:" if module == RESULTS else "")
+
+
 def _example(name: str) -> str:
     """What the page of a module shows of an example; nothing if there is none."""
     found = example_of(name)
@@ -86,7 +94,7 @@ def _example(name: str) -> str:
 _AUTOMODULE = """
 ```{{eval-rst}}
 .. automodule:: {module}
-   :members:
+   :members:{fields}
 ```
 """
 _GROUP = """

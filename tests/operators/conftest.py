@@ -14,6 +14,7 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.samples import webhook_workflow
+from tests.results import check_result
 from tests.runs.task_run import let_this_thread_execute
 
 Execute = Callable[..., Any]
@@ -55,7 +56,9 @@ def execute(simulator: ServiceSimulator, task_log: None, task_instance: FakeTask
         task.resolve_template_files()  # as Airflow does when it loads the DAG file
         context: Any = {"ti": task_instance, "task": task}
         task.render_template_fields(context)
-        return task.execute(context)
+        result = task.execute(context)
+        check_result(operator, result)
+        return result
 
     yield run
     for task in tasks:

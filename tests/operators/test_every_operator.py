@@ -6,7 +6,7 @@ import importlib
 import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, is_typeddict
 from unittest.mock import Mock
 
 import pytest
@@ -17,6 +17,8 @@ from airflow_provider_service.get_provider_info import get_provider_info
 from airflow_provider_service.links import ServiceLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import revealed
+from airflow_provider_service.operators.generic import ServiceOperator
+from tests.results import result_type
 
 
 def public_operators() -> list[type[ServiceBaseOperator]]:
@@ -151,6 +153,14 @@ def test_its_documentation_describes_the_result(operator):
     text = inspect.cleandoc(operator.__doc__)
     assert ":returns:" in text
     assert "epeat" in text, "whether it is safe to repeat"
+
+
+@every_operator
+def test_its_result_has_a_type_that_is_documented(operator):
+    kind = result_type(operator)
+    if operator is not ServiceOperator:  # returns what the method returns
+        assert is_typeddict(kind)
+        assert f":class:`{kind.__name__}`" in inspect.cleandoc(operator.__doc__).partition(":returns:")[2]
 
 
 @every_operator

@@ -18,6 +18,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.testing.stored_triggers import first_event, revived
 from tests.airflow_features import AIRFLOW
+from tests.results import check_result
 
 
 class StateStore:
@@ -85,7 +86,7 @@ class TaskRun:
         :raises TaskDeferred: it waits in the triggerer.
         """
         context = self.prepare(number, **changes)
-        return self.task.execute(context)
+        return self._checked(self.task.execute(context))
 
     def whole_attempt(self, number: int, **changes: Any) -> Any:
         """Execute an attempt, with its wait in a triggerer if it defers."""
@@ -97,7 +98,7 @@ class TaskRun:
     def resume(self, number: int, deferred: TaskDeferred, event: Any, **changes: Any) -> Any:
         """Continue after the event of a trigger, as in another process than the one that deferred."""
         context = self.prepare(number, **changes)
-        return getattr(self.task, deferred.method_name)(context, event=event, **(deferred.kwargs or {}))
+        return self._checked(getattr(self.task, deferred.method_name)(context, event=event, **(deferred.kwargs or {})))
 
     def prepare(self, number: int, **changes: Any) -> Any:
         """Make the task and the context of an attempt, and render the task's fields."""
@@ -135,6 +136,11 @@ class TaskRun:
         """Close the connections of the last attempt."""
         if self.task is not None:
             self.task.hook.close()
+
+    def _checked(self, result: Any) -> Any:
+        if hasattr(self.task, "perform"):
+            check_result(type(self.task), result)
+        return result
 
     def _push(self, key: str, value: Any) -> None:
         self.pushed[key] = value

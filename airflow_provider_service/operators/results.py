@@ -1,0 +1,428 @@
+"""What tasks return, as types: each is a plain mapping of JSON values in XCom."""
+
+from typing import Any, NotRequired, TypedDict
+
+from airflow_provider_service.rows.options import LoadedRows
+
+
+class NodeInShort(TypedDict):
+    """What a node of an execution did."""
+
+    node: str
+    status: str | None
+    seconds: float
+    items: int
+
+
+class RunResult(TypedDict):
+    """An execution that a task started or resumed.
+
+    Without ``wait_for_completion``, it is only its id, its workflow and its address. ``nodes`` holds the first 50 of
+    ``node_count`` nodes that ran. With ``return_output``, ``output`` holds the JSON items, or None if they are too
+    large or not available; ``output_items`` is how many the node put out, and ``output_path`` the file that was
+    written. If the execution was not kept and ``on_vanished="succeed"``, unknown values are None.
+    ``retry_of`` is the id of the execution that was retried.
+    """
+
+    execution_id: str | None
+    workflow_id: str | None
+    url: str | None
+    status: NotRequired[str | None]
+    started_at: NotRequired[str | None]
+    stopped_at: NotRequired[str | None]
+    nodes: NotRequired[list[NodeInShort] | None]
+    node_count: NotRequired[int | None]
+    output: NotRequired[list[Any] | None]
+    output_items: NotRequired[int | None]
+    output_path: NotRequired[str | None]
+    retry_of: NotRequired[str]
+
+
+class StopResult(TypedDict):
+    """An execution that was to be stopped: its status, None if it does not exist, and whether this task stopped it."""
+
+    execution_id: str
+    status: str | None
+    stopped: bool
+    url: str | None
+
+
+class StopSelectionResult(TypedDict):
+    """The number of executions that were stopped."""
+
+    stopped: int
+    url: str
+
+
+class DeleteExecutionsResult(TypedDict):
+    """The numbers of deleted and missing executions, both 0 with ``preview``.
+
+    ``more`` says whether the selection has more than ``max_deletions``, and ``execution_ids`` holds the first 100 ids
+    that were given or selected.
+    """
+
+    deleted: int
+    missing: int
+    preview: bool
+    more: bool
+    execution_ids: list[str]
+    url: str
+
+
+class WorkflowResult(TypedDict):
+    """A workflow as it is after the task; ``version_id`` is that of its active version."""
+
+    workflow_id: str
+    name: str
+    active: bool
+    archived: bool
+    version_id: str | None
+    url: str
+
+
+class CreateOrUpdateWorkflowResult(WorkflowResult):
+    """A workflow and what became of it: created, updated, activated, deactivated or unchanged."""
+
+    outcome: str
+
+
+class BridgeResult(TypedDict):
+    """The bridge, the version of its definition, and what became of it: created, updated or unchanged."""
+
+    workflow_id: str
+    name: str
+    version: int | None
+    outcome: str
+    url: str
+
+
+class TransferWorkflowResult(TypedDict):
+    """The project of a workflow, and whether the task moved it there."""
+
+    workflow_id: str
+    project_id: str
+    moved: bool
+    url: str
+
+
+class WorkflowTagsResult(TypedDict):
+    """The names of a workflow's tags, and whether the task changed them."""
+
+    workflow_id: str
+    tags: list[str]
+    changed: bool
+    url: str
+
+
+class Gap(TypedDict):
+    """What was left out of an export or a backup, or could not be restored, and why."""
+
+    what: str
+    why: str
+
+
+class ExportResult(TypedDict):
+    """The number of workflows, the address of each file by the id of its workflow, and what was left out."""
+
+    path: str
+    workflows: int
+    files: dict[str, str]
+    left_out: list[Gap]
+
+
+class DeployResult(TypedDict):
+    """The outcome: deployed, unchanged or planned; the names of workflows by what happens to them, and ids by name."""
+
+    outcome: str
+    created: list[str]
+    renamed: list[str]
+    updated: list[str]
+    published: list[str]
+    activated: list[str]
+    deactivated: list[str]
+    unchanged: list[str]
+    workflow_ids: dict[str, str]
+
+
+class BackupResult(TypedDict):
+    """The size and the checksum of an archive, the number of objects by kind, and what is not in it."""
+
+    path: str
+    bytes: int
+    sha256: str
+    counts: dict[str, int]
+    left_out: list[Gap]
+
+
+class RestoreResult(TypedDict):
+    """The outcome: restored, unchanged or planned; the numbers of objects by what became of them, by kind.
+
+    ``left`` holds the names of those that differ and were left as they are, by kind, ``not_restored`` what could not be
+    restored, and ``credentials_without_secrets`` the names of credentials that were created.
+    """
+
+    outcome: str
+    counts: dict[str, dict[str, int]]
+    left: dict[str, list[str]]
+    not_restored: list[Gap]
+    credentials_without_secrets: list[str]
+
+
+class AuditCategory(TypedDict):
+    """The findings of a category of a security audit."""
+
+    sections: int
+    locations: int
+    titles: list[str]
+
+
+class AuditResult(TypedDict):
+    """The number of findings of a security audit, and the categories that have any."""
+
+    findings: int
+    by_category: dict[str, AuditCategory]
+    report_path: str | None
+    url: str
+
+
+class Insight(TypedDict):
+    """A figure; the deviation is the change from the previous period, None if there was none."""
+
+    value: float
+    unit: str
+    deviation: float | None
+
+
+class InsightsResult(TypedDict):
+    """Figures about the production runs of a period."""
+
+    total: Insight
+    failed: Insight
+    failure_rate: Insight
+    time_saved: Insight
+    average_run_time: Insight
+    report_path: str | None
+    url: str
+
+
+class HealthBreach(TypedDict):
+    """A threshold that does not hold."""
+
+    threshold: str
+    value: float | None
+    limit: float
+
+
+class WorkflowHealth(TypedDict):
+    """The figures of one workflow; all times are in seconds."""
+
+    workflow_id: str
+    name: str
+    runs: int
+    succeeded: int
+    failed: int
+    canceled: int
+    failure_rate: float | None
+    success_age: float | None
+    duration_median: float | None
+    duration_p95: float | None
+    last_success_at: str | None
+    breaches: list[HealthBreach]
+    url: str
+
+
+class HealthResult(TypedDict):
+    """The health of workflows: at most 50, unhealthy ones first; ``more`` says whether there are more."""
+
+    healthy: bool
+    message: str
+    checked: int
+    unhealthy: int
+    runs: int
+    failed: int
+    failure_rate: float | None
+    window_start: str
+    window_end: str
+    workflows: list[WorkflowHealth]
+    more: bool
+    report_path: str | None
+    url: str
+
+
+class ChangedFile(TypedDict):
+    """An object that source control pulls or pushes."""
+
+    file: str
+    type: str
+    id: str
+    name: str
+    status: str
+    conflict: bool
+
+
+class SourceControlResult(TypedDict):
+    """The objects that were pulled or pushed, or with ``preview`` would be.
+
+    ``changes`` holds the number of objects by type and status, and ``files`` the first 200.
+    """
+
+    count: int
+    by_type: dict[str, int]
+    by_status: dict[str, int]
+    changes: dict[str, dict[str, int]]
+    files: list[ChangedFile]
+    preview: bool
+    url: str
+
+
+class EnsureResult(TypedDict):
+    """The numbers of objects by what became of them, and the first 200 changes.
+
+    Each change holds ``"action"``, ``"name"`` and details of its kind. ``more`` says whether there are more. With
+    ``preview``, the numbers and changes are those of a run without it.
+    """
+
+    created: int
+    updated: int
+    deleted: int
+    unchanged: int
+    changes: list[dict[str, Any]]
+    more: bool
+    preview: bool
+    url: str
+
+
+class TagResult(TypedDict):
+    """A tag, and what became of it: created or skipped."""
+
+    tag_id: str
+    name: str
+    outcome: str
+    url: str
+
+
+class VariableResult(TypedDict):
+    """A variable, and what became of it: created, updated, unchanged, skipped, deleted or missing."""
+
+    variable_id: str | None
+    key: str | None
+    outcome: str
+    url: str
+
+
+class CredentialResult(TypedDict):
+    """A credential, and what became of it: created, updated or skipped."""
+
+    credential_id: str
+    name: str
+    type: str
+    outcome: str
+    url: str
+
+
+class InvitedUser(TypedDict):
+    """A user who was invited, and whether an e-mail was sent."""
+
+    user_id: str | None
+    email: str
+    email_sent: bool | None
+
+
+class InviteUsersResult(TypedDict):
+    """Who was invited, and the e-mail addresses of those who are active already."""
+
+    invited: list[InvitedUser]
+    already_active: list[str]
+    url: str
+
+
+class CommunityPackageResult(TypedDict):
+    """The versions of a package after and before the task, and what became of it: installed, updated or skipped."""
+
+    name: str
+    version: str
+    previous_version: str | None
+    outcome: str
+    url: str
+
+
+class DataTableResult(TypedDict):
+    """A data table, the columns that were added, and what became of it: created, extended or unchanged."""
+
+    data_table_id: str
+    name: str
+    project_id: str | None
+    outcome: str
+    added_columns: list[str]
+    url: str
+
+
+class InsertRowsResult(TypedDict):
+    """The number of rows that were inserted."""
+
+    data_table_id: str
+    inserted: int
+    url: str
+
+
+class UpsertRowsResult(TypedDict):
+    """What became of the rows of a table; ``deleted`` counts those with the same key as another."""
+
+    data_table_id: str
+    inserted: int
+    updated: int
+    unchanged: int
+    deleted: int
+    url: str
+
+
+class UpdateRowsResult(TypedDict):
+    """The number of rows that were updated, or with ``preview`` would be."""
+
+    data_table_id: str
+    updated: int
+    preview: bool
+    url: str
+
+
+class DeleteRowsResult(TypedDict):
+    """The number of rows that were deleted, or with ``preview`` would be."""
+
+    data_table_id: str
+    deleted: int
+    preview: bool
+    url: str
+
+
+class ReadRowsResult(TypedDict):
+    """The number of rows, and the rows, or with a path the address of the file."""
+
+    data_table_id: str
+    count: int
+    rows: NotRequired[list[dict[str, Any]]]
+    path: NotRequired[str]
+    url: str
+
+
+class LoadTableResult(LoadedRows):
+    """What a load did, and the address of the table's page."""
+
+    url: str
+
+
+class TableToFileResult(TypedDict):
+    """The number of rows and the address of the file."""
+
+    data_table_id: str
+    count: int
+    path: str
+    url: str
+
+
+class TableToSqlResult(TypedDict):
+    """Rows that were written, and rows that ``mode="replace"`` deleted before; None if the driver counts none."""
+
+    data_table_id: str
+    count: int
+    deleted: int | None
+    url: str
