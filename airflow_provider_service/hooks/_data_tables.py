@@ -7,7 +7,6 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import require_mapping, text_or_texts
 from airflow_provider_service.client.resources.data_tables import DataTables
 from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
 from airflow_provider_service.rows.files import chosen_types
@@ -67,78 +66,38 @@ class HookDataTables(DataTables):
         """Load rows into a data table, as the transfers do: all are checked before the first is written.
 
         Rows that come one at a time are kept on disk, never in memory as a whole. Safe to repeat, except with
-        ``mode="append"``; but a generator gives its rows only once.
+        ``mode="append"``; but a generator gives its rows only once. All arguments but ``rows``
+        are those of :class:`ServiceLoadTableOperator`.
 
         :param rows: a DataFrame of pandas or polars, an Arrow table or stream or anything else with
             ``__arrow_c_stream__`` or ``__dataframe__``; mappings of columns to values, in a list or a generator; or a
             list or generator of DataFrames. What is not of pandas needs the extra ``arrow``.
-        :param data_table_id: id of the table; give either the id or the name.
-        :param data_table_name: exact, case-sensitive name of the table.
-        :param project_id: id of the project in which to look up the name, or to create the table; None (the default)
-            for any project, and for the personal project of the key's user.
-        :param project_name: exact name of that project, instead of its id.
-        :param mode: ``"upsert"`` updates the rows whose keys exist and inserts the others; the default with
-            ``key_columns``. ``"replace"`` inserts the rows and then deletes all others. ``"append"`` only inserts, and
-            is NOT safe to repeat.
-        :param key_columns: columns of the table that identify a row, for an upsert.
-        :param delete_missing: whether an upsert also deletes the rows with other keys; False by default.
-        :param allow_empty: with ``mode="replace"`` or ``delete_missing``, delete all rows of the table even if there
-            are no rows to load; False, the default, raises an error instead.
-        :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that
-            it does not name keep their names.
-        :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by
-            default.
-        :param add_columns: add columns that the table lacks; False by default.
-        :param column_types: types of columns that are created, ``{"price": "number"}``; of the others, the first value
-            that is not null decides.
-        :param on_error: a row that the table cannot store: ``"fail"`` (the default) writes nothing, ``"skip"`` leaves
-            the row out.
-        :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with
-            their numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
-        :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``; None (the default)
-            for the one that the address names, if any.
-        :param on_duplicate: several rows with the same key: use the ``"last"`` one (the default), or ``"fail"``.
-        :param on_stored_duplicates: several rows of the table with the same key; see
-            :class:`~airflow_provider_service.operators.rows.ServiceUpsertRowsOperator`.
-        :param change_strategy: how rows are changed; see the same operator.
-        :returns: ``{"data_table_id", "rows", "rejected", "inserted", "updated", "unchanged", "deleted",
-            "added_columns"}``; ``deleted`` is None if ``mode="replace"`` could not count the rows.
+        :returns: what was read, and what became of the table's rows.
         :raises ServiceInputError: a row, a name of a column or an option does not fit, or a library is missing; nothing
             was written.
         :raises ServiceLookupError: no table or project has the name.
         :raises ServiceApiError: a call failed.
         """
-        given_options = {
-            "mode": mode,
-            "delete_missing": delete_missing,
-            "allow_empty": allow_empty,
-            "create_table": create_table,
-            "add_columns": add_columns,
-            "on_duplicate": on_duplicate,
-            "on_stored_duplicates": on_stored_duplicates,
-            "change_strategy": change_strategy,
-            "on_error": on_error,
-        }
-        for name, check in LOAD_CHECKS.items():
-            check(name, given_options[name])
-        for name, mapping in (("column_mapping", column_mapping), ("column_types", column_types)):
-            if mapping is not None:
-                require_mapping(name, mapping)
-        options = LoadOptions(
+        given = _named(data_table_id, data_table_name, project_id, project_name)
+        vars(given).update(
             mode=mode,
-            key_columns=text_or_texts("key_columns", key_columns),
+            key_columns=key_columns,
             delete_missing=delete_missing,
             allow_empty=allow_empty,
-            column_mapping=column_mapping or {},
+            column_mapping=column_mapping,
+            create_table=create_table,
+            add_columns=add_columns,
             column_types=column_types,
-            may_add_columns=add_columns,
             on_duplicate=on_duplicate,
             on_stored_duplicates=on_stored_duplicates,
             change_strategy=change_strategy,
+            on_error=on_error,
         )
+        for name, check in LOAD_CHECKS.items():
+            check(name, getattr(given, name))
+        options = LoadOptions.of(given)
         chosen_strategy(change_strategy, on_stored_duplicates)
         rejects = opening_rejects(on_error, reject_path, object_storage_conn_id)
-        given = _named(data_table_id, data_table_name, project_id, project_name)
         target = Target.named_by(given, self._client, create_table=create_table)
         return target.load(partial(rows_in, rows), options, rejects).to_xcom()
 

@@ -7,11 +7,11 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import require
+from airflow_provider_service.arguments import require, require_mapping, text_or_texts
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.lookup import find_data_table
 from airflow_provider_service.object_storage import require_place, whole_file
@@ -67,10 +67,24 @@ class LoadOptions:
     allow_empty: bool = False
     column_mapping: Mapping[str, str | None] | None = None
     column_types: Mapping[str, str] | None = None
-    may_add_columns: bool = False
+    add_columns: bool = False
     on_duplicate: OnDuplicate = "last"
     on_stored_duplicates: OnStoredDuplicates = "remove_copies"
     change_strategy: ChangeStrategy = "auto"
+
+    @classmethod
+    def of(cls, given: Any) -> LoadOptions:
+        """The options that arguments give.
+
+        :param given: what has the arguments of a transfer as attributes.
+        :raises ServiceInputError: one has a value of another kind.
+        """
+        options = {one.name: getattr(given, one.name) for one in fields(cls)}
+        for name in ("column_mapping", "column_types"):
+            if options[name] is not None:
+                require_mapping(name, options[name])
+        keys = text_or_texts("key_columns", given.key_columns)
+        return cls(**{**options, "key_columns": keys, "column_mapping": given.column_mapping or {}})
 
 
 @dataclass(frozen=True)
@@ -147,7 +161,7 @@ class Target:
         """
         mode = chosen_mode(options.mode, options.key_columns, options.delete_missing)
         stored = {} if self.table is None else column_types(self.table)
-        may_grow = options.may_add_columns or self.table is None
+        may_grow = options.add_columns or self.table is None
         types = GrowingTypes(stored, may_grow=may_grow, declared=options.column_types)
         if options.key_columns and not may_grow:
             check_key_columns(options.key_columns, types)

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import require_mapping, text_or_texts
 from airflow_provider_service.operators._table import ServiceTableOperator
 from airflow_provider_service.rows.options import LOAD_CHECKS, chosen_mode, chosen_strategy, require_rejects
 from airflow_provider_service.task_arguments import as_rendered
@@ -27,9 +26,32 @@ if TYPE_CHECKING:
     from airflow_provider_service.rows.source_rows import NoteColumns
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
+    class LoadArguments(TaskArguments, total=False):
+        """The arguments of :class:`ServiceLoadTableOperator`, for those of each transfer."""
+
+        data_table_id: Templated[str | None]
+        data_table_name: Templated[str | None]
+        project_id: Templated[str | None]
+        project_name: Templated[str | None]
+        mode: LoadMode | None
+        key_columns: Templated[str | Sequence[str]]
+        delete_missing: bool
+        allow_empty: bool
+        column_mapping: Templated[Mapping[str, str | None] | None]
+        create_table: bool
+        add_columns: bool
+        column_types: Templated[Mapping[str, str] | None]
+        on_error: OnError
+        reject_path: Templated[StoredPath | None]
+        object_storage_conn_id: Templated[str | None]
+        on_duplicate: OnDuplicate
+        on_stored_duplicates: OnStoredDuplicates
+        change_strategy: ChangeStrategy
+        service_conn_id: Templated[str]
+
 
 class ServiceLoadTableOperator(ServiceTableOperator):
-    """Base of the transfers into a data table.
+    """Base of the transfers into a data table, with the arguments that each of them has.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
@@ -53,8 +75,8 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         ``"skip"`` leaves the row out.
     :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their
         numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
-    :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``; None (the default) for
-        the one that the address names, if any.
+    :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``, and of a file that is
+        read; None (the default) for the one that the address names, if any.
     :param on_duplicate: what to do with several rows of the source with the same key: use the ``"last"`` one (the
         default), or ``"fail"``.
     :param on_stored_duplicates: what to do with several rows of the table with the same key: ``"remove_copies"`` by
@@ -131,21 +153,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
         """Read and check all rows, and then write them."""
         from airflow_provider_service.rows.target import LoadOptions, Target, opening_rejects
 
-        for name in ("column_mapping", "column_types"):
-            if getattr(self, name) is not None:
-                require_mapping(name, getattr(self, name))
-        options = LoadOptions(
-            mode=self.mode,
-            key_columns=text_or_texts("key_columns", self.key_columns),
-            delete_missing=self.delete_missing,
-            allow_empty=self.allow_empty,
-            column_mapping=self.column_mapping or {},
-            column_types=self.column_types,
-            may_add_columns=self.add_columns,
-            on_duplicate=self.on_duplicate,
-            on_stored_duplicates=self.on_stored_duplicates,
-            change_strategy=self.change_strategy,
-        )
+        options = LoadOptions.of(self)
         rejects = opening_rejects(self.on_error, self.reject_path, self.object_storage_conn_id)
         target = Target.named_by(self, self.hook, create_table=self.create_table)
         if target.table is not None:

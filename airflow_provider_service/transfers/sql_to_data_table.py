@@ -14,16 +14,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service.lineage.facets import Lineage
-    from airflow_provider_service.object_storage import StoredPath
-    from airflow_provider_service.rows.options import (
-        ChangeStrategy,
-        LoadMode,
-        OnDuplicate,
-        OnError,
-        OnStoredDuplicates,
-    )
     from airflow_provider_service.rows.source_rows import NoteColumns
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.task_arguments import Templated
+    from airflow_provider_service.transfers._loading import LoadArguments
 
 
 class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
@@ -39,36 +32,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
         none.
     :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None (the default) for none.
     :param fetch_rows: number of rows that are fetched at a time; 5,000 by default.
-    :param data_table_id: id of the table; give either the id or the name.
-    :param data_table_name: exact, case-sensitive name of the table.
-    :param project_id: id of the project in which to look up the name, or to create the table; None (the default) for
-        any project, and for the personal project of the key's user.
-    :param project_name: exact name of that project, instead of its id.
-    :param mode: ``"upsert"`` updates the rows whose keys exist and inserts the others; the default with
-        ``key_columns``. ``"replace"`` inserts the rows and then deletes all others. ``"append"`` only inserts, and is
-        NOT safe to repeat. Required without ``key_columns``.
-    :param key_columns: columns of the table that identify a row, for an upsert.
-    :param delete_missing: whether an upsert also deletes the rows with keys that the source lacks; False by default.
-    :param allow_empty: with ``mode="replace"`` or ``delete_missing``, delete all rows of the table even if the source
-        has no rows; with False, the default, the task fails instead.
-    :param column_mapping: name in the table by name in the source, None for a column that is left out; columns that it
-        does not name keep their names. None (the default) for no changes.
-    :param create_table: create the table, which then needs ``data_table_name``, if it does not exist; False by default.
-    :param add_columns: add columns that the table lacks; False by default.
-    :param column_types: types of columns that are created, ``{"price": "number"}``: string, number, boolean or date.
-        Every other new column gets the type of its first value that is not null.
-    :param on_error: what to do with a row that the table cannot store: ``"fail"`` (the default) writes nothing,
-        ``"skip"`` leaves the row out.
-    :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their
-        numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
-    :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``; None (the default) for
-        the one that the address names, if any.
-    :param on_duplicate: what to do with several rows of the source with the same key: use the ``"last"`` one (the
-        default), or ``"fail"``.
-    :param on_stored_duplicates: what to do with several rows of the table with the same key: ``"remove_copies"`` by
-        default; see :class:`ServiceUpsertRowsOperator`.
-    :param change_strategy: how rows are changed: ``"auto"`` by default; see :class:`ServiceUpsertRowsOperator`.
-    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
+    :param kwargs: the arguments of :class:`ServiceLoadTableOperator`, and those of any task.
     :returns: a :class:`LoadTableResult`: rows that were read and left out, and what became of the table's rows;
         ``deleted`` is None if ``mode="replace"`` could not count them.
     """
@@ -92,49 +56,9 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
         parameters: Templated[Sequence[Any] | Mapping[str, Any] | None] = None,
         hook_params: Templated[Mapping[str, Any] | None] = None,
         fetch_rows: int = 5_000,
-        data_table_id: Templated[str | None] = None,
-        data_table_name: Templated[str | None] = None,
-        project_id: Templated[str | None] = None,
-        project_name: Templated[str | None] = None,
-        mode: LoadMode | None = None,
-        key_columns: Templated[str | Sequence[str]] = (),
-        delete_missing: bool = False,
-        allow_empty: bool = False,
-        column_mapping: Templated[Mapping[str, str | None] | None] = None,
-        create_table: bool = False,
-        add_columns: bool = False,
-        column_types: Templated[Mapping[str, str] | None] = None,
-        on_error: OnError = "fail",
-        reject_path: Templated[StoredPath | None] = None,
-        object_storage_conn_id: Templated[str | None] = None,
-        on_duplicate: OnDuplicate = "last",
-        on_stored_duplicates: OnStoredDuplicates = "remove_copies",
-        change_strategy: ChangeStrategy = "auto",
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
+        **kwargs: Unpack[LoadArguments],
     ) -> None:
-        super().__init__(
-            data_table_id=data_table_id,
-            data_table_name=data_table_name,
-            project_id=project_id,
-            project_name=project_name,
-            mode=mode,
-            key_columns=key_columns,
-            delete_missing=delete_missing,
-            allow_empty=allow_empty,
-            column_mapping=column_mapping,
-            create_table=create_table,
-            add_columns=add_columns,
-            column_types=column_types,
-            on_error=on_error,
-            reject_path=reject_path,
-            object_storage_conn_id=object_storage_conn_id,
-            on_duplicate=on_duplicate,
-            on_stored_duplicates=on_stored_duplicates,
-            change_strategy=change_strategy,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
+        super().__init__(**kwargs)
         self.sql = as_rendered(sql)
         self.sql_conn_id = as_rendered(sql_conn_id)
         self.parameters = as_rendered(parameters)

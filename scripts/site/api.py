@@ -37,7 +37,10 @@ def api_pages() -> dict[str, list[ApiPage]]:
         "Notifier": [one.rpartition(".")[0] for one in info["notifications"]],
     }
     pages = {title: [ApiPage(_short(one), _short(one), [one]) for one in modules] for title, modules in groups.items()}
-    pages["Results"] = [ApiPage(_short(RESULTS), _short(RESULTS), [RESULTS])]
+    pages["Shared by operators"] = [
+        ApiPage(_short(RESULTS), _short(RESULTS), [RESULTS]),
+        ApiPage("transfers.loading", "transfers.loading", [_long("transfers._loading")]),
+    ]
     pages["Testing kit"] = [
         ApiPage("testing", "testing", [_long("testing.tasks"), _long("testing.service")]),
         ApiPage("simulator", "simulator", [_long("simulator.server")]),

@@ -18,6 +18,7 @@ from airflow_provider_service.links import ServiceLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import revealed
 from airflow_provider_service.operators.generic import ServiceOperator
+from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 from tests.results import result_type
 
 
@@ -43,9 +44,15 @@ def rendered_fields(operator: type[ServiceBaseOperator]) -> list[str]:
 
 
 def own_arguments(operator: type[ServiceBaseOperator]) -> list[str]:
-    """The arguments that the operator adds to Airflow's, as ``help()`` shows them."""
+    """The arguments that the operator adds to Airflow's: its own, and those of a base that it points to."""
     parameters = inspect.signature(operator.__init__).parameters.values()
-    return [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    own = [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    return own + [name for base in described_bases(operator) for name in own_arguments(base)]
+
+
+def described_bases(operator: type[ServiceBaseOperator]) -> list[type[ServiceBaseOperator]]:
+    """The bases whose documentation describes arguments of the operator."""
+    return [base for base in operator.__bases__ if base is ServiceLoadTableOperator]
 
 
 def arguments_of_bases(operator: type[ServiceBaseOperator]) -> set[str]:
@@ -165,8 +172,11 @@ def test_its_result_has_a_type_that_is_documented(operator):
 
 @every_operator
 def test_its_documentation_names_every_argument(operator):
-    described = re.findall(r"^:param (\w+):", inspect.cleandoc(operator.__doc__), re.MULTILINE)
+    bases = described_bases(operator)
+    texts = [inspect.cleandoc(kind.__doc__) for kind in (operator, *bases)]
+    described = [name for text in texts for name in re.findall(r"^:param (?!kwargs)(\w+):", text, re.MULTILINE)]
     assert sorted(described) == sorted(own_arguments(operator))
+    assert all(f":class:`{base.__name__}`" in texts[0] for base in bases)
 
 
 @every_operator

@@ -21,7 +21,7 @@ from airflow_provider_service.client.errors import ServiceError
 from tests.instances.conftest import running_second as running_second
 from tests.instances.conftest import second as second
 
-from .test_every_operator import OPERATORS
+from .test_every_operator import OPERATORS, described_bases
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ _MANY = re.compile(r"\b(Sequence|Collection|Iterable|Mapping|list|set)\[")
 def takes_many() -> set[str]:
     found = {"ServiceDeployWorkflowsOperator.source"}  # its type is anything
     for operator in OPERATORS:
-        for one in inspect.signature(operator.__init__).parameters.values():
+        kinds = (operator, *described_bases(operator))
+        for one in (one for kind in kinds for one in inspect.signature(kind.__init__).parameters.values()):
             full = f"{operator.__name__}.{one.name}"
             if one.kind is one.KEYWORD_ONLY and _MANY.search(str(one.annotation)) and not {one.name, full} & ONE_THING:
                 found.add(full)
