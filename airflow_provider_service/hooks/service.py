@@ -152,55 +152,12 @@ class ServiceHook(Resources, BaseHook):
         runs the workflow again.
 
         An execution that has not ended by the ``timeout`` is stopped. Ending the task early does not stop it.
+        Arguments that are not described here are those of :class:`ServiceRunWorkflowOperator`, without templates.
 
-        :param workflow_id: id of the workflow; give either the id or the name.
-        :param workflow_name: exact name of the workflow; archived ones do not count.
-        :param project_id: id of the project in which to look up the name; None (the default) for any project.
-        :param project_name: exact name of that project, instead of its id.
-        :param payload: what the trigger takes: the JSON body of a webhook, or its query if the method is ``GET``; the
-            fields of a form; the text of a chat; the input of a sub-workflow, as a mapping or a list of mappings; None
-            (the default) for a schedule or a manual trigger.
         :param run_key: any text that identifies this run of the workflow; None, the default, starts a new execution
             with every call.
         :param context: context of the task if it is not the one that runs here, such as in a callback.
-        :param trigger_node: name of the trigger node; required if the workflow has several that could start it; None
-            (the default) for the only one.
-        :param webhook_conn_id: Airflow connection with the webhook's own authentication: user and password; for header
-            authentication, the name of the header as login and its value as password; for a token (JWT), no login, the
-            passphrase as password, and in ``extra`` the algorithm: ``{"algorithm": "HS256"}``.
-        :param path_parameters: values of the parameters in the webhook's path, by name: ``{"id": 7}`` for
-            ``orders/:id``. None (the default) for none.
-        :param files: files that the call of a webhook carries, by the name of their field: paths on the worker, URLs
-            such as ``s3://conn_id@bucket/key``, or an ``ObjectStoragePath``. The values of ``payload`` are then text
-            fields. None (the default) for none.
-        :param webhook_method: HTTP method of the call, if the webhook takes several; by default the first of them.
-        :param webhook_headers: further headers of the call; None (the default) for none.
-        :param activate: activate the workflow if it is not active (the default); if False, such a workflow is refused.
-        :param start: the way to start the workflow: through its production webhook (``"webhook"``); through the
-            server's MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual
-            trigger; or through a workflow that starts others (``"bridge"``), such as those with a sub-workflow
-            trigger, and that is installed if it is missing. ``"auto"`` (the default) takes the first that can.
-        :param mode: with ``"mcp"``, what to run: the published version (``"production"``, the default) or the draft
-            (``"manual"``).
-        :param enable_mcp: make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False by
-            default.
-        :param wait_for_completion: wait until the execution has ended; True by default.
-        :param timeout: seconds, or a timedelta, after which the wait is over and the execution is stopped; a day by
-            default.
-        :param poll_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
-        :param on_vanished: what to do if the execution cannot be found: ``"fail"`` (the default) or ``"succeed"``.
-        :param return_output: whether to return the output of the last node (``"last_node"``), that of another node
-            (``{"node": "Name"}``), or none (``"none"``, the default).
-        :param max_output_items: number of items to return at most; None (the default) for all.
-        :param output_path: file for output that is larger than 48 kB of JSON: a path, or an address such as
-            ``"s3://my_conn@bucket/key.json"``, in which an Airflow connection may be named. None (the default) leaves
-            such output out.
-        :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url", "nodes",
-            "node_count"}``. ``nodes`` holds ``{"node", "status", "seconds", "items"}`` for the first 50 of
-            ``node_count`` nodes that ran. With ``return_output`` also ``"output"``: the JSON items, or None if they are
-            too large or not available; ``"output_items"``: how many the node put out; and ``"output_path"``: the file
-            that was written, or None. Without ``wait_for_completion``, the result is ``{"execution_id", "workflow_id",
-            "url"}``. If the execution was not kept and ``on_vanished="succeed"``, unknown values are None.
+        :returns: a :class:`RunResult`.
         :raises ServiceExecutionFailedError: the execution failed, or had not ended in time and was stopped.
         :raises ServiceWaitError: the execution could not be observed; with the same key, another call resumes it.
         :raises ServiceRunNotStartedError: nothing was started.
