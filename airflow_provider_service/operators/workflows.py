@@ -83,16 +83,8 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
         return self.change(context, activate, "is active")
 
 
-class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
-    """Deactivate a workflow, so that its triggers no longer start it. Safe to repeat. Active executions keep running.
-
-    :param workflow_id: id of the workflow; give either the id or the name.
-    :param workflow_name: exact name of the workflow; archived ones do not count.
-    :param project_id: id of the project in which to look up the name; None (the default) for any project.
-    :param project_name: exact name of that project, instead of its id.
-    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: a :class:`WorkflowResult`.
-    """
+class _PlainWorkflowOperator(ServiceWorkflowOperator):
+    """Base of the operators that need to know nothing but the workflow."""
 
     def __init__(
         self,
@@ -114,12 +106,24 @@ class ServiceDeactivateWorkflowOperator(ServiceWorkflowOperator):
         )
         self.check_arguments()
 
+
+class ServiceDeactivateWorkflowOperator(_PlainWorkflowOperator):
+    """Deactivate a workflow, so that its triggers no longer start it. Safe to repeat. Active executions keep running.
+
+    :param workflow_id: id of the workflow; give either the id or the name.
+    :param workflow_name: exact name of the workflow; archived ones do not count.
+    :param project_id: id of the project in which to look up the name; None (the default) for any project.
+    :param project_name: exact name of that project, instead of its id.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
+    :returns: a :class:`WorkflowResult`.
+    """
+
     def perform(self, context: Context) -> WorkflowResult:
         """Deactivate the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.deactivate(self.target_id), "is inactive")
 
 
-class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
+class ServiceArchiveWorkflowOperator(_PlainWorkflowOperator):
     """Deactivate and archive a workflow. Safe to repeat.
 
     :param workflow_id: id of the workflow; give either the id or the name.
@@ -133,32 +137,12 @@ class ServiceArchiveWorkflowOperator(ServiceWorkflowOperator):
 
     reference = WORKFLOW_TO_ARCHIVE
 
-    def __init__(
-        self,
-        *,
-        workflow_id: Templated[str | None] = None,
-        workflow_name: Templated[str | None] = None,
-        project_id: Templated[str | None] = None,
-        project_name: Templated[str | None] = None,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
-        self.check_arguments()
-
     def perform(self, context: Context) -> WorkflowResult:
         """Archive the workflow and return its state."""
         return self.change(context, lambda: self.hook.workflows.archive(self.target_id), "is archived")
 
 
-class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
+class ServiceUnarchiveWorkflowOperator(_PlainWorkflowOperator):
     """Unarchive a workflow, which is then inactive. Safe to repeat: a workflow that is not archived is not changed.
 
     :param workflow_id: id of the workflow; give either the id or the name.
@@ -170,26 +154,6 @@ class ServiceUnarchiveWorkflowOperator(ServiceWorkflowOperator):
     """
 
     reference = WORKFLOW_TO_UNARCHIVE
-
-    def __init__(
-        self,
-        *,
-        workflow_id: Templated[str | None] = None,
-        workflow_name: Templated[str | None] = None,
-        project_id: Templated[str | None] = None,
-        project_name: Templated[str | None] = None,
-        service_conn_id: Templated[str] = "service_default",
-        **kwargs: Unpack[TaskArguments],
-    ) -> None:
-        super().__init__(
-            workflow_id=workflow_id,
-            workflow_name=workflow_name,
-            project_id=project_id,
-            project_name=project_name,
-            service_conn_id=service_conn_id,
-            **kwargs,
-        )
-        self.check_arguments()
 
     def perform(self, context: Context) -> WorkflowResult:
         """Unarchive the workflow and return its state."""
