@@ -17,9 +17,6 @@ T = TypeVar("T", bound=Hashable)
 CONTENTS = "contents.json"
 WORKFLOWS, TABLES = "workflows", "data_tables"
 
-#: What is in the archive, and what a report counts.
-KINDS = ("workflows", "tags", "data_tables", "rows", "variables", "projects", "folders", "credentials", "users")
-
 #: What no operation of the service's API gives.
 NEVER_BACKED_UP = {
     "secrets of credentials": "the service never shows them; credentials are in the archive by name and type",

@@ -239,7 +239,6 @@ async def handle(request: Request, op: Operation, state: State) -> Response:
             body = parse_json(content)
         except ValueError:
             return html_response(500, "Internal Server Error")
-    request.state.parsed_body = body if is_json and content else None
     try:
         call = await _admit(request, op, state, body, content)
         state.settle()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service.arguments import as_texts, refuse, require
 from airflow_provider_service.client.errors import ServiceNotFoundError
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
 
 Action = Literal["create", "update", "delete"]
-ACTIONS: Sequence[Action] = get_args(Action)
 
 
 @dataclass(frozen=True)
