@@ -23,10 +23,13 @@ with DAG(
     },
     tags=["service", "example"],
 ) as dag:
-    # The plan is logged, with what changes in which node. With preview=True, the task stops there.
+    # The plan is logged, with what changes in which node. With preview=True, the task stops there. Workflows that this
+    # deployment deployed before, and that have left the folder, are archived with the rest.
     deploy = ServiceDeployWorkflowsOperator(
         task_id="deploy",
         source="{{ params.folder }}",
+        deployment_name="shop",
+        archive_missing=True,
     )
 
     # One file a workflow, as it runs now: to compare, to commit, or to deploy elsewhere.

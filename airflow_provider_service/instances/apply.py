@@ -39,7 +39,7 @@ class _Deployment:
         self._plan, self._target = plan, target
         self._client = target.client
         self._writer = Writer(target.client)
-        held = frozenset(one.workflow_id for one in plan.changes if one.before)
+        held = frozenset(one.workflow_id for one in plan.every if one.before)
         self._way_back = WayBack(target.client, self._writer, held.union(target.workflow_ids.values()))
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
@@ -49,6 +49,8 @@ class _Deployment:
     def carry_out(self) -> dict[str, str]:
         with self._going_back():
             self._create_tags()
+            for change in self._plan.leaving:
+                self._archive(change)
             for change in reversed(self._plan.changed):
                 if "deactivate" in change.actions:
                     self._deactivate(change)
@@ -61,6 +63,7 @@ class _Deployment:
                 if change.tags is not None:
                     self._tag(change, change.tags)
             self._publish([one for one in self._plan.changed if one.goes_live])
+            self._record()
         return {one.name: self._ids[one.workflow_id] for one in self._plan.changes}
 
     @contextmanager
@@ -94,6 +97,11 @@ class _Deployment:
         self._way_back.note(change)
         self._client.workflows.deactivate(change.workflow_id)
 
+    def _archive(self, change: WorkflowChange) -> None:
+        self._step = f"archiving {change.name!r}"
+        self._way_back.note(change)
+        self._client.workflows.archive(change.workflow_id)
+
     def _create(self, change: WorkflowChange) -> None:
         """Create a workflow without content, because what calls it needs its id, and it may call others in turn."""
         self._step = f"creating {change.name!r}"
@@ -118,11 +126,12 @@ class _Deployment:
     def _publish(self, changes: Sequence[WorkflowChange]) -> None:
         """Make workflows run. One that takes over the webhook of another is refused until that one has let go of it."""
         waiting, pauses = list(changes), _RELEASE_PAUSES
+        releases = any({"deactivate", "archive"} & {*one.actions} for one in self._plan.changed)
         while waiting:
             refusals = [(one, error) for one in waiting if (error := self._refusal(one))]
             if len(refusals) == len(waiting):
-                # The service takes a moment to release a webhook; without a publication before, it never would.
-                if len(refusals) == len(changes) or not pauses:
+                # The service takes a moment to release a webhook; if nothing has released one, it never would.
+                if not (releases or len(refusals) < len(changes)) or not pauses:
                     change, error = refusals[0]
                     self._step = f"activating {change.name!r}"
                     raise with_holder(error, self._client, self._ids[change.workflow_id])
@@ -142,6 +151,21 @@ class _Deployment:
         if change.before is not None:
             self._way_back.note(change)
         self._client.workflows.activate(self._ids[change.workflow_id])
+
+    def _record(self) -> None:
+        """Record what was deployed, last: what is on record without having been deployed could be archived."""
+        record, ids = self._plan.record, self._plan.owned_ids(self._ids)
+        if record is None or not record.differs(ids):
+            return
+        self._step = f"writing {record.name!r}"
+        wanted = record.definition(ids)
+        if record.held is not None:
+            self._way_back.note_workflow(self._client.workflows.get(record.held.id))
+            self._writer.write_draft(record.held.id, wanted)
+            return
+        self._way_back.note_creation(record.name, self._target.project_id)
+        made = self._writer.create(wanted, project_id=self._target.project_id, folder_id=None)
+        self._way_back.note_created(record.name, made.id)
 
 
 def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:

@@ -26,6 +26,7 @@ from airflow_provider_service.instances.backup_contents import (
     TableEntry,
     WorkflowEntry,
 )
+from airflow_provider_service.instances.deployment_record import is_deployment_record
 from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.gaps import Gap
@@ -157,7 +158,8 @@ def hashed_rows(
 
 def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
     directory = UnambiguousDirectory(inventory.client)
-    listed = inventory.gaps.addressable("workflow", (one for one in directory.workflows.values() if not is_record(one)))
+    own = (one for one in directory.workflows.values() if not is_record(one) and not is_deployment_record(one))
+    listed = inventory.gaps.addressable("workflow", own)
     taken: set[str] = set()
     count = 0
     for one in sorted(listed, key=lambda one: (one.name, one.id)):

@@ -20,14 +20,15 @@ _HAPPENED = {
     "publish": "published",
     "activate": "activated",
     "deactivate": "deactivated",
+    "archive": "archived",
 }
 
 
 def deployed(plan: Plan, target: Target, *, preview: bool) -> dict[str, Any]:
     """Carry out a plan, all of it or nothing, unless it is only a preview.
 
-    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "unchanged",
-        "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, of a preview, ``"planned"``.
+    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
+        "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, of a preview, ``"planned"``.
     :raises ServiceDeploymentError: it failed; the message has the reason, and whatever could not be put back.
     """
     if preview:
@@ -35,7 +36,7 @@ def deployed(plan: Plan, target: Target, *, preview: bool) -> dict[str, Any]:
     ids = apply_plan(plan, target)
     if plan.changed:
         log.info("%d workflows were deployed", len(plan.changed))
-    return _result(plan, "deployed" if plan.changed else "unchanged", ids)
+    return _result(plan, "deployed" if plan.writes else "unchanged", ids)
 
 
 def _result(plan: Plan, outcome: str, ids: dict[str, str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from airflow_provider_service.arguments import as_texts, require
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.instances.code import code_apart
+from airflow_provider_service.instances.deployment_record import is_deployment_record
 from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.distinct_names import distinct_names
 from airflow_provider_service.instances.file_names import file_stem
@@ -54,7 +55,8 @@ class Selection(NamedTuple):
         :raises ServiceLookupError: no workflow has one of the names, or several do.
         """
         listed = client.workflows.list(tags=self.tag_name, project_id=self.project_id, exclude_pinned_data=True)
-        found = sorted((one for one in listed if not one.is_archived), key=lambda one: (one.name, one.id))
+        kept = (one for one in listed if not one.is_archived and not is_deployment_record(one))
+        found = sorted(kept, key=lambda one: (one.name, one.id))
         if self.names is None:
             return found
         ids = {one.id for one in found}

@@ -10,6 +10,16 @@ from airflow_provider_service.instances.references import Named, with_references
 
 def called_by(definition: Mapping[str, Any]) -> set[str]:
     """The ids of the workflows that the nodes of a definition call."""
+    return _named_in({"nodes": definition.get("nodes")})
+
+
+def needed_by(definition: Mapping[str, Any]) -> set[str]:
+    """The ids of the workflows that a definition starts: by its nodes, or when it fails."""
+    error_workflow = (definition.get("settings") or {}).get("errorWorkflow")
+    return _named_in({"nodes": definition.get("nodes"), "settings": {"errorWorkflow": error_workflow}})
+
+
+def _named_in(definition: Mapping[str, Any]) -> set[str]:
     found: set[str] = set()
 
     def note(named: Named) -> Named:
@@ -17,7 +27,7 @@ def called_by(definition: Mapping[str, Any]) -> set[str]:
             found.add(named.id)
         return named
 
-    with_references({"nodes": definition.get("nodes")}, note)
+    with_references(definition, note)
     return found
 
 

@@ -10,9 +10,10 @@ from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service.instances.deployment_record import DeploymentRecord
 
 #: What happens to a workflow. Several may happen to one, such as an update after which it is activated.
-Action = Literal["create", "rename", "update", "publish", "activate", "deactivate"]
+Action = Literal["create", "rename", "update", "publish", "activate", "deactivate", "archive"]
 UNCHANGED = "unchanged"
 
 
@@ -55,17 +56,44 @@ class WorkflowChange:
 class Plan:
     """What a deployment would change.
 
-    :param changes: one for each workflow, those that are called before those that call them.
+    :param changes: one for each definition, those that are called before those that call them.
     :param new_tags: names of the tags that are created.
+    :param leaving: one for each workflow that is archived, those that call others before these.
+    :param record: what earlier deployments of the same name have deployed; None if that is not recorded.
     """
 
     changes: Sequence[WorkflowChange]
     new_tags: tuple[str, ...] = ()
+    leaving: Sequence[WorkflowChange] = ()
+    record: DeploymentRecord | None = None
+
+    @property
+    def every(self) -> list[WorkflowChange]:
+        """What happens to each workflow, with or without a definition."""
+        return [*self.changes, *self.leaving]
 
     @property
     def changed(self) -> list[WorkflowChange]:
         """The workflows to which something happens."""
-        return [one for one in self.changes if one.actions]
+        return [one for one in self.every if one.actions]
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything has to be written."""
+        return bool(self.changed) or self._record_differs
+
+    def owned_ids(self, ids: Mapping[str, str]) -> set[str]:
+        """The ids that are on record after the deployment: what leaves and is not archived stays there.
+
+        :param ids: ids of the workflows that are created, by the tokens that stand for them.
+        """
+        kept = self.record.owned if self.record else frozenset[str]()
+        deployed = {ids.get(one.workflow_id, one.workflow_id) for one in self.changes}
+        return deployed | (kept - {one.workflow_id for one in self.leaving})
+
+    @property
+    def _record_differs(self) -> bool:
+        return self.record is not None and self.record.differs(self.owned_ids({}))
 
     @property
     def known_ids(self) -> dict[str, str]:
@@ -78,6 +106,8 @@ class Plan:
         yield "Plan: " + (", ".join(f"{action} {count}" for action, count in counts.items()) or "nothing to do")
         for tag in self.new_tags:
             yield f"create tag {tag!r}"
+        if self.record and self._record_differs:
+            yield f"{self.record.name}: {'update' if self.record.held else 'create'}"
         for change in self.changed:
             yield str(change)
             yield from (f"    {line}" for line in change.diff)
@@ -85,7 +115,7 @@ class Plan:
     def by_action(self) -> dict[str, list[str]]:
         """The names of the workflows by what happens to them, under every action."""
         found: dict[str, list[str]] = {
-            action: [one.name for one in self.changes if action in one.actions] for action in get_args(Action)
+            action: [one.name for one in self.every if action in one.actions] for action in get_args(Action)
         }
         return {**found, UNCHANGED: [one.name for one in self.changes if not one.actions]}
 

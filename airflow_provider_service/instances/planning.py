@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,13 @@ from airflow_provider_service.client.definitions import (
     tag_names,
     taking_back,
 )
+from airflow_provider_service.client.ids import is_plain_id
+from airflow_provider_service.instances.deployment_record import DeploymentRecord
 from airflow_provider_service.instances.diff import changed_lines
 from airflow_provider_service.instances.directory import Directory
 from airflow_provider_service.instances.distinct_names import name_with_id
 from airflow_provider_service.instances.matching import Matches
-from airflow_provider_service.instances.order import called_by, circles, in_order
+from airflow_provider_service.instances.order import called_by, circles, in_order, needed_by
 from airflow_provider_service.instances.plan import Action, Plan, WorkflowChange, refuse_all
 from airflow_provider_service.instances.references import with_references
 from airflow_provider_service.instances.resolving import Resolver
@@ -46,6 +48,9 @@ class Target:
     :param planned: objects that do not exist yet, but will before the plan is carried out.
     :param workflow_ids: ids of the workflows that are known by their ids, by the names of their sources; the others are
         looked for by name among the rest.
+    :param deployment_name: name under which is recorded in the instance what is deployed; None for no record.
+    :param archive_missing: whether workflows that were deployed under this name, and have no definition any more, are
+        archived.
     """
 
     client: Resources
@@ -54,6 +59,8 @@ class Target:
     project_ids: Mapping[str, str] = field(default_factory=dict)
     planned: Mapping[Kind, Sequence[Entry]] = field(default_factory=dict)
     workflow_ids: Mapping[str, str] = field(default_factory=dict)
+    deployment_name: str | None = None
+    archive_missing: bool = False
 
 
 def make_plan(sources: Sequence[Source], target: Target, *, activate: bool | None = None) -> Plan:
@@ -72,6 +79,7 @@ class _Planner:
         self._target, self._activate = target, activate
         self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
         self._called: dict[str, set[str]] = {}
+        self._needed: dict[str, set[str]] = {}
         self._matches = Matches(sources, self._directory, target.workflow_ids)
         by_id = {one.id: one.name for one in sources if one.id}
         self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id, self._matches.renamed)
@@ -83,8 +91,33 @@ class _Planner:
         new_tags = self._new_tags(list(changes.values()))
         names = {one.workflow_id: name for name, one in changes.items()}
         calls = {name: {names[one] for one in ids & names.keys()} - {name} for name, ids in self._called.items()}
-        refuse_all([*self._matches.problems, *self._resolver.problems, *self._circles(calls, changes)])
-        return Plan([changes[name] for name in in_order(calls)], new_tags)
+        name = self._target.deployment_name
+        record = DeploymentRecord.read(self._target.client, self._directory, name) if name else None
+        leaving = self._leaving(record) if record and self._target.archive_missing else []
+        problems = self._matches.problems + self._resolver.problems + self._circles(calls, changes)
+        refuse_all([*problems, *self._still_needed(leaving)])
+        return Plan([changes[name] for name in in_order(calls)], new_tags, [*map(_archived, leaving)], record)
+
+    def _leaving(self, record: DeploymentRecord) -> list[Workflow]:
+        """The workflows that are archived, those that call others before these."""
+        gone = record.owned - {*self._matches.ids.values()}
+        read = (self._target.client.workflows.get(one) for one in filter(is_plain_id, gone))
+        held = {f"{one.name} {one.id}": one for one in read if not one.is_archived}
+        called = {key: called_by(running(one)) for key, one in held.items()}
+        callers = {key: {other for other in held if one.id in called[other]} for key, one in held.items()}
+        return [held[key] for key in in_order(callers)]
+
+    def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[str]:
+        """Why workflows cannot be archived: what runs or is deployed calls them."""
+        known = {*self._matches.ids.values(), *(one.id for one in leaving)}
+        others = (one for one in self._directory.workflows.values() if one.active and one.id not in known)
+        needed = [*self._needed.items(), *((one.name, needed_by(running(one))) for one in others)]
+        for gone in leaving:
+            if names := [name for name, ids in needed if gone.id in ids]:
+                yield (
+                    f"{gone.name!r} ({gone.id}) has left the source and would be archived, but {_quoted(names)} "
+                    "starts it: change that first, or put its definition back"
+                )
 
     def _held(self, name: str) -> Workflow | None:
         workflow_id = self._matches.ids.get(name)
@@ -116,7 +149,7 @@ class _Planner:
         used = _used_ids(before) if before else set()
         definition = {**source.definition, "nodes": _with_known_ids(source.definition["nodes"], before)}
         mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
-        self._called[source.name] = called_by(mapped)
+        self._called[source.name], self._needed[source.name] = called_by(mapped), needed_by(mapped)
         wanted = read_definition(mapped, f"the definition of {source.name!r}")
         if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
             wanted["name"] = before.name  # the id is only in the name of the source, because others share its own
@@ -152,11 +185,30 @@ class _Planner:
     def _circles(self, calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> list[str]:
         """Groups that could never be activated, because the service publishes only what calls published workflows."""
         return [
-            f"the workflows {', '.join(map(repr, group))} call each other, and the service activates a workflow only "
+            f"the workflows {_quoted(group)} call each other, and the service activates a workflow only "
             "after those that it calls: activate them by hand once, or deploy them inactive"
             for group in circles(calls)
             if any("activate" in changes[name].actions for name in group)
         ]
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _archived(before: Workflow) -> WorkflowChange:
+    words = "no definition is for it any more" + (", and it is active" if before.active else "")
+    return WorkflowChange(
+        name=before.name,
+        workflow_id=before.id,
+        actions=("archive",),
+        diff=(words,),
+        wanted={},
+        before=before,
+        tags=None,
+        folder_id=None,
+        project_id=None,
+    )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def plan_report(plan: Plan, *, made_at: datetime, url: str) -> Report:
     changed = len(plan.changed)
     return Report(
         title="Deployment of workflows",
-        message=f"{changed} of {len(plan.changes)} workflows are changed." if changed else "Nothing has to be changed.",
+        message=f"{changed} of {len(plan.every)} workflows are changed." if changed else "Nothing has to be changed.",
         made_at=made_at,
         url=url,
         figures=[Figure(action.capitalize(), count) for action, count in counts.items()],
@@ -30,7 +30,7 @@ def plan_report(plan: Plan, *, made_at: datetime, url: str) -> Report:
             Table(
                 "Workflows",
                 ("Workflow", "What happens"),
-                [(one.name, ", ".join(one.actions) or UNCHANGED) for one in plan.changes],
+                [(one.name, ", ".join(one.actions) or UNCHANGED) for one in plan.every],
                 note=f"Tags that are created: {', '.join(plan.new_tags)}" if plan.new_tags else "",
             ),
             *(Listing(str(one), "\n".join(one.diff)) for one in plan.changed if one.diff),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.instances.note_workflow import note_node, note_of
 from airflow_provider_service.instances.writing import Writer
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.workflows import Workflow
 
 _NAME = "Airflow: restore of the backup "
-_NOTE, _DIGEST_CHARS = "n8n-nodes-base.stickyNote", 16
+_DIGEST_CHARS = 16
 _WORDS = (
     "Airflow restores a backup into this instance, and deletes this workflow at the end. If the task has failed, run "
     "it again. Delete this workflow only if you give up that restore.\n\n"
@@ -52,10 +53,9 @@ class Record:
         try:
             # The first one was written before anything was changed.
             oldest = min(found, key=lambda one: str(one.created_at))
-            text = (oldest.nodes or [])[0]["parameters"]["content"]
-            left = json.loads(text.removeprefix(_WORDS))
+            left = json.loads(note_of(oldest).removeprefix(_WORDS))
             return {str(kind): [str(name) for name in names] for kind, names in left.items()}
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             raise ServiceInputError(
                 f"the workflow {self._name!r}, which says how an earlier attempt began, is not as it was written; "
                 "delete it to begin anew"
@@ -63,13 +63,7 @@ class Record:
 
     def write(self, left: Mapping[str, Sequence[str]]) -> None:
         """Note what is left as it is, before anything is changed."""
-        note = {
-            "name": "Note",
-            "type": _NOTE,
-            "typeVersion": 1,
-            "position": [0, 0],
-            "parameters": {"content": _WORDS + json.dumps(left, sort_keys=True)},
-        }
+        note = note_node(_WORDS + json.dumps(left, sort_keys=True))
         self._client.workflows.create(self._name, [note], {}, {})
 
     def delete(self) -> None:

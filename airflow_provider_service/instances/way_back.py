@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client.definitions import are_same, running, taking_back
-from airflow_provider_service.client.errors import ServiceError, ServiceNotFoundError
+from airflow_provider_service.client.errors import ServiceError, ServiceInvalidRequestError, ServiceNotFoundError
 from airflow_provider_service.client.models.null import NULL
 from airflow_provider_service.client.models.workflows import writable
 
@@ -44,7 +44,11 @@ class WayBack:
     def note(self, change: WorkflowChange) -> None:
         """Note that an existing workflow is about to be changed."""
         if change.before is not None:
-            self._changes[change.before.id] = (change.before, change.tags is not None)
+            self.note_workflow(change.before, has_other_tags=change.tags is not None)
+
+    def note_workflow(self, before: Workflow, *, has_other_tags: bool = False) -> None:
+        """Note that a workflow is about to be changed, which it has not been so far."""
+        self._changes[before.id] = (before, has_other_tags)
 
     def note_creation(self, name: str, project_id: str | None) -> None:
         """Note that a workflow is about to be created: the answer with its id may be lost."""
@@ -65,27 +69,44 @@ class WayBack:
         """
         left: list[str] = []
         # What calls others was changed last; it goes back first, so that it never calls what is gone.
-        for before, has_other_tags in reversed(list(self._changes.values())):
-            self._attempt(left, f"workflow {before.name!r}", partial(self._restore, before, has_other_tags))
+        refused = list(filter(partial(self._try_restore, left), reversed(self._changes)))
+        # What calls one that was archived or deactivated is accepted only when that one is back.
+        for one in refused:
+            self._attempt(left, f"workflow {self._changes[one][0].name!r}", partial(self._restore, *self._changes[one]))
         for name in reversed(self._created):
             self._attempt(left, f"the new workflow {name!r}", partial(self._remove, name))
         for tag_id, name in self._tags.items():
             self._attempt(left, f"the new tag {name!r}", partial(self._client.tags.delete, tag_id))
         return left
 
+    def _try_restore(self, left: list[str], workflow_id: str) -> bool:
+        """Put a workflow back; True if the service refuses that, perhaps because of others that are not back yet."""
+        before, has_other_tags = self._changes[workflow_id]
+        try:
+            self._attempt(
+                left, f"workflow {before.name!r}", partial(self._restore, before, has_other_tags), final=False
+            )
+        except ServiceInvalidRequestError:
+            return True
+        return False
+
     @staticmethod
-    def _attempt(left: list[str], what: str, step: Callable[[], object]) -> None:
+    def _attempt(left: list[str], what: str, step: Callable[[], object], *, final: bool = True) -> None:
         try:
             step()
         except ServiceNotFoundError:
             log.info("%s is gone already", what)
         except ServiceError as error:
+            if isinstance(error, ServiceInvalidRequestError) and not final:
+                raise
             left.append(f"{what}: {error}")
         else:
             log.info("Put back: %s", what)
 
     def _restore(self, before: Workflow, has_other_tags: bool) -> None:
         now = self._client.workflows.get(before.id)
+        if now.is_archived and not before.is_archived:
+            now = self._unarchive(before.id)
         if not before.active and now.active:
             now = self._client.workflows.deactivate(before.id)
         if self._writer.keeps_drafts:
@@ -96,6 +117,15 @@ class WayBack:
         if has_other_tags:
             self._client.workflows.update_tags(before.id, [str(tag.id) for tag in before.tags or ()])
         self._require_same(before, self._client.workflows.get(before.id))
+
+    def _unarchive(self, workflow_id: str) -> Workflow:
+        try:
+            self._client.workflows.unarchive(workflow_id)
+        except ServiceError:
+            # It is done, and only the answer was lost, if it is no longer archived.
+            if self._client.workflows.get(workflow_id).is_archived:
+                raise
+        return self._client.workflows.get(workflow_id)
 
     def _run_again(self, before: Workflow, now: Workflow) -> None:
         is_other = not now.active or now.active_version_id != before.active_version_id
@@ -114,7 +144,8 @@ class WayBack:
 
     @staticmethod
     def _require_same(before: Workflow, now: Workflow) -> None:
-        same_state = before.active == now.active and are_same(running(now), running(before))
+        is_as_visible = bool(before.is_archived) == bool(now.is_archived)
+        same_state = is_as_visible and before.active == now.active and are_same(running(now), running(before))
         if not same_state or not are_same(writable(now), writable(before)):
             raise ServiceError("it is not as it was before, although the service accepted every change")
 

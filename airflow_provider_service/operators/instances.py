@@ -107,6 +107,8 @@ class _DeployingOperator(ServiceBaseOperator):
 
     checks = {"activate": OPTIONAL_FLAG, "preview": require_flag}
     operator_extra_links = (ServicePageLink(),)
+    deployment_name: str | None = None
+    archive_missing: bool = False
     activate: bool | None
     preview: bool
     report_path: str | None
@@ -126,12 +128,19 @@ class _DeployingOperator(ServiceBaseOperator):
     def perform(self, context: Context) -> DeployResult:
         """Make the plan, and carry it out."""
         from airflow_provider_service.instances.deployment import deployed
+        from airflow_provider_service.instances.deployment_record import require_deployment_name
         from airflow_provider_service.instances.planning import Target, make_plan
         from airflow_provider_service.instances.report import plan_report
 
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        target = Target(self.hook, self.target_project_id(), self.target_folder_id())
+        target = Target(
+            self.hook,
+            self.target_project_id(),
+            self.target_folder_id(),
+            deployment_name=require_deployment_name(self.deployment_name, archive_missing=self.archive_missing),
+            archive_missing=self.archive_missing,
+        )
         plan = make_plan(self.sources(), target, activate=self.activate)
         for line in plan.lines():
             self.log.info("%s", line)
@@ -153,7 +162,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     Then all drafts are written, and after that the workflows are published, beginning with those that others call. If
     anything fails, every workflow gets back the version that ran before, its draft and its tags; what was created is
     deleted; and the task fails. It is retried only if the failure may pass and everything was put back. Workflows that
-    have no definition are left alone.
+    have no definition are left alone, unless an earlier deployment of the same ``deployment_name`` deployed them and
+    ``archive_missing`` is True.
 
     :param source: a folder, which may be a git checkout, a ``.json`` file, or an address of object storage such as
         ``s3://my_conn@bucket/workflows``; a definition as a mapping or as JSON text; or a list of these. All files
@@ -167,6 +177,10 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     :param parent_folder_id: id of the folder in which new workflows are created; None (the default) for no folder.
     :param parent_folder_name: exact name of that folder, instead of its id; a path such as ``"Reports/Daily"`` if it is
         within others. Requires ``project_id`` or ``project_name``.
+    :param deployment_name: name under which the instance records the ids of the workflows that are deployed, in an
+        inactive workflow; give each folder a name of its own. None (the default) for no record.
+    :param archive_missing: whether workflows that the record holds and that have no definition any more are archived;
+        False by default. Requires ``deployment_name``. A workflow that others start is refused.
     :param preview: stop after the plan; False by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
@@ -181,9 +195,11 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         "source",
         *PROJECT.fields,
         *PARENT_FOLDER.fields,
+        "deployment_name",
         "report_path",
     )
     references: ClassVar[Sequence[Alternatives]] = (PROJECT, PARENT_FOLDER)
+    checks = {**_DeployingOperator.checks, "archive_missing": require_flag}
 
     def __init__(
         self,
@@ -194,6 +210,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         project_name: Templated[str | None] = None,
         parent_folder_id: Templated[str | None] = None,
         parent_folder_name: Templated[str | None] = None,
+        deployment_name: Templated[str | None] = None,
+        archive_missing: bool = False,
         preview: bool = False,
         report_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
@@ -206,6 +224,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         self.project_name = as_rendered(project_name)
         self.parent_folder_id = as_rendered(parent_folder_id)
         self.parent_folder_name = as_rendered(parent_folder_name)
+        self.deployment_name = as_rendered(deployment_name)
+        self.archive_missing = archive_missing
         self.preview = preview
         self.report_path = as_rendered(report_path)
         self.check_arguments()

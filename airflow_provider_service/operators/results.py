@@ -140,6 +140,7 @@ class DeployResult(TypedDict):
     published: list[str]
     activated: list[str]
     deactivated: list[str]
+    archived: list[str]
     unchanged: list[str]
     workflow_ids: dict[str, str]
 

@@ -45,8 +45,15 @@ def second_client(second: ServiceSimulator) -> Iterator[ServiceClient]:
 def deploy(client: ServiceClient) -> Deploy:
     """``deploy(source)`` deploys, and returns the names of the workflows by what happened to them, where any."""
 
-    def run(source: Any, *, to: ServiceClient = client, **options: Any) -> dict[str, list[str]]:
-        target = Target(to)
+    def run(
+        source: Any,
+        *,
+        to: ServiceClient = client,
+        deployment_name: str | None = None,
+        archive_missing: bool = False,
+        **options: Any,
+    ) -> dict[str, list[str]]:
+        target = Target(to, deployment_name=deployment_name, archive_missing=archive_missing)
         plan = make_plan(read_source(source), target, **options)
         apply_plan(plan, target)
         return {action: names for action, names in plan.by_action().items() if names}

@@ -11,8 +11,10 @@ import pytest
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.instances.apply import apply_plan
 from airflow_provider_service.instances.export import Selection, exported, write_folder
-from airflow_provider_service.instances.source import Source
+from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.source import Source, read_source
 from tests.instances.workflows import address, node, parent, webhook, workflow
 
 from .conftest import MakeServer
@@ -117,3 +119,37 @@ def test_promotion_between_two_servers(
         assert without_ids(there, names) == without_ids(client, names)
     if has_tables:
         client.data_tables.delete(table.id)
+
+
+def test_a_rename_a_removal_and_a_taken_path(client: ServiceClient, live_server: LiveServer) -> None:
+    if live_server.generation.major == 1:
+        pytest.skip("a server of version 1 does not archive by its API")
+    target = Target(client, deployment_name="live", archive_missing=True)
+
+    def run(*definitions: dict[str, Any]) -> dict[str, list[str]]:
+        plan = make_plan(read_source([*definitions]), target)
+        apply_plan(plan, target)
+        return {action: names for action, names in plan.by_action().items() if names}
+
+    one, two = (workflow(name, webhook(f"live-{name}"), active=True) for name in ("one", "two"))
+    run(one, two)
+    ids = {held.name: held.id for held in client.workflows.list()}
+    renamed = {**one, "name": "first", "id": ids["one"]}
+    assert run(renamed, two) == {"rename": ["first"], "unchanged": ["two"]}
+    held = client.workflows.get(ids["one"])
+    assert (held.name, held.active) == ("first", True)
+
+    # What replaces an archived workflow takes over its webhook; if the deployment fails, that one runs again.
+    before = client.workflows.get(ids["two"])
+    refused = workflow("z", node("No trigger", "noOp"), active=True)
+    successor = workflow("third", webhook("live-two"), active=True)
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back"):
+        run(renamed, refused, successor)
+    back = client.workflows.get(ids["two"])
+    assert (bool(back.is_archived), back.active, back.active_version_id) == (False, True, before.active_version_id)
+    assert run(renamed, successor)["archive"] == ["two"]
+    assert client.workflows.get(ids["two"]).is_archived
+
+    with pytest.raises(ServiceDeploymentError, match=r"POST 'live-one' by 'first'") as caught:
+        deploy(client, [workflow("other", webhook("live-one"), active=True)])
+    assert caught.value.final
