@@ -65,3 +65,13 @@ def test_the_status_of_a_process(simulator, folder, tmp_path):
     absent = call(tmp_path / "home", *ALONE, "plan", folder)
     assert absent.returncode == 1
     assert absent.stderr.splitlines()[-1].startswith("Error: connection: 'service_default' cannot be used: ")
+
+
+def test_what_libraries_print_does_not_spoil_the_json(simulator, folder, tmp_path):
+    # Airflow warns on the standard output of a key that is too short to be masked.
+    variables = {"SERVICE_URL": simulator.base_url, "SERVICE_API_KEY": "abc"}
+
+    done = call(tmp_path / "home", *ALONE, "plan", folder, "--json", **variables)
+
+    assert done.returncode == 1
+    assert "key was refused" in json.loads(done.stdout)["error"]
