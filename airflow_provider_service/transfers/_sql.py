@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 #: Rows that are inserted at a time.
 INSERT_ROWS = 1_000
 
+_MYSQL = ("MySQLdb", "mysql", "pymysql")
+
 
 def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
     """The hook of an Airflow connection to a database.
@@ -195,6 +197,10 @@ def _transaction(hook: Any) -> Iterator[Any]:
     with closing(hook.get_conn()) as connection:
         if hook.supports_autocommit:
             hook.set_autocommit(connection, False)
+        if _driver(connection) in _MYSQL:
+            # It takes and gives moments without a time zone, as they are in that of the session.
+            with closing(connection.cursor()) as cursor:
+                cursor.execute("SET time_zone = '+00:00'")
         yield connection
 
 
@@ -207,11 +213,15 @@ def _streaming_cursor(connection: Any) -> Any:
     # The usual cursors of these drivers load the whole result before the first row is fetched.
     if _is_postgres(connection):
         return connection.cursor(name=f"airflow_{uuid4().hex}")
-    driver = type(connection).__module__.partition(".")[0]
+    driver = _driver(connection)
     if driver in ("MySQLdb", "pymysql"):
         return connection.cursor(import_module(f"{driver}.cursors").SSCursor)
     return connection.cursor()
 
 
 def _is_postgres(connection: Any) -> bool:
-    return type(connection).__module__.partition(".")[0] in ("psycopg", "psycopg2")
+    return _driver(connection) in ("psycopg", "psycopg2")
+
+
+def _driver(connection: Any) -> str:
+    return type(connection).__module__.partition(".")[0]

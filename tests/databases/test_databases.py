@@ -8,7 +8,7 @@ import pytest
 
 from tests.live.servers import LiveServerError
 
-from . import Postgres, Redis
+from . import MariaDb, Postgres, Redis
 
 
 def test_postgres_serves_and_leaves_nothing_behind() -> None:
@@ -19,6 +19,18 @@ def test_postgres_serves_and_leaves_nothing_behind() -> None:
         assert address == f"postgresql://tester:{server.password}@127.0.0.1:{server.port}/orders"
         with pytest.raises(LiveServerError, match='relation "missing" does not exist'):
             server.run_sql("SELECT 1 FROM missing")
+
+    assert not server.folder.exists()
+    assert_refused(server.port)
+
+
+def test_mariadb_serves_and_leaves_nothing_behind() -> None:
+    with MariaDb() as server:
+        connection = server.connect()
+        cursor = connection.cursor()
+        cursor.execute("SELECT @@port, @@time_zone")
+        assert cursor.fetchall() == [(server.port, "+05:30")]
+        connection.close()
 
     assert not server.folder.exists()
     assert_refused(server.port)
