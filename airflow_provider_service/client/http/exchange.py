@@ -122,7 +122,8 @@ def _inside(value: dict[str, Any] | list[Any]) -> Any:
 class Session(requests.Session):
     """Exchanges requests and answers with one server. Safe to use from several threads.
 
-    Proxies and CA bundles from the environment are used; credentials in ``~/.netrc`` are not.
+    Proxies and CA bundles from the environment are used, as they are at the first request to an origin; credentials in
+    ``~/.netrc`` are not.
 
     :param config: the server's settings.
     """
@@ -133,6 +134,7 @@ class Session(requests.Session):
         self.requests_sent = 0
         self._count_lock = threading.Lock()
         self._keys = tuple(map(HiddenText, config.keys))
+        self._settings_of: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
         self.auth = _as_it_is  # otherwise requests looks for the host in ~/.netrc
         self.headers["Accept"] = "application/json"
         self.headers["User-Agent"] = user_agent(config.application)
@@ -209,9 +211,12 @@ class Session(requests.Session):
         raise failed
 
     def _settings(self, url: str) -> dict[str, Any]:
-        config = self._config
-        settings = self.merge_environment_settings(url, config.proxy_addresses, True, config.verify, config.cert)
-        return {**settings, "proxies": {name: HiddenText(one) for name, one in settings["proxies"].items()}}
+        config, origin = self._config, _origin(url)
+        if origin not in self._settings_of:  # requests goes through the whole environment each time
+            settings = self.merge_environment_settings(url, config.proxy_addresses, True, config.verify, config.cert)
+            proxies = {name: HiddenText(one) for name, one in settings["proxies"].items()}
+            self._settings_of[origin] = {**settings, "proxies": proxies}
+        return self._settings_of[origin]
 
     def _parts(self, response: requests.Response, method: str, path: str, deadline: Deadline) -> Iterator[bytes]:
         size, limit = 0, self._config.max_answer_mib * _MIB
