@@ -19,7 +19,7 @@ from .conftest import moments
 from .workflows import child, parent, webhook, workflow
 
 SCRIPT = """
-import sys
+import json, sys
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.instances.apply import apply_plan
 from airflow_provider_service.instances.planning import Target, make_plan
@@ -27,7 +27,7 @@ from airflow_provider_service.instances.source import read_source
 
 with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as client:
     target = Target(client)
-    apply_plan(make_plan(read_source(sys.argv[3]), target), target)
+    apply_plan(make_plan(read_source(json.load(sys.stdin)), target), target)
 """
 WRITES = 14
 
@@ -86,8 +86,10 @@ def test_the_next_attempt_finishes_what_was_killed(simulator, client, deploy, fi
     simulator.clear_requests()
     simulator.inject("latency", seconds=0.02, times=None)
     before = random.Random(seed).randrange(WRITES)
-    command = [sys.executable, "-c", SCRIPT, simulator.base_url, simulator.api_key, str(folder)]
-    process = subprocess.Popen(command)
+    command = [sys.executable, "-c", SCRIPT, simulator.base_url, simulator.api_key]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+    with process.stdin as given:
+        json.dump(source("two"), given)
     while process.poll() is None and sum(one.method != "GET" for one in simulator.requests) < before:
         time.sleep(0.005)
     process.kill()

@@ -33,9 +33,10 @@ def retest(folder: Path, tests: str) -> tuple[int, str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_some.py").write_text(tests)
     command = [sys.executable, "-m", "scripts.retest", "--quiet", "--first", "-n", "2"]
-    ended = subprocess.run(
-        command, cwd=folder, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True, timeout=120
-    )
+    # Some of the plugins that are installed beside these take a second to import.
+    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", **plugins}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     return ended.returncode, ended.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -38,7 +39,11 @@ def run_with_delays(test: Path, *options: str) -> tuple[str, str]:
     # Names of tests begin below the root, which pytest would look for above this checkout and the test.
     command = [sys.executable, "-m", "pytest", "-p", "tests.delays", "-p", "no:cacheprovider"]
     command += ["--rootdir", str(test.parent), *options, str(test)]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120).stdout
+    # Some of the plugins that are installed beside these take a second to import.
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+    shown = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
+    ).stdout
     assert "1 failed, 1 passed" in shown
     [seed] = re.findall(r"delayed at random, SEED=([0-9]+)$", shown, re.MULTILINE)
     [repeat] = re.findall(r"^to repeat it: (.*)$", shown, re.MULTILINE)
