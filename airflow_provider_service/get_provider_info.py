@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow import __version__ as airflow_version
+#: What the connection form shows in empty fields, by type of connection.
+_PLACEHOLDERS = {
+    "n8n": {"host": "https://n8n.example.com", "password": "key made in n8n under Settings, n8n API"},
+    "service": {"host": "https://service.example.com", "password": "key made in the service under Settings, API"},
+}
 
-_PORT = "443"
-if airflow_version in ("3.3.1", "3.3.2"):
-    _PORT += f" (Airflow {airflow_version} tests no connection without a port)"
 
+def ui_field_behaviour(connection_type: str) -> dict[str, Any]:
+    """What the connection form hides, renames and shows in empty fields.
 
-def _behaviour(host: str, password: str) -> dict[str, Any]:
+    :param connection_type: ``"n8n"`` or ``"service"``.
+    """
+    # Whoever reads the description before Airflow itself would otherwise import Airflow in a circle.
+    from airflow import __version__
+
+    port = "443"
+    if __version__ in ("3.3.1", "3.3.2"):
+        port += f" (Airflow {__version__} tests no connection without a port)"
     return {
         "hidden-fields": ["login", "schema"],
         "relabeling": {"host": "Base URL", "password": "API key"},
-        "placeholders": {
-            "host": host,
-            "port": _PORT,
-            "password": password,
-        },
+        "placeholders": {"port": port, **_PLACEHOLDERS[connection_type]},
     }
-
-
-#: By type of connection.
-UI_FIELD_BEHAVIOURS = {
-    "n8n": _behaviour("https://n8n.example.com", "key made in n8n under Settings, n8n API"),
-    "service": _behaviour("https://service.example.com", "key made in the service under Settings, API"),
-}
 
 
 def _field(label: str, kind: str, description: str, **schema: Any) -> dict[str, Any]:
@@ -121,7 +120,7 @@ def get_provider_info() -> dict[str, Any]:
                 "connection-type": "n8n",
                 "hook-class-name": f"{_PACKAGE}.hooks.service.N8nHook",
                 "hook-name": "n8n",
-                "ui-field-behaviour": UI_FIELD_BEHAVIOURS["n8n"],
+                "ui-field-behaviour": ui_field_behaviour("n8n"),
                 # The type says which header carries the key.
                 "conn-fields": {name: field for name, field in CONNECTION_FIELDS.items() if name != "key_header"},
             },
@@ -129,7 +128,7 @@ def get_provider_info() -> dict[str, Any]:
                 "connection-type": "service",
                 "hook-class-name": f"{_PACKAGE}.hooks.service.ServiceHook",
                 "hook-name": "Service",
-                "ui-field-behaviour": UI_FIELD_BEHAVIOURS["service"],
+                "ui-field-behaviour": ui_field_behaviour("service"),
                 "conn-fields": CONNECTION_FIELDS,
             },
         ],

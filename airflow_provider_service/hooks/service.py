@@ -61,9 +61,9 @@ class ServiceHook(Resources, BaseHook):
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
         """Labels and placeholders of the connection form."""
-        from airflow_provider_service.get_provider_info import UI_FIELD_BEHAVIOURS
+        from airflow_provider_service.get_provider_info import ui_field_behaviour
 
-        return {name.replace("-", "_"): value for name, value in UI_FIELD_BEHAVIOURS[cls.conn_type].items()}
+        return {name.replace("-", "_"): value for name, value in ui_field_behaviour(cls.conn_type).items()}
 
     @cached_property
     def config(self) -> ServiceConfig:

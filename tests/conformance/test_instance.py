@@ -14,7 +14,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.models.insights import InsightsSummary
 from airflow_provider_service.reach import server_version
-from airflow_provider_service.simulator.pages import VERSION
+from airflow_provider_service.simulator.generations import NEWEST
 from tests.live.servers import GENERATIONS
 
 from .expecting import NO_ID, refused, status_and_message, unique
@@ -203,4 +203,4 @@ def test_the_discovery_needs_a_good_key(service: Target) -> None:
 def test_the_start_page_tells_the_version(service: Target) -> None:
     generations = {name: generation.version for name, generation in GENERATIONS.items()}
 
-    assert server_version(service.client) == generations.get(service.name, VERSION)
+    assert server_version(service.client) == generations.get(service.name, NEWEST)
