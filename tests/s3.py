@@ -6,12 +6,13 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow.providers.common.compat.sdk import ObjectStoragePath
-from moto.server import ThreadedMotoServer
-from s3fs import S3FileSystem
+
+if TYPE_CHECKING:
+    from s3fs import S3FileSystem
 
 try:
     from airflow.sdk.io import attach
@@ -22,6 +23,9 @@ except ImportError:  # Airflow 2
 @contextmanager
 def s3_server() -> Iterator[S3FileSystem]:
     """Run the storage, and yield its file system."""
+    from moto.server import ThreadedMotoServer
+    from s3fs import S3FileSystem
+
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
