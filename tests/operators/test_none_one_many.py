@@ -23,6 +23,8 @@ from tests.instances.conftest import second as second
 
 from .test_every_operator import OPERATORS, described_bases
 
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
 
 @dataclass(frozen=True)
 class Case:
