@@ -339,14 +339,14 @@ class ServiceMcpRefusedError(ServiceApiError):
     ends_wait = final = True
 
 
-class ServiceRunNotFoundError(ServiceError):
+class ServiceRunInDoubtError(ServiceError):
     """A start was requested, but its execution cannot be found. It may have run: another start could duplicate it."""
 
     not_processed = False
     ends_wait = final = True
 
 
-class ServiceRunNotSeenError(ServiceRunNotFoundError):
+class ServiceRunNotKeptError(ServiceRunInDoubtError):
     """A start was confirmed, but its execution was not kept, or not long enough to be seen.
 
     :param workflow_id: the workflow that ran.

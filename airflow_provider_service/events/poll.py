@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.events.endings import Poll, Snapshot, listed_of, read
+from airflow_provider_service.events.finished_executions import Poll, Snapshot, listed_of, read
 from airflow_provider_service.events.selection import Members
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models.executions import Execution
-    from airflow_provider_service.events.endings import Workflows
+    from airflow_provider_service.events.finished_executions import Workflows
     from airflow_provider_service.events.selection import Selection
 else:
     try:

@@ -16,7 +16,7 @@ from airflow_provider_service.references import PROJECT, TAG, tag_name_in
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.events.endings import Snapshot, Workflows
+    from airflow_provider_service.events.finished_executions import Snapshot, Workflows
 
 log = logging.getLogger(__name__)
 

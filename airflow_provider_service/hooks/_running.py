@@ -11,14 +11,14 @@ from airflow.providers.common.compat.sdk import AirflowException, get_current_co
 
 from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.errors import ServiceRunNotSeenError
+from airflow_provider_service.client.errors import ServiceRunNotKeptError
 from airflow_provider_service.lineage.headers import parent_headers
 from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.runs.once import RunOnce
+from airflow_provider_service.runs.idempotent_start import IdempotentStart
 from airflow_provider_service.runs.workflow import resume_or_start
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
 from airflow_provider_service.waits.nodes import result_of
-from airflow_provider_service.waits.outcome import Outcome, started, unseen
+from airflow_provider_service.waits.outcome import Outcome, not_kept, started
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
 from airflow_provider_service.waits.watch import look_here
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.runs.request import RunRequest
-    from airflow_provider_service.runs.search import Mark
+    from airflow_provider_service.runs.search import CallTag
     from airflow_provider_service.task_arguments import OnVanished
 
 #: How long a key identifies a run that no task has asked for.
 KEY_LIFETIME = timedelta(days=1)
 # What tasks have called in this process: within an attempt, a key stands for one execution.
-_called: set[Mark] = set()
+_called: set[CallTag] = set()
 
 
 def wait_as(
@@ -78,7 +78,7 @@ def attempt_for(run_key: str | None, workflow_id: str, context: Context | None) 
     if context is None:
         return Attempt.uncounted(workflow_id, run_key, since=clock().utcnow() - KEY_LIFETIME)
     attempt = Attempt.of_task(context, workflow_id, run_key)
-    attempt.is_repeated = attempt.key.mark in _called
+    attempt.is_repeated = attempt.key.tag in _called
     return attempt
 
 
@@ -113,10 +113,10 @@ def run_once(
     attempt = attempt_for(run_key, workflow_id, context)
     try:
         execution_id = _started(client, request, attempt, wait.timeout)
-    except ServiceRunNotSeenError as error:
+    except ServiceRunNotKeptError as error:
         if wait.on_vanished != "succeed":
             raise
-        outcome = unseen(error)
+        outcome = not_kept(error)
     else:
         if not wait_for_completion:
             return started(client.base_url, workflow_id, execution_id)
@@ -127,12 +127,12 @@ def run_once(
 
 
 def _started(client: ServiceClient, request: RunRequest, attempt: Attempt, timeout: float) -> str:
-    once = RunOnce(client, attempt, timeout=timeout, stopped=threading.Event())
+    start = IdempotentStart(client, attempt, timeout=timeout, stopped=threading.Event())
     try:
-        return once.run(lambda once: (resume_or_start(request, once), request.workflow.id))[0]
+        return start.run(lambda start: (resume_or_start(request, start), request.workflow.id))[0]
     finally:
         if attempt.has_called:
-            _called.add(attempt.key.mark)
+            _called.add(attempt.key.tag)
 
 
 def _ended(client: ServiceClient, wait: Wait) -> Outcome:

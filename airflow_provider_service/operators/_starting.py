@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.lineage.facets import Lineage
     from airflow_provider_service.operators._ending import EndingTask
     from airflow_provider_service.operators.results import RunResult
-    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.task_arguments import OnVanished
     from airflow_provider_service.waits.outcome import Outcome
@@ -48,11 +48,11 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         self.cancel_on_kill = cancel_on_kill
         self.on_vanished = on_vanished
         self._ending: EndingTask | None = None
-        self._once: RunOnce | None = None
+        self._start: IdempotentStart | None = None
         self._outcome: Outcome | None = None
 
     @abstractmethod
-    def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
+    def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Start the execution, or resume that of an earlier attempt; return its id and the id of its workflow."""
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
@@ -80,15 +80,15 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             raise ServiceTaskKilledError(f"{error}; {fate}" if fate else str(error)) from None
 
     def _run(self, context: Context) -> dict[str, Any]:
-        from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotSeenError
-        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, started, unseen
+        from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotKeptError
+        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, not_kept, started
 
         deadline = clock().now() + self.wait_seconds
         try:
             execution_id, workflow_id = self._prepare(context).run(partial(self.begin, context))
-        except ServiceRunNotFoundError as error:
-            if isinstance(error, ServiceRunNotSeenError) and self.on_vanished == "succeed":
-                return self._result(unseen(error))
+        except ServiceRunInDoubtError as error:
+            if isinstance(error, ServiceRunNotKeptError) and self.on_vanished == "succeed":
+                return self._result(not_kept(error))
             raise AirflowFailException(
                 f"{error}. A retry could run it twice, so the task is not retried; clear the task to run it again"
             ) from error
@@ -100,17 +100,17 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             return started(self.hook.config.base_url, workflow_id, execution_id)
         return self._finish(self.wait(execution_id, deadline))
 
-    def _prepare(self, context: Context) -> RunOnce:
+    def _prepare(self, context: Context) -> IdempotentStart:
         """Prepare the idempotent start, and what becomes of the execution if the task is killed."""
         from airflow_provider_service.operators._ending import EndingTask
         from airflow_provider_service.runs.attempt import Attempt
-        from airflow_provider_service.runs.once import RunOnce
+        from airflow_provider_service.runs.idempotent_start import IdempotentStart
         from airflow_provider_service.waits.stop import stop_execution
 
         attempt = Attempt.of_task(context)
         self._ending = EndingTask(context["ti"], attempt, partial(stop_execution, self.hook.config))
-        self._once = RunOnce(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
-        return self._once
+        self._start = IdempotentStart(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
+        return self._start
 
     def execute_complete(self, context: Context, event: Any) -> RunResult:
         """End the task according to the event of the trigger."""
@@ -144,14 +144,14 @@ class ServiceStartingOperator(ServiceWaitingOperator):
     @property
     def _execution_id(self) -> str | None:
         """The execution that this attempt has resumed or started, once its id is known."""
-        return None if self._once is None else self._once.execution_id
+        return None if self._start is None else self._start.execution_id
 
     def _settle(self, *, in_signal: bool) -> None:
         if self._ending is not None and self.cancel_on_kill:
             self._ending.settle(self._execution_id, self._just_started, in_signal=in_signal)
 
     def _just_started(self) -> str | None:
-        return self._once.just_started(self.hook.config) if self._once is not None else None
+        return self._start.just_started(self.hook.config) if self._start is not None else None
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:
         from airflow_provider_service.waits.stop import stop_overdue

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.operators.results import StopResult
-    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
     from airflow_provider_service.waits.outcome import Outcome
 
@@ -92,12 +92,12 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
         self.load_workflow = load_workflow
         self.check_arguments()
 
-    def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
+    def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Resume the retry of an earlier attempt, or start one."""
         original = self.hook.executions.get(self.execution_id)
         workflow_id = original.workflow_id or ""
         self.link_workflow(context, workflow_id)
-        return once.resume_or_retry(original, load_workflow=self.load_workflow), workflow_id
+        return start.resume_or_retry(original, load_workflow=self.load_workflow), workflow_id
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
         """The execution that was retried."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.client.http.multipart import FileSource
     from airflow_provider_service.client.models.mcp import Mode
-    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.runs.output import WantedOutput
     from airflow_provider_service.runs.request import MakeHeaders
     from airflow_provider_service.task_arguments import (
@@ -212,7 +212,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         if isinstance(declared, str) and has_template(declared) and parent.payload != declared:
             parent.has_rendered_payload = True
 
-    def begin(self, context: Context, once: RunOnce) -> tuple[str, str]:
+    def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
         from airflow_provider_service.lineage.headers import parent_headers
         from airflow_provider_service.runs.request import RunRequest
@@ -241,7 +241,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         wanted = self.wanted_output()
         if wanted is not None:
             wanted.require_in(request)
-        return resume_or_start(request, once), workflow.id
+        return resume_or_start(request, start), workflow.id
 
     def wanted_output(self) -> WantedOutput | None:
         """The output that the task returns, if any."""

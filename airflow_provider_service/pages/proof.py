@@ -51,10 +51,10 @@ class Evidence:
             return None
         if view.workflow_id not in (workflow_id, None):
             return _OTHER_WORKFLOW
-        mark, is_shown = seen.origin or (None, False)
-        if self.run_key.attempt_of(mark) is not None or self._was_told(view):
+        tag, is_shown = seen.call or (None, False)
+        if self.run_key.attempt_of(tag) is not None or self._was_told(view):
             return None
-        if mark is not None:
+        if tag is not None:
             return _OTHER_TASK
         if view.mode == "webhook" and is_shown:
             return _NO_KEY

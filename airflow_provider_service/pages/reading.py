@@ -19,8 +19,14 @@ from airflow_provider_service.pages.execution_view import ExecutionView, OutputO
 from airflow_provider_service.pages.snapshots import COMPUTING
 from airflow_provider_service.runs.nodes import read_small
 from airflow_provider_service.runs.output import MAX_SHOWN_MIB
-from airflow_provider_service.runs.search import IN_HEADERS, RUN_KEY_FIELD, RUN_KEY_HEADER, Origin, origin_of
-from airflow_provider_service.runs.ways.mcp import IN_FORM
+from airflow_provider_service.runs.search import (
+    KEY_IN_HEADERS,
+    RUN_KEY_FIELD,
+    RUN_KEY_HEADER,
+    StartingCall,
+    starting_call,
+)
+from airflow_provider_service.runs.start_methods.mcp import KEY_IN_FORM
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
@@ -45,7 +51,7 @@ class Seen:
 
     :param base_url: address of the service.
     :param view: the execution as it was last read; None if it never was.
-    :param origin: what started it; None as long as its data does not show that.
+    :param call: what started it; None as long as its data does not show that.
     :param html: its nodes as a page shows them.
     :param error: why it could not be read just now.
     :param is_gone: whether the service does not have it.
@@ -55,7 +61,7 @@ class Seen:
 
     base_url: str | None = None
     view: ExecutionView | None = None
-    origin: Origin | None = None
+    call: StartingCall | None = None
     html: str = ""
     error: str | None = None
     is_gone: bool = False
@@ -91,7 +97,7 @@ def see(
         )
     try:
         execution = _read(config, execution_id, is_large=last.is_large)
-        origin = last.origin or _origin(config, execution)
+        call = last.call or _starting_call(config, execution)
     except ServiceAnswerTooLargeError:
         return replace(last, base_url=base_url, is_large=True, error=None)
     except ServiceNotFoundError:
@@ -103,7 +109,7 @@ def see(
         view = view_of(execution, secrets=config.keys, output_of=shown)
     if last.is_large and last.view is not None and view.drawing is None:
         view = replace(view, drawing=last.view.drawing)
-    return Seen(base_url, view, origin, is_large=last.is_large)
+    return Seen(base_url, view, call, is_large=last.is_large)
 
 
 def told(error: Exception) -> str:
@@ -125,20 +131,20 @@ def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execut
         return client.executions.get(execution_id)
 
 
-def _origin(config: ServiceConfig, execution: Execution) -> Origin | None:
+def _starting_call(config: ServiceConfig, execution: Execution) -> StartingCall | None:
     """What started an execution. What the bridge has started does not carry the key itself, but its parent does."""
     parent = parent_execution_id(execution)
     if parent is not None:
         try:
             execution = _read(config, parent, is_large=False)
         except (ServiceAnswerTooLargeError, ServiceNotFoundError):
-            return Origin(None, is_shown=False)
+            return StartingCall(None, is_shown=False)
     if next(starting_items(execution), None) is None:
         return None
-    carriers = [one for one in (IN_HEADERS, IN_FORM) if execution.mode in (one.mode, *_REPEATING)]
-    found = [origin_of(execution, one) for one in carriers]
-    mark = next((one.mark for one in found if one.mark is not None), None)
-    return Origin(mark, is_shown=all(one.is_shown for one in found))
+    locations = [one for one in (KEY_IN_HEADERS, KEY_IN_FORM) if execution.mode in (one.mode, *_REPEATING)]
+    found = [starting_call(execution, one) for one in locations]
+    tag = next((one.tag for one in found if one.tag is not None), None)
+    return StartingCall(tag, is_shown=all(one.is_shown for one in found))
 
 
 def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:

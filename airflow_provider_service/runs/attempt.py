@@ -1,4 +1,4 @@
-"""Which attempts belong to one task run, and what an attempt leaves for the next."""
+"""Which attempts belong to one task run, and what an attempt saves for the next."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ UNCOUNTED = 0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Note(NamedTuple):
-    """What an attempt leaves with Airflow for the next.
+class SavedRun(NamedTuple):
+    """The run that an attempt saves with Airflow for the next.
 
     :param attempt: its number.
     :param execution_id: the execution that it waits for; None when it was about to start one.
@@ -40,7 +40,7 @@ class Note(NamedTuple):
 class Attempt:
     """One attempt to end up with the one execution of a key.
 
-    :param key: marks its calls. Its attempt is 0 where nobody counts them.
+    :param key: the key that its calls carry. Its attempt is 0 where nobody counts them.
     :param since: a date and time by our clock before the first attempt began; None when that is not known.
     :param store: what Airflow keeps for the task (3.3 and newer); None where it keeps nothing.
     :param state_key: where in the store.
@@ -106,18 +106,18 @@ class Attempt:
         if self.key.attempt == UNCOUNTED:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 
-    def note_call(self, after: int = 0) -> None:
-        """Note that this attempt is about to start an execution.
+    def save_call(self, after: int = 0) -> None:
+        """Save that this attempt is about to start an execution.
 
         :param after: number of the newest execution so far, if that was looked up.
         """
         self.has_called = True
         if self._store is not None:
             self._before = self._store.get(self._state_key)
-            self._leave(Note(self.key.attempt, after=after))
+            self._write(SavedRun(self.key.attempt, after=after))
 
-    def take_back(self) -> None:
-        """Take the note of the call back: it provably started nothing."""
+    def discard_call(self) -> None:
+        """Restore what was saved before the call: it provably started nothing."""
         self.has_called = False
         if self._store is None:
             return
@@ -126,39 +126,40 @@ class Attempt:
         else:
             self._store.set(self._state_key, self._before)
 
-    def remember(self, execution_id: str, workflow_id: str) -> None:
+    def save(self, execution_id: str, workflow_id: str) -> None:
         """Keep the execution where a later attempt finds it without a search."""
-        self._leave(Note(self.key.attempt, execution_id, workflow_id))
+        self._write(SavedRun(self.key.attempt, execution_id, workflow_id))
 
-    def note(self) -> Note | None:
-        """What an attempt of this task run has left."""
-        left = self._store.get(self._state_key) if self._store is not None else None
-        if not isinstance(left, dict) or left.get("key") != self.key.task:
+    def saved_run(self) -> SavedRun | None:
+        """What an attempt of this task run has saved."""
+        kept = self._store.get(self._state_key) if self._store is not None else None
+        if not isinstance(kept, dict) or kept.get("key") != self.key.task:
             return None
-        return Note(left["attempt"], left["execution_id"], left["workflow_id"], left["after"])
+        return SavedRun(kept["attempt"], kept["execution_id"], kept["workflow_id"], kept["after"])
 
     @property
     def may_have_started_unseen(self) -> bool:
         """Whether an earlier attempt may have started an execution without learning which."""
         if self._store is None:
             return self.is_repeated or self.key.attempt > self.key.first
-        note = self.note()
-        return note is not None and note.execution_id is None and note.attempt >= self.key.first
+        saved = self.saved_run()
+        return saved is not None and saved.execution_id is None and saved.attempt >= self.key.first
 
     @property
     def is_given_up(self) -> bool:
         """Whether Airflow has begun a later attempt; False where nothing tells that."""
-        note = self.note()
-        # Airflow shows a task's state only to its latest attempt, and the note may be of an earlier one until it notes.
-        return self._store is not None and (note is None or note.attempt > self.key.attempt)
+        saved = self.saved_run()
+        # Airflow shows a task's state only to its latest attempt, and the saved run may be of an
+        # earlier one until it saves its own.
+        return self._store is not None and (saved is None or saved.attempt > self.key.attempt)
 
-    def _leave(self, note: Note) -> None:
+    def _write(self, run: SavedRun) -> None:
         if self._store is not None:
-            self._store.set(self._state_key, {"key": self.key.task, **note._asdict()})
+            self._store.set(self._state_key, {"key": self.key.task, **run._asdict()})
 
 
 def key_of(ti: Any, run: Any, *names: str) -> RunKey:
-    """What marks the calls of an attempt, whether or not attempts came before.
+    """The key that the calls of an attempt carry, whether or not attempts came before.
 
     :param ti: the task instance.
     :param run: its DAG run, as the task or Airflow's database knows it; None if that is not known.

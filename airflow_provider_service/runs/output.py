@@ -87,7 +87,7 @@ class WantedOutput:
         names = [str(node.get("name")) for node in request.nodes]
         require(
             self.node is None or self.node in names,
-            f"{request.about} has no node named {self.node!r} whose output could be returned; its nodes: "
+            f"{request.label} has no node named {self.node!r} whose output could be returned; its nodes: "
             f"{', '.join(map(repr, names[:20]))}; nothing was started",
         )
 

@@ -36,17 +36,17 @@ class QueuedExecutions:
         self._others: set[int] = set()
         self._missed: set[int] = set()
 
-    def read(self, client: ServiceClient, *, far: bool = False) -> Iterator[Execution]:
+    def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
         """Read these executions, newest first: first two lists, and then the ids that the lists leave out.
 
-        :param far: read on after as many ids without an execution as there are between two that are listed, twice
-            over: the newest may have been deleted, or not kept. Costs up to 200 reads.
+        :param exhaustive: read on after as many ids without an execution as there are between two that are listed,
+            twice over: the newest may have been deleted, or not kept. Costs up to 200 reads.
         :raises ServiceApiError: a list or an execution cannot be read.
         """
         statuses: tuple[ExecutionStatus | None, ...] = ("running", None)
         listed = {one.number for status in statuses for one in client.executions.list(status=status, limit=LISTED)}
         newest, oldest = max(listed, default=0), min(listed, default=0)
-        missing = max(MAX_MISSING, 2 * _widest_gap(listed)) if far else MAX_MISSING
+        missing = max(MAX_MISSING, 2 * _widest_gap(listed)) if exhaustive else MAX_MISSING
         yield from reversed(list(self._following(client, max(newest, self._after), missing)))
         left_out = (one for one in range(newest - 1, max(oldest, self._after), -1) if one not in listed | self._others)
         for number in islice(left_out, MAX_READS):

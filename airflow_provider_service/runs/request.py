@@ -63,7 +63,7 @@ class RunRequest:
     :param trigger_node: name of the node that begins the run; required if several could.
     :param headers: makes further headers of a webhook's call.
     :param activate: activate the workflow when it is not active.
-    :param start: the way to start it.
+    :param start: the start method.
     :param mode: what runs: the published version, or the draft.
     :param enable_mcp: make the workflow available in MCP when it is not.
     :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
@@ -104,19 +104,19 @@ class RunRequest:
 
     @property
     def only_for_webhooks(self) -> str:
-        """That arguments are given which only the call of a webhook carries, for messages; empty if there are none."""
-        given = {
+        """Name for messages the arguments that only the call of a webhook takes; empty if there are none."""
+        arguments = {
             "path_parameters": self.path_parameters,
             "webhook_method": self.webhook_method,
             "files": self.files,
             "webhook_headers": self.has_webhook_headers,
             "webhook_conn_id": self.has_webhook_conn,
         }
-        names = ", ".join(name for name, value in given.items() if value)
+        names = ", ".join(name for name, value in arguments.items() if value)
         return f"only the call of a webhook takes {names}" if names else ""
 
     @property
-    def about(self) -> str:
+    def label(self) -> str:
         """The workflow, for messages."""
         return f"workflow {self.workflow.id} ({self.workflow.name})"
 
@@ -135,8 +135,8 @@ class RunRequest:
         self.refuse_archived()
         if self.workflow.active:
             return
-        require(self.activate, f"{self.about} is not active, and activate=False; nothing was started")
-        log.info("Activating %s", self.about)
+        require(self.activate, f"{self.label} is not active, and activate=False; nothing was started")
+        log.info("Activating %s", self.label)
         with naming_the_holder(client, self.workflow.id):
             client.workflows.activate(self.workflow.id)
 
@@ -157,7 +157,7 @@ class RunRequest:
 
         :raises ServiceInputError: it is.
         """
-        require(not self.workflow.is_archived, f"{self.about} is archived; nothing was started")
+        require(not self.workflow.is_archived, f"{self.label} is archived; nothing was started")
 
     def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
         """The triggers of some kinds, only the named one if one is named."""
@@ -169,14 +169,14 @@ class RunRequest:
         nodes = [*((version.nodes if version else None) or []), *(self.workflow.nodes or [])]
         return [one for one in dict.fromkeys(_triggers_among(nodes)) if one.kind in kinds]
 
-    def lacking(self, kinds: Collection[Kind]) -> str:
-        """That there is no trigger of some kinds, and which there are, for messages."""
+    def missing_trigger_message(self, kinds: Collection[Kind]) -> str:
+        """Say for messages that no trigger is of these kinds, and list the triggers that exist."""
         named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
         others = [f"{one.node!r} ({one.kind})" for one in self.all_triggers()] + self._events()
         return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {', '.join(others) or 'none'}"
 
-    def obstacle(self) -> str | None:
-        """Why nothing outside can start the workflow, whatever the way, and what would change that; None if it can."""
+    def reason_unavailable(self) -> str | None:
+        """Why no method can start the workflow, and what would change that; None if one may."""
         if self.all_triggers():
             return None
         events, disabled = self._events(), ", ".join(repr(one.node) for one in _triggers_among(self.nodes))
@@ -194,15 +194,15 @@ class RunRequest:
         types = ((node.get("name"), str(node.get("type"))) for node in self.nodes if not node.get("disabled"))
         return [f"{name!r} ({kind})" for name, kind in types if _EVENT_TYPE.search(kind) and kind not in _KIND_OF_TYPE]
 
-    def the_trigger(self, kinds: Collection[Kind]) -> Trigger:
-        """The one trigger of some kinds that begins the run.
+    def single_trigger(self, kinds: Collection[Kind]) -> Trigger:
+        """The single trigger of some kinds, which begins the run.
 
         :raises ServiceInputError: there are several and none is named, or there is none.
         """
         found = self.triggers(kinds)
-        require(found, f"{self.about}: {self.lacking(kinds)}; nothing was started")
+        require(found, f"{self.label}: {self.missing_trigger_message(kinds)}; nothing was started")
         names = ", ".join(repr(one.node) for one in found)
-        several = f"{self.about} has several triggers; choose one by trigger_node: {names}; nothing was started"
+        several = f"{self.label} has several triggers; choose one by trigger_node: {names}; nothing was started"
         require(len(found) == 1, several)
         return found[0]
 

@@ -22,9 +22,9 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.execution_data import starting_items, with_data
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
 from airflow_provider_service.links import execution_url
-from airflow_provider_service.runs import call_and_search
-from airflow_provider_service.runs.call_and_search import IsAnswered, never
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.runs.queued import QueuedExecutions
+from airflow_provider_service.runs.start_and_find import IsAnswered, never
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import ServiceClient
@@ -48,7 +48,7 @@ _BEFORE_CLEARING = 0
 IsOlder = Callable[["Execution"], bool]
 
 
-class Mark(NamedTuple):
+class CallTag(NamedTuple):
     """What the header of a call says of who made it.
 
     :param task: stands for the DAG, the run, the task and the map index.
@@ -64,18 +64,18 @@ class Mark(NamedTuple):
 
     @property
     def header(self) -> str:
-        """Value of the header that carries the mark."""
+        """Value of the header that carries the tag."""
         return f"{self.task}.{self.start}.{self.deployment}.{self.attempt}"
 
     @classmethod
-    def read(cls, header: object) -> Mark | None:
+    def read(cls, header: object) -> CallTag | None:
         """Read a header's value; None for one that no task has sent."""
         parts = _HEADER.fullmatch(header) if isinstance(header, str) else None
         return cls(parts[1], parts[2], parts[3], int(parts[4])) if parts else None
 
 
 class RunKey(NamedTuple):
-    """What marks the calls of one task run.
+    """The key that the calls of one task run carry.
 
     :param task: stands for the DAG, the run, the task and the map index.
     :param attempt: grows with every attempt.
@@ -93,28 +93,28 @@ class RunKey(NamedTuple):
     was_cleared: bool = False
 
     @property
-    def mark(self) -> Mark:
+    def tag(self) -> CallTag:
         """What the calls of this attempt say."""
-        return Mark(self.task, self.start, self.deployment, self.attempt)
+        return CallTag(self.task, self.start, self.deployment, self.attempt)
 
     @property
     def header(self) -> str:
         """Value of the header that carries the key."""
-        return self.mark.header
+        return self.tag.header
 
-    def attempt_of(self, mark: Mark | None) -> int | None:
+    def attempt_of(self, tag: CallTag | None) -> int | None:
         """The attempt of this task run that made a call; 0 for any from before the DAG run was cleared.
 
         A DAG run that was not cleared is known by its begin, whatever was configured between two attempts. Only where
         that has changed the deployment decides.
         """
-        if mark is None or mark.task != self.task:
+        if tag is None or tag.task != self.task:
             return None
-        if mark.start == self.start:
-            return mark.attempt
-        return _BEFORE_CLEARING if self.was_cleared and mark.deployment == self.deployment else None
+        if tag.start == self.start:
+            return tag.attempt
+        return _BEFORE_CLEARING if self.was_cleared and tag.deployment == self.deployment else None
 
-    def adopts(self, made_by: int, status: str) -> bool:
+    def may_resume(self, made_by: int, status: str) -> bool:
         """Whether this attempt resumes an execution that an attempt has made, instead of starting one."""
         if made_by < self.first:
             return status not in ENDED_STATUSES
@@ -153,9 +153,9 @@ class EarlierRuns(NamedTuple):
         """The one that this attempt has made, by id."""
         return next((run.execution.id for run in self.found if run.attempt == key.attempt), None)
 
-    def adoptable(self, key: RunKey) -> FoundRun | None:
+    def resumable(self, key: RunKey) -> FoundRun | None:
         """The newest one that an attempt resumes."""
-        return next((run for run in self.found if key.adopts(run.attempt, run.execution.status)), None)
+        return next((run for run in self.found if key.may_resume(run.attempt, run.execution.status)), None)
 
     def failed(self, key: RunKey) -> str | None:
         """The newest one, by id, since another run was asked for, when there is none to resume."""
@@ -175,21 +175,21 @@ class EarlierRuns(NamedTuple):
         return None if all_are_kept else "the workflow does not keep all its executions"
 
 
-class Origin(NamedTuple):
+class StartingCall(NamedTuple):
     """What an execution shows of its call.
 
-    :param mark: of the task that made it, if one did.
+    :param tag: of the task that made it, if one did.
     :param is_shown: whether the execution shows what started it.
     """
 
-    mark: Mark | None
+    tag: CallTag | None
     is_shown: bool
 
 
-_NOT_CALLED = Origin(None, is_shown=True)
+_NOT_CALLED = StartingCall(None, is_shown=True)
 
 
-class Carrier(NamedTuple):
+class KeyLocation(NamedTuple):
     """Where calls leave their key in the executions that they start.
 
     :param name: under which the key is found.
@@ -207,30 +207,30 @@ def _headers(item: dict[str, Any]) -> dict[str, Any] | None:
     return headers if isinstance(headers, dict) else None
 
 
-IN_HEADERS = Carrier(RUN_KEY_HEADER.lower(), "webhook", _headers)
+KEY_IN_HEADERS = KeyLocation(RUN_KEY_HEADER.lower(), "webhook", _headers)
 
 
-def origin_of(execution: Execution, carrier: Carrier = IN_HEADERS) -> Origin:
+def starting_call(execution: Execution, location: KeyLocation = KEY_IN_HEADERS) -> StartingCall:
     """Read what called an execution from its data."""
-    sent = [place for item in starting_items(execution) if (place := carrier.within(item)) is not None]
-    marks = (Mark.read(place.get(carrier.name)) for place in sent)
+    sent = [place for item in starting_items(execution) if (place := location.within(item)) is not None]
+    tags = (CallTag.read(place.get(location.name)) for place in sent)
     # One that was started otherwise could not be ours, even if it hides its data.
-    return Origin(next(filter(None, marks), None), is_shown=execution.mode != carrier.mode or bool(sent))
+    return StartingCall(next(filter(None, tags), None), is_shown=execution.mode != location.mode or bool(sent))
 
 
 class Search(Protocol):
     """A search for the executions of a task run."""
 
-    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
-        """Find the execution that a call with exactly this mark has made.
+    def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that a call with exactly this tag has made.
 
         :param is_answered: whether the call was answered meanwhile, which ends the search.
         """
 
-    def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
+    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
         """Find the executions of this attempt and of earlier ones.
 
-        :param far: look further for executions that wait for a worker, as before concluding that there is none.
+        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
         """
 
 
@@ -239,64 +239,64 @@ class RunSearch:
 
     :param workflow_id: the workflow.
     :param since: date and time by our clock before which no call was made; None when that is not known.
-    :param carrier: where calls leave the key.
+    :param location: where calls leave the key.
     """
 
-    def __init__(self, workflow_id: str, since: datetime | None, carrier: Carrier = IN_HEADERS) -> None:
+    def __init__(self, workflow_id: str, since: datetime | None, location: KeyLocation = KEY_IN_HEADERS) -> None:
         self._workflow_id = workflow_id
         self._since = since
-        self._carrier = carrier
-        self._origins: dict[str, Origin] = {}
+        self._location = location
+        self._starting_calls: dict[str, StartingCall] = {}
         self._queued = QueuedExecutions(workflow_id)
 
-    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
-        """Find the execution that a call with exactly this mark has made.
+    def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that a call with exactly this tag has made.
 
         :param is_answered: whether the call was answered meanwhile, which ends the search.
         """
         listed = list_back(client, self._workflow_id, began_before(client, self._since))
         executions = takewhile(lambda _: not is_answered(), chain(listed, self._queued.read(client)))
-        return next((one.id for one in executions if self._origin(client, one).mark == mark), None)
+        return next((one.id for one in executions if self._starting_call(client, one).tag == tag), None)
 
-    def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
+    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
         """Find the executions of earlier attempts, back to that of the attempt before: it had looked for older ones.
 
         Of a cleared DAG run this includes those that have not ended since before it was cleared.
 
-        :param far: look further for executions that wait for a worker, as before concluding that there is none.
+        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
         """
         found: list[FoundRun] = []
         unreadable: list[Execution] = []
         lists = _lists(client, self._workflow_id, began_before(client, self._since), and_all_active=key.was_cleared)
         listed = _each_once(merge(*lists, key=lambda one: -one.number))
-        for execution in chain(listed, self._queued.read(client, far=far)):
-            origin = self._origin(client, execution)
-            attempt = key.attempt_of(origin.mark)
+        for execution in chain(listed, self._queued.read(client, exhaustive=exhaustive)):
+            call = self._starting_call(client, execution)
+            attempt = key.attempt_of(call.tag)
             if attempt is not None:
                 found.append(FoundRun(execution, attempt))
                 if attempt >= key.attempt - 1:
                     break
-            elif origin.mark is not None and origin.mark.task == key.task:
-                _tell_of_namesake(execution)
-            elif not origin.is_shown and execution.status not in FAILED_STATUSES:
+            elif call.tag is not None and call.tag.task == key.task:
+                _warn_of_namesake(execution)
+            elif not call.is_shown and execution.status not in FAILED_STATUSES:
                 unreadable.append(execution)
         return EarlierRuns(sorted(found, key=lambda run: -run.execution.number), unreadable)
 
-    def _origin(self, client: ServiceClient, execution: Execution) -> Origin:
-        if execution.mode not in (self._carrier.mode, "retry", None):
+    def _starting_call(self, client: ServiceClient, execution: Execution) -> StartingCall:
+        if execution.mode not in (self._location.mode, "retry", None):
             return _NOT_CALLED
-        if execution.id in self._origins:
-            return self._origins[execution.id]
+        if execution.id in self._starting_calls:
+            return self._starting_calls[execution.id]
         try:
-            origin = origin_of(read_again(client, execution.id), self._carrier)
+            call = starting_call(read_again(client, execution.id), self._location)
         except errors.ServiceNotFoundError:  # deleted meanwhile
-            origin = _NOT_CALLED
+            call = _NOT_CALLED
         except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError) as error:
             log.warning("Execution %s does not show what called it: %s", execution.id, error)
-            return Origin(None, is_shown=False)
-        if origin.is_shown or execution.status in ENDED_STATUSES:
-            self._origins[execution.id] = origin
-        return origin
+            return StartingCall(None, is_shown=False)
+        if call.is_shown or execution.status in ENDED_STATUSES:
+            self._starting_calls[execution.id] = call
+        return call
 
 
 def read_again(client: ServiceClient, execution_id: str) -> Execution:
@@ -319,9 +319,9 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
     runs = search.earlier(client, key)
     if runs.has_attempt(key.attempt - 1):
         return runs
-    if clock().wait(stopped, call_and_search.SETTLING_SECONDS):
+    if clock().wait(stopped, start_and_find.SETTLING_SECONDS):
         raise errors.ServiceTaskKilledError("the task was killed while it looked for executions of earlier attempts")
-    return search.earlier(client, key, far=True)
+    return search.earlier(client, key, exhaustive=True)
 
 
 def list_back(
@@ -382,7 +382,7 @@ def _each_once(executions: Iterator[Execution]) -> Iterator[Execution]:
             yield execution
 
 
-def _tell_of_namesake(execution: Execution) -> None:
+def _warn_of_namesake(execution: Execution) -> None:
     if execution.status not in ENDED_STATUSES:
         log.warning(
             "Execution %s has not ended and belongs to a task of the same DAG, run and task ids, so it is left alone: "

@@ -13,9 +13,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotStartedError
+from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.runs.queued import QueuedExecutions
 from airflow_provider_service.runs.search import began_before, list_back
 
@@ -40,13 +40,13 @@ def find_earlier_retry(
     def resumable(one: Execution) -> bool:
         if is_older(one):
             return key.was_cleared and one.status not in ENDED_STATUSES
-        return key.adopts(key.attempt - 1, one.status)
+        return key.may_resume(key.attempt - 1, one.status)
 
-    def search(*, far: bool = False) -> Execution | None:
-        newest_first = sorted(retries.read(client, far=far), key=lambda one: -one.number)
+    def search(*, exhaustive: bool = False) -> Execution | None:
+        newest_first = sorted(retries.read(client, exhaustive=exhaustive), key=lambda one: -one.number)
         return next(filter(resumable, newest_first), None)
 
-    return call_and_search.search_for(search, call_and_search.SETTLING_SECONDS, stopped) or search(far=True)
+    return start_and_find.search_for(search, start_and_find.SETTLING_SECONDS, stopped) or search(exhaustive=True)
 
 
 class RetrySearch:
@@ -60,13 +60,13 @@ class RetrySearch:
         self._workflow_id = original.workflow_id or ""
         self._queued = QueuedExecutions(self._workflow_id, after=original.number)
 
-    def read(self, client: ServiceClient, *, far: bool = False) -> Iterator[Execution]:
+    def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
         """Read these executions: those in the lists first, then those that wait for a worker.
 
-        :param far: before it is concluded that there is none: look further for what waits for a worker.
+        :param exhaustive: before it is concluded that there is none: look further for what waits for a worker.
         """
         listed = list_back(client, self._workflow_id, lambda one: one.number <= self._original.number)
-        queued = self._queued.read(client, far=far)
+        queued = self._queued.read(client, exhaustive=exhaustive)
         return (one for one in chain(listed, queued) if str(one.retry_of) == self._original.id)
 
 
@@ -106,17 +106,17 @@ class RetryStarter:
 
         :raises ServiceConflictError: the execution is queued, succeeded, or its data was not kept.
         :raises ServiceRunNotStartedError: the call got no answer and nothing was started.
-        :raises ServiceRunNotFoundError: the call got no answer, and what it may have started cannot be found.
+        :raises ServiceRunInDoubtError: the call got no answer, and what it may have started cannot be found.
         :raises ServiceTaskKilledError: given up early.
         """
         try:
-            answer, found = call_and_search.answer_or_found(self._send, lambda _: self._search(), self._stopped)
+            answer, found = start_and_find.answer_or_found(self._send, lambda _: self._search(), self._stopped)
         except errors.ServiceApiError as error:
             if error.not_processed:
                 self.started_nothing = True
                 raise
-            found = call_and_search.search_for(self._search, call_and_search.SETTLING_SECONDS, self._stopped)
-            found = found or self.find(self._client, far=True)
+            found = start_and_find.search_for(self._search, start_and_find.SETTLING_SECONDS, self._stopped)
+            found = found or self.find(self._client, exhaustive=True)
             if found is None:
                 raise self._lost(error) from error
             return found
@@ -125,9 +125,9 @@ class RetryStarter:
             raise
         return answer.id if answer is not None else str(found)
 
-    def find(self, client: ServiceClient, *, far: bool = False) -> str | None:
+    def find(self, client: ServiceClient, *, exhaustive: bool = False) -> str | None:
         """The execution that this attempt has started, if it can be seen."""
-        retries = self._retries.read(client, far=far)
+        retries = self._retries.read(client, exhaustive=exhaustive)
         return next((one.id for one in retries if one.id not in self._known), None)
 
     def _search(self) -> str | None:
@@ -142,7 +142,7 @@ class RetryStarter:
         self.started_nothing = keeps_executions(self._client, self._original)
         if self.started_nothing:
             return ServiceRunNotStartedError(f"{error}; no retry of execution {self._original.id} was started")
-        return ServiceRunNotFoundError(
+        return ServiceRunInDoubtError(
             f"{error}; a retry of execution {self._original.id} may have been started, which its workflow does not keep"
         )
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.errors import ServiceRunNotFoundError, ServiceRunNotStartedError
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
+from airflow_provider_service.runs import start_and_find
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.runs.call_and_search import IsAnswered
     from airflow_provider_service.runs.search import EarlierRuns, RunKey, Search
+    from airflow_provider_service.runs.start_and_find import IsAnswered
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class CallStarter(ABC):
 
     :param client: the service.
     :param called: what is called, for messages.
-    :param key: marks the call.
+    :param key: the key that the call carries.
     :param search: finds its execution.
     :param is_kept: whether the workflow keeps its executions, so that a search can find them.
     :param stopped: set from outside to give up early.
@@ -62,8 +62,8 @@ class CallStarter(ABC):
         """Start the run and return its execution id. Repeats the call only when no execution of it exists.
 
         :raises ServiceRunNotStartedError: nothing was started.
-        :raises ServiceRunNotSeenError: the call was confirmed, and left no execution.
-        :raises ServiceRunNotFoundError: something may have been started that cannot be found.
+        :raises ServiceRunNotKeptError: the call was confirmed, and left no execution.
+        :raises ServiceRunInDoubtError: something may have been started that cannot be found.
         :raises ServiceInputError: the call cannot be made, nothing was started.
         :raises ServiceApiError: the call was refused, nothing was started; or a search failed.
         :raises ServiceTaskKilledError: given up early.
@@ -71,7 +71,7 @@ class CallStarter(ABC):
         lost = 0
         while lost < MAX_CALLS:
             try:
-                answer, found = call_and_search.answer_or_found(
+                answer, found = start_and_find.answer_or_found(
                     self.send, self.look_meanwhile, self._stopped, at_once=self.answers_at_once
                 )
             except errors.ServiceApiError as error:
@@ -92,7 +92,7 @@ class CallStarter(ABC):
 
     def find(self, client: ServiceClient) -> str | None:
         """The execution that this attempt has started, if it can be seen."""
-        return self._search.made_by(client, self._key.mark)
+        return self._search.made_by(client, self._key.tag)
 
     @abstractmethod
     def send(self) -> Any:
@@ -108,7 +108,7 @@ class CallStarter(ABC):
 
     def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
         """Look for the execution while the call is still open."""
-        return self._search.made_by(self._client, self._key.mark, is_answered)
+        return self._search.made_by(self._client, self._key.tag, is_answered)
 
     def _look(self) -> str | None:
         return self.find(self._client)
@@ -118,25 +118,25 @@ class CallStarter(ABC):
         if self.is_refusal(error):
             self.started_nothing = True
             raise error
-        found = call_and_search.search_for(self._look, call_and_search.SETTLING_SECONDS, self._stopped)
+        found = start_and_find.search_for(self._look, start_and_find.SETTLING_SECONDS, self._stopped)
         if found is not None:
             return found
         if error.not_processed:
             self.started_nothing = True
             raise error
-        runs = self._look_far()
+        runs = self._search_exhaustively()
         found = runs.own(self._key)
         if found is not None:
             return found
         doubt = runs.doubt(self._client.base_url, all_are_kept=self._is_kept)
         if doubt is not None:
-            raise ServiceRunNotFoundError(f"{error}; it may have run the workflow: {doubt}") from error
+            raise ServiceRunInDoubtError(f"{error}; it may have run the workflow: {doubt}") from error
         if isinstance(error, errors.ServiceTimeoutError):
             # All the time that the task has is over.
             self.started_nothing = True
             raise ServiceRunNotStartedError(f"{error}; nothing was started") from error
         return None
 
-    def _look_far(self) -> EarlierRuns:
-        """Look once more before it counts that no execution was found."""
-        return self._search.earlier(self._client, self._key, far=self._is_kept)
+    def _search_exhaustively(self) -> EarlierRuns:
+        """Search once more, exhaustively, before concluding that there is no execution."""
+        return self._search.earlier(self._client, self._key, exhaustive=self._is_kept)

@@ -4,47 +4,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_service.client.errors import ServiceRunNotFoundError
+from airflow_provider_service.client.errors import ServiceRunInDoubtError
 from airflow_provider_service.runs.search import EarlierRuns
-from airflow_provider_service.runs.ways.choice import choose, ways_taken
+from airflow_provider_service.runs.start_methods.choice import choose, methods_used
 
 if TYPE_CHECKING:
-    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.runs.request import RunRequest
 
 
-def resume_or_start(request: RunRequest, once: RunOnce) -> str:
+def resume_or_start(request: RunRequest, start: IdempotentStart) -> str:
     """Resume the execution of an earlier attempt, or start one; its id.
 
-    :raises ServiceRunNotFoundError: an execution may have been started that cannot be found.
+    :raises ServiceRunInDoubtError: an execution may have been started that cannot be found.
     :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.
     """
-    earlier = None if once.attempt.is_first else _earlier(request, once)
-    return earlier or once.start(choose(request, once.client).starter(once))
+    earlier = None if start.attempt.is_first else _earlier(request, start)
+    return earlier or start.launch(choose(request, start.client).starter(start))
 
 
-def _earlier(request: RunRequest, once: RunOnce) -> str | None:
+def _earlier(request: RunRequest, start: IdempotentStart) -> str | None:
     """The execution that this attempt resumes instead of starting one."""
-    attempt, taken = once.attempt, ways_taken(request, once.client)
-    runs = EarlierRuns.joined(way.earlier(once) for way in taken)
+    attempt, used = start.attempt, methods_used(request, start.client)
+    runs = EarlierRuns.joined(method.earlier(start) for method in used)
     attempt.follow(runs)
-    run = runs.adoptable(attempt.key)
+    run = runs.resumable(attempt.key)
     if run is not None:
-        return once.resume(run.execution.id, "an earlier attempt started")
+        return start.resume(run.execution.id, "an earlier attempt started")
     if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
-        doubt = runs.doubt(once.client.base_url, all_are_kept=all(way.keeps_executions() for way in taken))
+        doubt = runs.doubt(start.client.base_url, all_are_kept=all(method.keeps_executions() for method in used))
         if doubt is not None:
-            raise ServiceRunNotFoundError(f"an earlier attempt may have run {request.about}: {doubt}")
-    return _retry_of_failed(once, runs) if request.on_retry == "retry_execution" else None
+            raise ServiceRunInDoubtError(f"an earlier attempt may have run {request.label}: {doubt}")
+    return _retry_of_failed(start, runs) if request.on_retry == "retry_execution" else None
 
 
-def _retry_of_failed(once: RunOnce, runs: EarlierRuns) -> str | None:
-    key, note = once.attempt.key, once.attempt.note()
-    is_of_this_order = note is not None and note.attempt >= key.first  # clearing the task orders a new execution
-    failed_id = runs.failed(key) or (note.execution_id if note and is_of_this_order else None)
+def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
+    key, saved = start.attempt.key, start.attempt.saved_run()
+    is_of_this_order = saved is not None and saved.attempt >= key.first  # clearing the task orders a new execution
+    failed_id = runs.failed(key) or (saved.execution_id if saved and is_of_this_order else None)
     if failed_id is None:
         return None
-    failed = once.client.executions.get(failed_id)
+    failed = start.client.executions.get(failed_id)
     if failed.status == "canceled":  # the service would cancel its retry as well
         return None
-    return once.earlier_retry(failed) or once.retry(failed)
+    return start.earlier_retry(failed) or start.retry(failed)

@@ -13,7 +13,7 @@ from airflow.triggers.base import TriggerEvent
 from airflow_provider_service.arguments import read_seconds, refuse
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
-from airflow_provider_service.events.endings import Cursor, Snapshot, Workflows
+from airflow_provider_service.events.finished_executions import Cursor, Snapshot, Workflows
 from airflow_provider_service.events.poll import EventPoll, Look, until_it_works
 from airflow_provider_service.events.selection import Selection
 from airflow_provider_service.waits.outcome import judge
@@ -140,11 +140,11 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
             if known is None:
                 known = self._beginning(snapshot, cursor)
             else:
-                for execution in known.untold(snapshot):
+                for execution in known.unreported(snapshot):
                     outcome = judge(execution, snapshot.base_url) if execution.status in self.statuses else None
                     if outcome:
                         yield TriggerEvent(outcome.to_xcom())
-                    known.tell(execution)
+                    known.mark_reported(execution)
                 known.advance(snapshot)
             store.write_once_persisted(known, look)
             cursor = known

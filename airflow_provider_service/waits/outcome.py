@@ -14,7 +14,7 @@ from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, END
 from airflow_provider_service.links import execution_url
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client.errors import ServiceRunNotSeenError
+    from airflow_provider_service.client.errors import ServiceRunNotKeptError
     from airflow_provider_service.client.models.executions import Execution
 
 log = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def started(base_url: str, workflow_id: str, execution_id: str) -> dict[str, Any
     return Outcome(execution_id, "succeeded", "", workflow_id=workflow_id, url=url).to_xcom(only_ids=True)
 
 
-def unseen(error: ServiceRunNotSeenError) -> Outcome:
+def not_kept(error: ServiceRunNotKeptError) -> Outcome:
     """The outcome of a run whose execution was not kept, when that counts as success."""
     log.warning("%s (on_vanished='succeed')", error)
     return Outcome("", "succeeded", str(error), workflow_id=error.workflow_id)

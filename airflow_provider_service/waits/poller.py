@@ -29,8 +29,8 @@ from airflow_provider_service.connection import config_for
 from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service.waits import reads
-from airflow_provider_service.waits.figures import PollFigures
 from airflow_provider_service.waits.outcome import Outcome
+from airflow_provider_service.waits.statistics import PollStatistics
 from airflow_provider_service.waits.watch import Watch
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Poller:
     def __init__(self, config: ServiceConfig, interval: float) -> None:
         self.config, self.interval = config, interval
         self._client = ServiceClient(config.one_try())
-        self._figures = PollFigures(self._client)
+        self._figures = PollStatistics(self._client)
         self._waits: set[Waiter] = set()
         self._reads = reads.Reads(self._read)
         self._task: asyncio.Task[None] | None = None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.waits.faults import FaultTolerance
-from airflow_provider_service.waits.figures import PollFigures
 from airflow_provider_service.waits.outcome import Outcome, broken, judge
+from airflow_provider_service.waits.statistics import PollStatistics
 from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def look_here(
 
     watch, nodes = Watch(wait), nodes or NodeLog(config, wait.execution_id)
     with ServiceClient(config.one_try()) as client:
-        figures = PollFigures(client)
+        figures = PollStatistics(client)
         with figures.poll():
             outcome = watch.look(client)
         while outcome is None and not only_once:

@@ -268,7 +268,7 @@ def test_an_error_crosses_a_process_border_whole(kind: type[errors.ServiceApiErr
 
 
 def test_an_error_of_no_call_crosses_a_process_border_too() -> None:
-    error = errors.ServiceRunNotSeenError("it left no execution", workflow_id="w")
+    error = errors.ServiceRunNotKeptError("it left no execution", workflow_id="w")
 
     copy = pickle.loads(pickle.dumps(error))
 

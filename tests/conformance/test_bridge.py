@@ -15,7 +15,7 @@ from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.runs.bridge.access import BridgeSecret
 from airflow_provider_service.runs.bridge.definition import TAG, credential_of
 from airflow_provider_service.runs.bridge.install import Installer
-from airflow_provider_service.runs.search import RUN_KEY_HEADER, RunKey, origin_of
+from airflow_provider_service.runs.search import RUN_KEY_HEADER, RunKey, starting_call
 from airflow_provider_service.simulator.samples import node
 
 from .expecting import unique
@@ -133,7 +133,7 @@ def test_the_execution_of_the_bridge_carries_the_key(bridge: Bridge, callee: Cal
     workflow = callee(sub_workflow_trigger(), done())
     bridge.run(workflow)
     parent = bridge.call(workflow.id, **{RUN_KEY_HEADER: key.header})
-    assert origin_of(parent).mark == key.mark
+    assert starting_call(parent).tag == key.tag
     child = bridge.bench.finished(child_of(parent))
     assert key.header not in str(child.data)
 

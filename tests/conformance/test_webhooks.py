@@ -22,10 +22,10 @@ from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.client.resources.webhooks import authentication_headers
 from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.runs.once import RunOnce
+from airflow_provider_service.runs.idempotent_start import IdempotentStart
 from airflow_provider_service.runs.request import RunRequest
 from airflow_provider_service.runs.search import RunKey
-from airflow_provider_service.runs.ways.webhook import WebhookStarter
+from airflow_provider_service.runs.start_methods.webhook import WebhookStarter
 
 from .expecting import unique
 from .target import Target, until
@@ -296,8 +296,8 @@ def test_test_addresses_answer_only_while_an_editor_listens(bench: Workbench, se
 def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> WebhookStarter:
     request = RunRequest(flow, {"a": 1}, None, lambda _: {}, activate=False)
     mine = Attempt(RunKey(unique("key"), attempt), None)
-    once = RunOnce(service.client, mine, timeout=timeout, stopped=threading.Event())
-    return WebhookStarter(request, once, service.client.webhooks.find(flow))
+    start = IdempotentStart(service.client, mine, timeout=timeout, stopped=threading.Event())
+    return WebhookStarter(request, start, service.client.webhooks.find(flow))
 
 
 def test_the_client_starts_a_run_and_learns_its_id(bench: Workbench, service: Target) -> None:

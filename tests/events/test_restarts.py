@@ -122,7 +122,7 @@ async def test_an_event_is_recorded_as_soon_as_it_is_stored(simulator: ServiceSi
 
     assert looks(simulator) == seen, "not only at the next look"
     [cursor] = state.kept.values()
-    assert json.loads(cursor)["told"] == [int(one)]
+    assert json.loads(cursor)["reported"] == [int(one)]
     await triggerer.shut_down()
 
 

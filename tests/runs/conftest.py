@@ -16,7 +16,7 @@ import pytest
 
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.passing_time import PassingTime
 from tests.airflow_features import AIRFLOW
@@ -35,18 +35,18 @@ def no_real_time(
 ) -> None:
     """Nothing here waits in real time; what is marked waits for as short as suits a server that answers at once."""
     if request.node.get_closest_marker("real_time"):
-        monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 0.5)
-        monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 2.0)
-        monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 0.5)
-        monkeypatch.setattr(call_and_search, "VISIBLE_WITHIN_SECONDS", 0.8)
-        monkeypatch.setattr(call_and_search, "UNKEPT_SECONDS", 0.5)
+        monkeypatch.setattr(start_and_find, "PATIENCE_SECONDS", 0.5)
+        monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 2.0)
+        monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 0.5)
+        monkeypatch.setattr(start_and_find, "VISIBLE_WITHIN_SECONDS", 0.8)
+        monkeypatch.setattr(start_and_find, "UNKEPT_SECONDS", 0.5)
 
 
 @pytest.fixture
 def answers_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is searched for before the call is answered, however late that is on a busy machine."""
-    monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 60.0)
-    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(start_and_find, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from airflow_provider_service.client.errors import (
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.runs.search import RUN_KEY_HEADER
 from airflow_provider_service.simulator import ServiceSimulator
@@ -59,7 +59,7 @@ def test_a_call_that_was_still_on_its_way_is_waited_for(task_run: MakeRun, simul
     first = Attempt.of_task(context).key._replace(attempt=1).header
 
     def arrive() -> None:
-        clock().sleep(call_and_search.SETTLING_SECONDS / 2)
+        clock().sleep(start_and_find.SETTLING_SECONDS / 2)
         requests.post(f"{simulator.base_url}/webhook/w", json={}, headers={RUN_KEY_HEADER: first}, timeout=5).close()
 
     late = threading.Thread(target=arrive)

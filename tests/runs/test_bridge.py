@@ -13,7 +13,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
-from airflow_provider_service.runs.ways import bridge as way
+from airflow_provider_service.runs.start_methods import bridge as way
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.engine.executions import Execution
 

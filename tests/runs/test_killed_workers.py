@@ -20,7 +20,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.engine.executions import Execution
 from tests.waits.driving import looks_at
@@ -274,7 +274,7 @@ def test_a_worker_killed_at_a_random_moment(
         pytest.skip("a retry is answered at the end of its run, so nothing of it comes after the call")
     subject = SUBJECTS[name]
     for constant, seconds in victims.QUICK.items():
-        monkeypatch.setattr(call_and_search, constant, seconds)
+        monkeypatch.setattr(start_and_find, constant, seconds)
     for slot in slots:
         fields = {**json.loads(slot.simulator.connection_json()), "extra": {"mcp_api_key": slot.simulator.mcp_api_key}}
         monkeypatch.setenv(f"AIRFLOW_CONN_{slot.connection.upper()}", json.dumps(fields))

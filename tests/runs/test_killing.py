@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import Killed, MakeRun, connect
@@ -68,9 +68,9 @@ def test_while_the_webhook_is_not_live_yet(
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 30})
     # After a shorter search, it would be proven that nothing was started, and the error would say that instead.
-    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 120.0)
+    monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 120.0)
     # A task that still waits for the answer when its call is given up reports why the call was to be repeated.
-    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 0.1)
+    monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 0.1)
     workflow_id = put(simulator, webhook(), wait(30), DONE)
     set_live(simulator, workflow_id, False)
     killed(task_run(workflow_id=workflow_id), lambda: calls(simulator) > 1)

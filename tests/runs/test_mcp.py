@@ -235,11 +235,11 @@ def killed_in_its_call(run: TaskRun, simulator: ServiceSimulator, *, after_proce
     simulator.inject("drop", **START, times=None, after_processing=after_processing)
     seen: list[str] = []
 
-    class Note(StateStore):
+    class SavedRun(StateStore):
         def delete(self, key: str) -> None:
             seen.append(key)
 
-    run.store = Note(run.store.path)
+    run.store = SavedRun(run.store.path)
     with pytest.raises(Exception, match=r".+"):
         run.attempt(1)
     simulator.clear_faults()

@@ -39,7 +39,7 @@ def test_a_cleared_task_retries_nothing_from_before(
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
     before = simulator.start_execution(workflow_id, status=status)
     run = task_run(workflow_id=workflow_id, store=StateStore(tmp_path / "state.json"), on_retry="retry_execution")
-    Attempt.of_task(run.prepare(1)).remember(before, workflow_id)
+    Attempt.of_task(run.prepare(1)).save(before, workflow_id)
     run.clear(tried=1)
     assert run.attempt(2)["status"] == "success"
     assert held(simulator, workflow_id)[-1].retry_of is None

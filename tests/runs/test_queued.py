@@ -89,7 +89,7 @@ def test_what_follows_many_deleted_ones_is_read_from_afar(simulator: ServiceSimu
     start(simulator, client, "ours")
 
     assert list(QueuedExecutions(ours).read(client)) == []
-    assert [one.id for one in QueuedExecutions(ours).read(client, far=True)] == ["21"]
+    assert [one.id for one in QueuedExecutions(ours).read(client, exhaustive=True)] == ["21"]
 
 
 @pytest.mark.parametrize("mode", ["onReceived", "lastNode"])

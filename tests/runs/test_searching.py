@@ -16,15 +16,15 @@ import requests_mock
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.runs.search import (
+    CallTag,
     EarlierRuns,
-    Mark,
-    Origin,
     RunKey,
     RunSearch,
+    StartingCall,
     find_earlier_runs,
-    origin_of,
+    starting_call,
 )
 from airflow_provider_service.runs.service_retry import RetrySearch
 
@@ -166,7 +166,7 @@ def test_a_cleared_dag_run_finds_what_is_active_since_before(
     answer(server, execution(5, minutes=-1), **{status: [foreign, mine]})
     runs = find_earlier_runs(client, RunSearch("w", NOW), CLEARED, threading.Event())
     assert [(run.execution.id, run.attempt) for run in runs.found] == [("3", 0)]
-    assert runs.adoptable(CLEARED) == runs.found[0]
+    assert runs.resumable(CLEARED) == runs.found[0]
     assert "Execution 4 has not ended and belongs to a task of the same DAG, run and task ids" in caplog.text
     assert search(client).found == []
 
@@ -178,7 +178,7 @@ def test_what_ended_before_the_dag_run_was_cleared_is_not_resumed(
     key = CLEARED._replace(first=1)
     answer(server, execution(3, OLD.header, minutes=1))
     runs = find_earlier_runs(client, RunSearch("w", NOW), key, threading.Event())
-    assert (runs.adoptable(key), runs.failed(key), runs.has_attempt(1)) == (None, None, False)
+    assert (runs.resumable(key), runs.failed(key), runs.has_attempt(1)) == (None, None, False)
 
 
 def test_what_was_configured_meanwhile_does_not_matter_to_a_dag_run_that_was_not_cleared(
@@ -244,7 +244,7 @@ def test_data_that_cannot_be_read_does_not_stop_a_search(server: requests_mock.M
 
 def test_a_search_ends_when_the_call_is_answered(client: ServiceClient, server: requests_mock.Mocker) -> None:
     answer(server, *map(execution, (9, 8, 7)), execution(6, KEY.header))
-    found = RunSearch("w", NOW).made_by(client, KEY.mark, lambda: len(read_with_data(server)) == 2)
+    found = RunSearch("w", NOW).made_by(client, KEY.tag, lambda: len(read_with_data(server)) == 2)
     assert (found, read_with_data(server)) == (None, ["9", "8"])
 
 
@@ -252,7 +252,7 @@ def test_a_search_that_was_cut_short_proves_nothing() -> None:
     stopped = threading.Event()
     stopped.set()
     with pytest.raises(ServiceTaskKilledError):
-        call_and_search.search_for(lambda: None, 10, stopped)
+        start_and_find.search_for(lambda: None, 10, stopped)
 
 
 @pytest.mark.parametrize(
@@ -265,18 +265,18 @@ def test_an_answer_that_was_spoilt_on_its_way_is_read_again(
     answer(server, own)
     spoilt = {"text": text, "headers": {"Content-Type": "application/json"}}
     server.get(f"{LIST}/4?includeData=true", [spoilt, spoilt, {"json": own}])
-    assert RunSearch("w", NOW).made_by(client, KEY.mark) == "4"
+    assert RunSearch("w", NOW).made_by(client, KEY.tag) == "4"
 
 
 @pytest.mark.parametrize("item", [5, {"headers": 5}, {"headers": None}, {"headers": ["x-airflow-run-key"]}])
 def test_an_item_of_another_shape_shows_no_origin(item: Any) -> None:
     data = {"resultData": {"runData": {"Webhook": [{"data": {"main": [[{"json": item}]]}}]}}}
-    assert origin_of(Execution.model_validate(execution(1, data=data))) == Origin(None, is_shown=False)
+    assert starting_call(Execution.model_validate(execution(1, data=data))) == StartingCall(None, is_shown=False)
 
 
 @pytest.mark.parametrize("header", [5, None, "k", "k...", "k...x", f"k...{'9' * 5000}", "k...٣", "k...1\n", ["k...1"]])
 def test_headers_that_no_task_has_sent(header: Any) -> None:
-    assert Mark.read(header) is None
+    assert CallTag.read(header) is None
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_which_execution_an_attempt_resumes(
 ) -> None:
     listed = [execution(number, f"k...{number}", status=status) for number, status in enumerate(statuses, 1)]
     answer(server, *reversed(listed))
-    run = search(client).adoptable(RunKey("k", attempt))
+    run = search(client).resumable(RunKey("k", attempt))
     assert (run and run.execution.id) == adopted
 
 

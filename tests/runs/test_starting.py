@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
@@ -76,7 +76,7 @@ def test_a_run_that_fails(make_run: MakeRun, simulator: ServiceSimulator, mode: 
 def test_the_answer_of_a_webhook_that_answers_at_once_is_awaited(
     task_run: MakeRun, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_and_search, "PATIENCE_AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(start_and_find, "PATIENCE_AT_ONCE_SECONDS", 60.0)
     workflow_id = put(simulator, webhook(options={"responseData": WITH_ID}), DONE)
     simulator.inject("latency", seconds=1.5, path="^/webhook/", after_processing=True)
     task_run(workflow_id=workflow_id).attempt(1)
@@ -159,8 +159,8 @@ def test_the_id_of_another_execution(task_run: MakeRun, simulator: ServiceSimula
 def test_an_execution_that_is_shown_late_counts_more_than_the_id_of_none(
     task_run: MakeRun, simulator: ServiceSimulator, answers_come_first: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_and_search, "SETTLING_SECONDS", 60.0)
-    monkeypatch.setattr(call_and_search, "VISIBLE_WITHIN_SECONDS", 0.0)
+    monkeypatch.setattr(start_and_find, "SETTLING_SECONDS", 60.0)
+    monkeypatch.setattr(start_and_find, "VISIBLE_WITHIN_SECONDS", 0.0)
     workflow_id = put(simulator, webhook(options={"responseData": '={{ {"executionId": "999999"} }}'}), DONE)
     searches: list[bytes] = []
 
@@ -281,7 +281,7 @@ def test_searches_that_fail_while_the_call_is_open(
     monkeypatch: pytest.MonkeyPatch, task_run: MakeRun, simulator: ServiceSimulator, status: int
 ) -> None:
     connect(monkeypatch, simulator, extra={"retry_deadline": 0})
-    monkeypatch.setattr(call_and_search, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(start_and_find, "PATIENCE_SECONDS", 0.1)
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(2), DONE)
     simulator.inject("status", status=status, path="/executions$", times=2)
     assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"

@@ -162,7 +162,7 @@ def test_the_last_attempt_stops_what_it_is_about_to_resume(
     workflow_id = put(simulator, webhook(), wait(60), DONE)
     run = task_run(workflow_id=workflow_id, poll_interval=UNENDING, store=StateStore(tmp_path / "state.json"))
     started = simulator.start_execution(workflow_id, status="running")
-    Attempt.of_task(run.prepare(1)).remember(started, workflow_id)
+    Attempt.of_task(run.prepare(1)).save(started, workflow_id)
     own_state.becomes("running", attempt=LAST)
     simulator.inject("latency", seconds=1.0, path=f"/executions/{started}$")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.testing.stored_triggers import Stored, first_event, from_stored
 
 from .task_run import TaskRun
@@ -29,7 +29,7 @@ FORKS.set_forkserver_preload(
         "airflow_provider_service.client.models.workflows",
         "airflow_provider_service.client.resources.executions",
         "airflow_provider_service.client.resources.workflows",
-        "airflow_provider_service.runs.once",
+        "airflow_provider_service.runs.idempotent_start",
         "airflow_provider_service.client.resources.mcp",
         "airflow_provider_service.runs.workflow",
         "airflow_provider_service.client.http.transport",
@@ -76,7 +76,7 @@ def wait_for_event(environment: dict[str, str], trigger: Stored, events: Path) -
 def set_up(environment: dict[str, str], constants: Mapping[str, float] = MappingProxyType({})) -> None:
     """Make a forked process a worker: its connections, the times of its searches, and nothing printed."""
     for name, seconds in constants.items():
-        setattr(call_and_search, name, seconds)
+        setattr(start_and_find, name, seconds)
     os.environ.update(environment)
     logging.disable()
     nowhere = os.open(os.devnull, os.O_WRONLY)

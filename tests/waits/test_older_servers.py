@@ -10,7 +10,7 @@ import requests_mock
 from starlette.types import ASGIApp
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.events.endings import Poll
+from airflow_provider_service.events.finished_executions import Poll
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .driving import in_event_loop, until, waits_for

@@ -19,14 +19,14 @@ from airflow_provider_service.client.execution_data import (
 )
 from airflow_provider_service.client.models.executions import Execution
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES, ENDED_STATUSES
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.runs.bridge.definition import START_NODE
-from airflow_provider_service.runs.call_and_search import IsAnswered, never
-from airflow_provider_service.runs.search import EarlierRuns, FoundRun, RunSearch, list_back, origin_of
+from airflow_provider_service.runs.search import EarlierRuns, FoundRun, RunSearch, list_back, starting_call
+from airflow_provider_service.runs.start_and_find import IsAnswered, never
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.runs.search import Mark, RunKey
+    from airflow_provider_service.runs.search import CallTag, RunKey
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +78,8 @@ class Children:
 
     def wait_for(self, client: ServiceClient, execution_id: str) -> Started | None:
         """What an execution of the bridge has started, as soon as it shows that; None if it does not in time."""
-        return call_and_search.search_for(
-            lambda: self.started_by(client, execution_id), call_and_search.VISIBLE_WITHIN_SECONDS, self._stopped
+        return start_and_find.search_for(
+            lambda: self.started_by(client, execution_id), start_and_find.VISIBLE_WITHIN_SECONDS, self._stopped
         )
 
     def active(self, client: ServiceClient) -> Iterator[tuple[Execution, str]]:
@@ -118,22 +118,22 @@ class BridgeSearch:
         self._searches = [RunSearch(bridge, since) for bridge in bridges]
         self._children = children
 
-    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
-        """Find the execution that a call with exactly this mark has started."""
-        called = (search.made_by(client, mark, is_answered) for search in self._searches)
+    def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that a call with exactly this tag has started."""
+        called = (search.made_by(client, tag, is_answered) for search in self._searches)
         execution_id = next(filter(None, called), None)
         started = None if execution_id is None else self._children.started_by(client, execution_id)
         return started.execution_id if started else None
 
-    def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
+    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
         """Find the executions that this attempt and earlier ones have started.
 
-        :param far: look further for executions that wait for a worker, as before concluding that there is none.
+        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
         """
         found: dict[str, FoundRun] = {}
         unreadable: list[Execution] = []
         for search in self._searches:
-            calls = search.earlier(client, key, far=far)
+            calls = search.earlier(client, key, exhaustive=exhaustive)
             unreadable += calls.unreadable
             for call in calls.found:
                 started = self._children.wait_for(client, call.execution.id)
@@ -152,7 +152,7 @@ class BridgeSearch:
         """What has not ended since before the DAG run was cleared, when the bridge's own executions are too old."""
         for child, parent in self._children.active(client):
             try:
-                attempt = key.attempt_of(origin_of(with_data(client, parent)).mark)
+                attempt = key.attempt_of(starting_call(with_data(client, parent)).tag)
             except ServiceNotFoundError:
                 continue
             if attempt is not None:

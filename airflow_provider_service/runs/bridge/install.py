@@ -152,16 +152,16 @@ class Installer:
 
     def _reference(self, workflow: Workflow) -> Reference:
         """The credential of a bridge; a new one where it was deleted, as far as the server shows that."""
-        held = credential_of(workflow)
-        if held is None:
+        existing = credential_of(workflow)
+        if existing is None:
             return self._new_credential()
         try:
-            self._client.credentials.get(held.id)
+            self._client.credentials.get(existing.id)
         except ServiceNotFoundError:
             return self._new_credential()
         except ServiceNotOfferedError:
             pass
-        return held
+        return existing
 
     def _new_credential(self) -> Reference:
         name = _credential_name(self._secret)
@@ -174,10 +174,10 @@ class Installer:
 
     def _require_scopes(self) -> None:
         try:
-            held = set(self._client.discovery.discover().scopes)
+            granted = set(self._client.discovery.discover().scopes)
         except ServiceNotOfferedError:
             return
-        missing = [scope for scope in SCOPES if scope not in held]
+        missing = [scope for scope in SCOPES if scope not in granted]
         if missing:
             raise ServiceInputError(
                 f"to install the bridge, the API key lacks {', '.join(missing)}; nothing was changed. Install it once "
@@ -193,8 +193,8 @@ def _usable(bridges: Iterable[Workflow], secret: BridgeSecret, project_id: str |
 
 
 def _credential_named(workflow: Workflow) -> str | None:
-    held = credential_of(workflow)
-    return held.name if held else None
+    existing = credential_of(workflow)
+    return existing.name if existing else None
 
 
 def _credential_name(secret: BridgeSecret) -> str:

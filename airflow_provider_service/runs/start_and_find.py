@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.errors import ServiceError, ServiceRunNotFoundError, ServiceTaskKilledError
+from airflow_provider_service.client.errors import ServiceError, ServiceRunInDoubtError, ServiceTaskKilledError
 from airflow_provider_service.daemon_threads import in_background
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def answer_or_found(
     :param stopped: set from outside to give up.
     :param at_once: whether the call is answered when the run begins, and not only when it ends.
     :returns: the answer and None, or None and the id that was found.
-    :raises ServiceRunNotFoundError: the search is refused, or gives the call up.
+    :raises ServiceRunInDoubtError: the search is refused, or gives the call up.
     :raises ServiceTaskKilledError: given up; when that was before the call, nothing was sent.
     """
     if stopped.is_set():
@@ -89,10 +89,10 @@ def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
     """Search while the call is still open. A search that fails is not a reason to give up or to call again."""
     try:
         return search(is_answered)
-    except ServiceRunNotFoundError:
+    except ServiceRunInDoubtError:
         raise
     except ServiceError as error:
         if error.ends_wait:
-            raise ServiceRunNotFoundError(f"a run was requested, but cannot be looked for: {error}") from error
+            raise ServiceRunInDoubtError(f"a run was requested, but cannot be looked for: {error}") from error
         log.warning("The started execution could not be looked for: %s", error)
         return None

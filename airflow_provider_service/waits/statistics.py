@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
 
 
-class PollFigures:
+class PollStatistics:
     """Reports the requests that a client sends for polls, and how long polls last.
 
     :param client: sends nothing else.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client._client import Resources
 from airflow_provider_service.client.http.transport import Transport
-from airflow_provider_service.events.endings import Cursor, Poll, Snapshot, listed, read
+from airflow_provider_service.events.finished_executions import Cursor, Poll, Snapshot, listed, read
 from airflow_provider_service.simulator import ServiceSimulator
 
 ACTIVE = ("new", "running", "waiting")
@@ -102,7 +102,7 @@ class Listener:
     def __init__(self, first: Snapshot, story: Story, workflow_id: str, ends_before: int) -> None:
         self._workflow_id = workflow_id
         self.cursor = Cursor.beginning(first.of(frozenset({workflow_id})))
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self._may_tell = set(story.ends[ends_before:])
         self._must_tell_from = len(story.ends)
         self._is_caught_up = True
@@ -113,9 +113,9 @@ class Listener:
             own = own.with_more(listed(client, self.cursor.floor, self._workflow_id))  # type: ignore[arg-type]
         self._is_caught_up = True
         own = own.with_read(read(client, self.cursor.unseen(own)), frozenset({self._workflow_id}))  # type: ignore[arg-type]
-        for execution in self.cursor.untold(own):
-            self.told.append(execution.id)
-            self.cursor.tell(execution)
+        for execution in self.cursor.unreported(own):
+            self.reported.append(execution.id)
+            self.cursor.mark_reported(execution)
         self.cursor.advance(own)
 
     def restart(self) -> None:
@@ -128,9 +128,9 @@ class Listener:
         must = {
             one for one, execution in executions.items() if execution and execution.workflow_id == self._workflow_id
         }
-        assert len(self.told) == len(set(self.told)), "told twice"
-        assert must <= set(self.told), "missed"
-        assert set(self.told) <= must | self._may_tell, "had ended before the beginning"
+        assert len(self.reported) == len(set(self.reported)), "told twice"
+        assert must <= set(self.reported), "missed"
+        assert set(self.reported) <= must | self._may_tell, "had ended before the beginning"
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -184,9 +184,9 @@ class Watch:
         snapshot = self._look()
         found = read(self._client, self._cursor.unseen(snapshot))  # type: ignore[arg-type]
         snapshot = snapshot.with_read(found, frozenset({self._workflow_id}))
-        told = self._cursor.untold(snapshot)
+        told = self._cursor.unreported(snapshot)
         for execution in told:
-            self._cursor.tell(execution)
+            self._cursor.mark_reported(execution)
         self._cursor.advance(snapshot)
         return [execution.id for execution in told]
 
@@ -244,6 +244,8 @@ def at_request(moment: int, act: Callable[[], None]) -> Callable[[], None]:
     return lambda: act() if next(requests) == moment else None
 
 
-@pytest.mark.parametrize("kept", [None, [], {}, 7, {"base_url": "u", "floor": 1, "ceiling": 2, "told": 3, "open": []}])
+@pytest.mark.parametrize(
+    "kept", [None, [], {}, 7, {"base_url": "u", "floor": 1, "ceiling": 2, "reported": 3, "open": []}]
+)
 def test_invalid_cursors(kept: Any) -> None:
     assert Cursor.from_json(kept) is None

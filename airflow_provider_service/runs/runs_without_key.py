@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.execution_data import pinned_nodes
 from airflow_provider_service.client.models.statuses import FAILED_STATUSES
-from airflow_provider_service.runs.call_and_search import IsAnswered, never
 from airflow_provider_service.runs.queued import QueuedExecutions
 from airflow_provider_service.runs.search import EarlierRuns, IsOlder, list_back, read_again
+from airflow_provider_service.runs.start_and_find import IsAnswered, never
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.client.models.statuses import ExecutionStatus
-    from airflow_provider_service.runs.search import Mark, RunKey
+    from airflow_provider_service.runs.search import CallTag, RunKey
 
 
-class UnmarkedSearch:
+class KeylessSearch:
     """Searches a workflow for executions that a task run may have started through MCP; none is certainly its own.
 
     :param workflow_id: the workflow.
@@ -37,14 +37,14 @@ class UnmarkedSearch:
         self._workflow_id, self._trigger, self._mode, self._is_older = workflow_id, trigger, mode, is_older
         self._no_matter = frozenset() if and_failed else FAILED_STATUSES
 
-    def made_by(self, client: ServiceClient, mark: Mark, is_answered: IsAnswered = never) -> str | None:
+    def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
         """Always None, because an execution does not show which call started it."""
         return None
 
-    def earlier(self, client: ServiceClient, key: RunKey, *, far: bool = False) -> EarlierRuns:
+    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
         """Find what may have been started by this attempt or an earlier one."""
         listed = list_back(client, self._workflow_id, self._is_older)
-        queued = QueuedExecutions(self._workflow_id).read(client, far=far)
+        queued = QueuedExecutions(self._workflow_id).read(client, exhaustive=exhaustive)
         candidates = (one for one in chain(listed, queued) if one.mode == self._mode and not self._is_older(one))
         return EarlierRuns(
             found=[],

@@ -1,6 +1,6 @@
 """The idempotent start: one execution for one key, resumed where an earlier attempt has started it, else started.
 
-Operators, the task decorator and the hook all start executions through :meth:`RunOnce.run`.
+Operators, the task decorator and the hook all start executions through :meth:`IdempotentStart.run`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceNotFoundError,
-    ServiceRunNotFoundError,
-    ServiceRunNotSeenError,
+    ServiceRunInDoubtError,
+    ServiceRunNotKeptError,
     ServiceTaskKilledError,
 )
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.runs.service_retry import RetryStarter, find_earlier_retry, keeps_executions
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Starter(Protocol):
         """The execution that it has started, if it can be seen."""
 
 
-class RunOnce:
+class IdempotentStart:
     """What one attempt does to end up with the one execution of its key.
 
     :param client: the service.
@@ -63,42 +63,42 @@ class RunOnce:
         self.execution_id: str | None = None
         self._starter: Starter | None = None
 
-    def run(self, begin: Callable[[RunOnce], tuple[str, str]]) -> tuple[str, str]:
+    def run(self, begin: Callable[[IdempotentStart], tuple[str, str]]) -> tuple[str, str]:
         """The execution of the key: its id and its workflow's. Both are saved for later attempts.
 
         :param begin: resumes an execution or starts one, and returns both ids; called unless an earlier attempt has
             saved an execution that this one resumes.
-        :raises ServiceRunNotFoundError: an execution may have been started that cannot be found.
+        :raises ServiceRunInDoubtError: an execution may have been started that cannot be found.
         :raises ServiceTaskKilledError: given up.
         """
         try:
-            self.execution_id, workflow_id = self._noted() or begin(self)
-        except ServiceRunNotFoundError as error:
-            if not isinstance(error, ServiceRunNotSeenError):
+            self.execution_id, workflow_id = self._saved() or begin(self)
+        except ServiceRunInDoubtError as error:
+            if not isinstance(error, ServiceRunNotKeptError):
                 metrics.count(metrics.RUNS_IN_DOUBT)
             raise
         if self.stopped.is_set():
             raise ServiceTaskKilledError(f"the task was killed while it started execution {self.execution_id}")
-        self.attempt.remember(self.execution_id, workflow_id)
+        self.attempt.save(self.execution_id, workflow_id)
         return self.execution_id, workflow_id
 
-    def _noted(self) -> tuple[str, str] | None:
-        """The execution that an earlier attempt has noted, if this one resumes it: its id and its workflow's."""
-        note = self.attempt.note()
-        if note is None or note.execution_id is None:
+    def _saved(self) -> tuple[str, str] | None:
+        """The execution that an earlier attempt has saved, if this one resumes it: its id and its workflow's."""
+        saved = self.attempt.saved_run()
+        if saved is None or saved.execution_id is None:
             return None
         key = self.attempt.key
         try:
-            if not key.adopts(note.attempt, self.client.executions.get(note.execution_id).status):
+            if not key.may_resume(saved.attempt, self.client.executions.get(saved.execution_id).status):
                 return None
         except ServiceNotFoundError:
-            if note.attempt < key.first:
+            if saved.attempt < key.first:
                 return None
             # It may have succeeded: the wait decides what that means.
-            log.warning("Execution %s, which an earlier attempt started, cannot be found", note.execution_id)
+            log.warning("Execution %s, which an earlier attempt started, cannot be found", saved.execution_id)
         else:
-            self.resume(note.execution_id, "an earlier attempt started")
-        return note.execution_id, note.workflow_id
+            self.resume(saved.execution_id, "an earlier attempt started")
+        return saved.execution_id, saved.workflow_id
 
     def resume(self, execution_id: str, what_it_is: str) -> str:
         """Say that this attempt resumes an execution; its id.
@@ -113,14 +113,14 @@ class RunOnce:
         """Resume the retry of an execution that an earlier attempt asked for, or have the service retry it; its id.
 
         :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-        :raises ServiceRunNotFoundError: an earlier attempt may have asked for a retry that cannot be found.
+        :raises ServiceRunInDoubtError: an earlier attempt may have asked for a retry that cannot be found.
         """
         found = None if self.attempt.is_first else self.earlier_retry(original)
         if found is not None:
             return found
         is_in_doubt = not self.attempt.is_first and self.attempt.may_have_started_unseen
         if is_in_doubt and not keeps_executions(self.client, original):
-            raise ServiceRunNotFoundError(
+            raise ServiceRunInDoubtError(
                 f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
                 "executions"
             )
@@ -136,19 +136,19 @@ class RunOnce:
     def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
         """Let the service retry an execution, once; the id of the new one."""
         log.info("Having the service retry execution %s", original.id)
-        return self.start(
+        return self.launch(
             RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)
         )
 
-    def start(self, starter: Starter) -> str:
-        """Start an execution, and leave a note for the next attempt that it may have been started; its id."""
-        self.attempt.note_call(starter.after)
+    def launch(self, starter: Starter) -> str:
+        """Start an execution, and save for the next attempt that it may have been started; its id."""
+        self.attempt.save_call(starter.after)
         self._starter = starter
         try:
             execution_id = starter.start()
         except Exception:
             if starter.started_nothing:
-                self.attempt.take_back()
+                self.attempt.discard_call()
             raise
         metrics.count(metrics.RUNS_STARTED)
         return execution_id
@@ -163,7 +163,7 @@ class RunOnce:
             return None
         with ServiceClient(config.one_try(connect_timeout=1.0, timeout=KILLED_SEARCH_SECONDS)) as client:
             try:
-                found = call_and_search.search_for(
+                found = start_and_find.search_for(
                     lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event()
                 )
                 if found is None:

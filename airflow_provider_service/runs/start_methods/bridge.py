@@ -11,7 +11,7 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceInvalidRequestError,
-    ServiceRunNotFoundError,
+    ServiceRunInDoubtError,
     ServiceRunNotStartedError,
     ServiceWebhookRefusedError,
     shown,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.webhooks import WebhookAnswer
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.runs.bridge.children import Started
-    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.runs.request import Kind, RunRequest, Trigger
     from airflow_provider_service.runs.search import EarlierRuns
 
@@ -47,7 +47,7 @@ PUBLISHED_WITHIN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5
 
 
-class BridgeWay:
+class BridgeStartMethod:
     """The bridge."""
 
     name: ClassVar[str] = "bridge"
@@ -55,8 +55,8 @@ class BridgeWay:
     def __init__(self, request: RunRequest, client: ServiceClient) -> None:
         self._request, self._client = request, client
 
-    def obstacle(self) -> str | None:
-        """Why this way cannot start the workflow and what would change that; None if nothing speaks against it."""
+    def reason_unavailable(self) -> str | None:
+        """Why this method cannot start the workflow and what would change that; None if nothing speaks against it."""
         request = self._request
         if request.mode == "manual":
             return "the bridge runs the published version, not the draft"
@@ -64,39 +64,39 @@ class BridgeWay:
             return request.only_for_webhooks
         first = _first_trigger(request)
         if first is None:
-            return request.lacking(set(_BEGUN_AT))
+            return request.missing_trigger_message(set(_BEGUN_AT))
         if request.trigger_node not in (None, first.node):
             return f"through the bridge, the service begins at {first.node!r}, not at {request.trigger_node!r}"
         if _is_out_of_reach(request.workflow):
             return f"its only trigger is manual, and {_ONLY_PUBLISHED}"
         return None
 
-    def may_have_been_taken(self) -> bool:
-        """Whether an earlier attempt may have taken this way."""
+    def may_have_been_used(self) -> bool:
+        """Whether an earlier attempt may have used this method."""
         return bool(self._request.triggers_ever(set(_BEGUN_AT)))
 
     def keeps_executions(self) -> bool:
         """Whether the executions that it searches are kept: those of the bridge."""
         return all(one.keeps_executions for one in all_bridges(self._client))
 
-    def earlier(self, once: RunOnce) -> EarlierRuns:
+    def earlier(self, start: IdempotentStart) -> EarlierRuns:
         """Find the executions that earlier attempts have started."""
-        bridges = [one.id for one in all_bridges(once.client)]
-        search = BridgeSearch(bridges, self._children(once), once.attempt.since)
-        return find_earlier_runs(once.client, search, once.attempt.key, once.stopped)
+        bridges = [one.id for one in all_bridges(start.client)]
+        search = BridgeSearch(bridges, self._children(start), start.attempt.since)
+        return find_earlier_runs(start.client, search, start.attempt.key, start.stopped)
 
-    def starter(self, once: RunOnce) -> BridgeStarter:
+    def starter(self, start: IdempotentStart) -> BridgeStarter:
         """Check the payload, install the bridge if there is none, and activate the workflow if it has to be."""
         request = self._request
         request.refuse_rendered_text()
         items = _items(request.payload)
         request.refuse_archived()
-        bridge = self._bridge(once.client)
-        self._make_active(once.client)
-        return BridgeStarter(request, once, bridge, items, self._children(once))
+        bridge = self._bridge(start.client)
+        self._make_active(start.client)
+        return BridgeStarter(request, start, bridge, items, self._children(start))
 
-    def _children(self, once: RunOnce) -> Children:
-        return Children(self._request.workflow.id, once.stopped)
+    def _children(self, start: IdempotentStart) -> Children:
+        return Children(self._request.workflow.id, start.stopped)
 
     def _bridge(self, client: ServiceClient) -> Workflow:
         """The bridge of the workflow's project, or any that takes calls of this connection."""
@@ -114,7 +114,7 @@ class BridgeWay:
             self._request.make_active(client)
         except ServiceInvalidRequestError as error:
             # Older servers cannot activate it and start it all the same. Others do not: then the bridge says so.
-            log.info("%s was not activated: %s", self._request.about, error)
+            log.info("%s was not activated: %s", self._request.label, error)
 
 
 class BridgeStarter(CallStarter):
@@ -128,14 +128,14 @@ class BridgeStarter(CallStarter):
     answers_at_once = True
 
     def __init__(
-        self, request: RunRequest, once: RunOnce, bridge: Workflow, items: Sequence[Any], children: Children
+        self, request: RunRequest, start: IdempotentStart, bridge: Workflow, items: Sequence[Any], children: Children
     ) -> None:
         search = BridgeSearch([bridge.id], children, clock().utcnow() - CLOCK_SKEW)
         called = f"bridge {bridge.id}"
         super().__init__(
-            once.client, called, once.attempt.key, search, is_kept=bridge.keeps_executions, stopped=once.stopped
+            start.client, called, start.attempt.key, search, is_kept=bridge.keeps_executions, stopped=start.stopped
         )
-        self._request, self._bridge, self._children, self._timeout = request, bridge, children, once.timeout
+        self._request, self._bridge, self._children, self._timeout = request, bridge, children, start.timeout
         self._deadline: float | None = None
         self._body = {"workflowId": request.workflow.id, "items": list(items)}
 
@@ -155,7 +155,7 @@ class BridgeStarter(CallStarter):
         """The execution that a call has started; None if the workflow cannot be started yet."""
         execution_id = answer.execution_id
         if execution_id is None:
-            raise ServiceRunNotFoundError(
+            raise ServiceRunInDoubtError(
                 f"{self._called} answered {answer.status} without naming its execution, so that it is not known what "
                 f"it started; install it again: {shown(answer.body)}"
             )
@@ -181,15 +181,15 @@ class BridgeStarter(CallStarter):
     def _failed(self, execution_id: str, started: Started | None) -> errors.ServiceError:
         page = execution_url(self._client.base_url, self._bridge.id, execution_id)
         if started is None:
-            return ServiceRunNotFoundError(
+            return ServiceRunInDoubtError(
                 f"execution {execution_id} of the bridge does not show what it started: {page}"
             )
         self.started_nothing = True
         node, message = started.failure or (None, None)
-        about = f"the bridge could not start {self._request.about}: {message}"
+        refused = f"the bridge could not start {self._request.label}: {message}"
         if node is None:
-            return ServiceRunNotStartedError(f"{about}; nothing was started: {page}")
-        return ServiceInputError(f"{about}; nothing was started: {page}")
+            return ServiceRunNotStartedError(f"{refused}; nothing was started: {page}")
+        return ServiceInputError(f"{refused}; nothing was started: {page}")
 
 
 def _first_trigger(request: RunRequest) -> Trigger | None:

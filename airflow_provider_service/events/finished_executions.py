@@ -76,20 +76,20 @@ class Cursor:
     :param base_url: address of the service whose ids these are.
     :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the beginning.
     :param ceiling: highest id that the last look saw.
-    :param told: ids above the floor that have been reported.
+    :param reported: ids above the floor that have been reported.
     :param open: ids that have not been seen to end.
     """
 
     base_url: str
     floor: int
     ceiling: int
-    told: set[int] = field(default_factory=set)
+    reported: set[int] = field(default_factory=set)
     open: set[int] = field(default_factory=set)
 
     @classmethod
     def beginning(cls, snapshot: Snapshot) -> Cursor:
         """Begin now: executions that have already ended count as reported."""
-        cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, told=set(_numbers(snapshot.ended)))
+        cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, reported=set(_numbers(snapshot.ended)))
         cursor._see(snapshot)
         return cursor
 
@@ -101,17 +101,17 @@ class Cursor:
         """Whether the newest execution that was seen no longer exists, although it was kept after its end."""
         return snapshot.newest < self.ceiling and self.ceiling not in self.open
 
-    def untold(self, snapshot: Snapshot) -> list[Execution]:
+    def unreported(self, snapshot: Snapshot) -> list[Execution]:
         """The executions of a snapshot whose ends have not been reported."""
         return [
             one
             for one in snapshot.ended
-            if one.number not in self.told and (one.number > self.floor or one.number in self.open)
+            if one.number not in self.reported and (one.number > self.floor or one.number in self.open)
         ]
 
-    def tell(self, execution: Execution) -> None:
+    def mark_reported(self, execution: Execution) -> None:
         """Record that the end of an execution has been reported."""
-        self.told.add(execution.number)
+        self.reported.add(execution.number)
 
     def advance(self, snapshot: Snapshot) -> None:
         """Move on to the next poll, after all of a snapshot has been reported."""
@@ -119,11 +119,11 @@ class Cursor:
         self.ceiling = min(self.ceiling, snapshot.newest)
         self.floor = self.ceiling
         self._see(snapshot)
-        self.told = {one for one in self.told if self.floor < one <= snapshot.newest}
+        self.reported = {one for one in self.reported if self.floor < one <= snapshot.newest}
 
     def _see(self, snapshot: Snapshot) -> None:
         self.ceiling = max((self.ceiling, *_numbers(snapshot.active, snapshot.ended)))
-        self.open = self.open.union(_numbers(snapshot.active)) - snapshot.gone - self.told
+        self.open = self.open.union(_numbers(snapshot.active)) - snapshot.gone - self.reported
 
     def to_json(self) -> dict[str, Any]:
         """The cursor in the form in which it is stored between restarts."""
@@ -131,7 +131,7 @@ class Cursor:
             "base_url": self.base_url,
             "floor": self.floor,
             "ceiling": self.ceiling,
-            "told": sorted(self.told),
+            "reported": sorted(self.reported),
             "open": sorted(self.open),
         }
 
@@ -141,7 +141,7 @@ class Cursor:
         try:
             ends, ids = (
                 (int(kept["floor"]), int(kept["ceiling"])),
-                (set(map(int, kept[one])) for one in ("told", "open")),
+                (set(map(int, kept[one])) for one in ("reported", "open")),
             )
             return cls(str(kept["base_url"]), *ends, *ids)
         except (KeyError, TypeError, ValueError):

@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.errors import ServiceRunNotFoundError, shown
+from airflow_provider_service.client.errors import ServiceRunInDoubtError, shown
 from airflow_provider_service.client.http.encoding import to_json
 from airflow_provider_service.client.models.webhooks import METHODS_WITHOUT_BODY
 from airflow_provider_service.client.models.workflows import writable
+from airflow_provider_service.runs.runs_without_key import KeylessSearch, made_until, newest_number
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
-    IN_HEADERS,
+    KEY_IN_HEADERS,
     RUN_KEY_FIELD,
     RUN_KEY_HEADER,
-    Carrier,
     EarlierRuns,
+    KeyLocation,
     RunSearch,
     began_before,
     find_earlier_runs,
 )
 from airflow_provider_service.runs.starting import CallStarter
-from airflow_provider_service.runs.unmarked import UnmarkedSearch, made_until, newest_number
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, errors
     from airflow_provider_service.client.models.mcp import Mode, StartedExecution
     from airflow_provider_service.client.models.workflows import Workflow
-    from airflow_provider_service.runs.call_and_search import IsAnswered
-    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.runs.request import Kind, RunRequest, Trigger
     from airflow_provider_service.runs.search import IsOlder, RunKey, Search
+    from airflow_provider_service.runs.start_and_find import IsAnswered
 
 log = logging.getLogger(__name__)
 
@@ -49,23 +49,23 @@ def _fields(item: dict[str, Any]) -> dict[str, Any] | None:
     return item or None
 
 
-IN_FORM = Carrier(RUN_KEY_FIELD, "trigger", _fields)
+KEY_IN_FORM = KeyLocation(RUN_KEY_FIELD, "trigger", _fields)
 
 
 class _Call(NamedTuple):
     """How triggers of a kind are called.
 
-    :param carrier: where the call leaves the run key; None where it cannot.
+    :param location: where the call leaves the run key; None where it cannot.
     :param mode: of the executions that such calls make of the published version.
     """
 
-    carrier: Carrier | None
+    location: KeyLocation | None
     mode: str
 
 
 _CALLS: Mapping[Kind, _Call] = {
-    "webhook": _Call(IN_HEADERS, "webhook"),
-    "form": _Call(IN_FORM, "trigger"),
+    "webhook": _Call(KEY_IN_HEADERS, "webhook"),
+    "form": _Call(KEY_IN_FORM, "trigger"),
     "schedule": _Call(None, "trigger"),
     "chat": _Call(None, "chat"),
     "manual": _Call(None, "manual"),
@@ -76,7 +76,7 @@ _STARTED_IN: Mapping[Mode, frozenset[Kind]] = {
 }
 
 
-class McpWay:
+class McpStartMethod:
     """The service's MCP endpoint."""
 
     name: ClassVar[str] = "mcp"
@@ -84,11 +84,11 @@ class McpWay:
     def __init__(self, request: RunRequest, client: ServiceClient) -> None:
         self._request, self._client = request, client
 
-    def obstacle(self) -> str | None:
-        """Why this way cannot start the workflow and what would change that; None if nothing speaks against it."""
+    def reason_unavailable(self) -> str | None:
+        """Why this method cannot start the workflow and what would change that; None if nothing speaks against it."""
         request, kinds = self._request, _STARTED_IN[self._request.mode]
         if not request.triggers(kinds):
-            return request.lacking(kinds)
+            return request.missing_trigger_message(kinds)
         if request.only_for_webhooks:
             return request.only_for_webhooks
         if self._client.transport.config.mcp_api_key is None:
@@ -100,69 +100,71 @@ class McpWay:
             return "the workflow is not available in MCP; switch that on in its settings, or set enable_mcp=True"
         return None
 
-    def may_have_been_taken(self) -> bool:
-        """Whether an earlier attempt may have taken this way."""
+    def may_have_been_used(self) -> bool:
+        """Whether an earlier attempt may have used this method."""
         return bool(self._triggers_ever())
 
     def keeps_executions(self) -> bool:
         """Whether the executions that it searches are kept."""
         return self._request.keeps_executions
 
-    def earlier(self, once: RunOnce) -> EarlierRuns:
+    def earlier(self, start: IdempotentStart) -> EarlierRuns:
         """Find the executions that earlier attempts have started, from whichever trigger."""
-        attempt = once.attempt
+        attempt = start.attempt
         triggers = self._triggers_ever()
-        searches = {_CALLS[one.kind].carrier: self._marked(one, attempt.since) for one in triggers}
+        searches = {_CALLS[one.kind].location: self._search_by_key(one, attempt.since) for one in triggers}
         each = [search for search in searches.values() if search is not None]
         if attempt.may_have_started_unseen and attempt.is_counted:
-            note = attempt.note()
-            made_before = began_before(once.client, attempt.since)
-            is_older = made_until(note.after) if note is not None and note.after else made_before
-            each += [self._unmarked(one, is_older) for one in triggers if _CALLS[one.kind].carrier is None]
-        return EarlierRuns.joined(find_earlier_runs(once.client, search, attempt.key, once.stopped) for search in each)
+            saved = attempt.saved_run()
+            made_before = began_before(start.client, attempt.since)
+            is_older = made_until(saved.after) if saved is not None and saved.after else made_before
+            each += [self._search_without_key(one, is_older) for one in triggers if _CALLS[one.kind].location is None]
+        return EarlierRuns.joined(
+            find_earlier_runs(start.client, search, attempt.key, start.stopped) for search in each
+        )
 
-    def starter(self, once: RunOnce) -> McpStarter:
+    def starter(self, start: IdempotentStart) -> McpStarter:
         """Check the call, make the workflow available in MCP, and activate it if it has to be."""
         request, trigger = self._request, self._trigger()
         if trigger.kind != "chat":
             request.refuse_rendered_text()
-        inputs = _inputs(trigger, request.payload, once.attempt.key)
+        inputs = _inputs(trigger, request.payload, start.attempt.key)
         require(
-            once.attempt.is_counted or _CALLS[trigger.kind].carrier is not None,
-            f"a run_key cannot tell apart the runs of {request.about}, whose {trigger.kind} trigger takes no data; "
+            start.attempt.is_counted or _CALLS[trigger.kind].location is not None,
+            f"a run_key cannot tell apart the runs of {request.label}, whose {trigger.kind} trigger takes no data; "
             "call without a run_key, or from a task; nothing was started",
         )
         request.refuse_archived()
-        _make_available(request, once.client)
+        _make_available(request, start.client)
         if inputs is None:
-            once.client.mcp.require_modes(stopped=once.stopped)  # in its own time, not in that of the call
+            start.client.mcp.require_modes(stopped=start.stopped)  # in its own time, not in that of the call
         if request.mode == "production":
-            request.make_active(once.client)
-        search, after = self._marked(trigger, clock().utcnow() - CLOCK_SKEW), 0
+            request.make_active(start.client)
+        search, after = self._search_by_key(trigger, clock().utcnow() - CLOCK_SKEW), 0
         if search is None:
-            after = newest_number(once.client, request.workflow.id)
-            search = self._unmarked(trigger, made_until(after), and_failed=True)
-        return McpStarter(request, McpCall(trigger.node, inputs, after), once, search)
+            after = newest_number(start.client, request.workflow.id)
+            search = self._search_without_key(trigger, made_until(after), and_failed=True)
+        return McpStarter(request, McpCall(trigger.node, inputs, after), start, search)
 
     def _triggers_ever(self) -> list[Trigger]:
-        """Those that earlier attempts may have started in this way, as far as no other way finds their runs as well."""
+        """The triggers that earlier attempts may have started by MCP, except those whose runs another method finds."""
         request = self._request
         others = {"webhook"} if request.start == "auto" and request.mode == "production" else set()
         return request.triggers_ever(_STARTED_IN[request.mode] - others)
 
     def _trigger(self) -> Trigger:
-        return self._request.the_trigger(_STARTED_IN[self._request.mode])
+        return self._request.single_trigger(_STARTED_IN[self._request.mode])
 
-    def _marked(self, trigger: Trigger, since: datetime | None) -> Search | None:
+    def _search_by_key(self, trigger: Trigger, since: datetime | None) -> Search | None:
         """A search for the executions of calls that carry a key; None where calls carry none."""
-        carrier = _CALLS[trigger.kind].carrier
-        if carrier is None:
+        location = _CALLS[trigger.kind].location
+        if location is None:
             return None
-        return RunSearch(self._request.workflow.id, since, carrier._replace(mode=self._mode_of(trigger)))
+        return RunSearch(self._request.workflow.id, since, location._replace(mode=self._mode_of(trigger)))
 
-    def _unmarked(self, trigger: Trigger, is_older: IsOlder, *, and_failed: bool = False) -> Search:
+    def _search_without_key(self, trigger: Trigger, is_older: IsOlder, *, and_failed: bool = False) -> Search:
         mode = self._mode_of(trigger)
-        return UnmarkedSearch(self._request.workflow.id, trigger.node, mode, is_older, and_failed=and_failed)
+        return KeylessSearch(self._request.workflow.id, trigger.node, mode, is_older, and_failed=and_failed)
 
     def _mode_of(self, trigger: Trigger) -> str:
         return "manual" if self._request.mode == "manual" else _CALLS[trigger.kind].mode
@@ -189,10 +191,10 @@ class McpStarter(CallStarter):
 
     answers_at_once = True
 
-    def __init__(self, request: RunRequest, call: McpCall, once: RunOnce, search: Search) -> None:
-        called, is_kept = f"{request.about} through MCP", request.keeps_executions
-        super().__init__(once.client, called, once.attempt.key, search, is_kept=is_kept, stopped=once.stopped)
-        self._request, self._call, self._timeout = request, call, once.timeout
+    def __init__(self, request: RunRequest, call: McpCall, start: IdempotentStart, search: Search) -> None:
+        called, is_kept = f"{request.label} through MCP", request.keeps_executions
+        super().__init__(start.client, called, start.attempt.key, search, is_kept=is_kept, stopped=start.stopped)
+        self._request, self._call, self._timeout = request, call, start.timeout
         self.after = call.after
         config = self._client.transport.config
         self._overdue_seconds = config.retry_deadline + config.timeout
@@ -214,7 +216,7 @@ class McpStarter(CallStarter):
     def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
         """Look for the execution, and give a call up whose answer must have been lost.
 
-        :raises ServiceRunNotFoundError: the call is given up, and may have started an execution.
+        :raises ServiceRunInDoubtError: the call is given up, and may have started an execution.
         """
         found = super().look_meanwhile(is_answered)
         if found is not None or is_answered() or clock().monotonic() < self._overdue_at:
@@ -226,11 +228,11 @@ class McpStarter(CallStarter):
         if any(one.status == "new" for one in runs.unreadable):  # it may wait for its turn, unanswered until then
             self._overdue_at, self._was_overdue = clock().monotonic() + self._overdue_seconds, False
             return None
-        if not self._was_overdue:  # its run may have begun during this look: the answer is on its way
+        if not self._was_overdue:  # its run may have begun during this search: the answer is on its way
             self._was_overdue = True
             return None
         doubt = runs.doubt(self._client.base_url, all_are_kept=self._is_kept)
-        raise ServiceRunNotFoundError(
+        raise ServiceRunInDoubtError(
             f"{self._called}: no answer within {self._overdue_seconds:g} s; the call may have run the workflow: "
             f"{doubt or 'it may still be on its way'}"
         )
@@ -275,7 +277,7 @@ def _make_available(request: RunRequest, client: ServiceClient) -> None:
     if _is_available(request.workflow):
         return
     client.mcp.require_modes()  # an older endpoint would refuse the call after the workflow was changed
-    log.info("Making %s available in MCP: its setting %s was not true", request.about, AVAILABLE_SETTING)
+    log.info("Making %s available in MCP: its setting %s was not true", request.label, AVAILABLE_SETTING)
     # Its draft may have been changed since the task read it.
     content = writable(client.workflows.get(request.workflow.id))
     client.workflows.update(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.errors import ServiceInputError, ServiceRunNotFoundError, ServiceRunNotSeenError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotKeptError
 from airflow_provider_service.client.http.webhook_answers import checked_headers, is_refusal
 from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources.webhooks import checked_files, checked_payload, filled_path
-from airflow_provider_service.runs import call_and_search
+from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.runs.search import (
     CLOCK_SKEW,
     MAX_SHOWN_IDS,
@@ -22,7 +22,7 @@ from airflow_provider_service.runs.search import (
     EarlierRuns,
     RunSearch,
     find_earlier_runs,
-    origin_of,
+    starting_call,
 )
 from airflow_provider_service.runs.starting import CallStarter
 from airflow_provider_service.runs.stored_files import stored_files
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.http.multipart import FileSource
     from airflow_provider_service.client.models.executions import Execution
-    from airflow_provider_service.runs.once import RunOnce
+    from airflow_provider_service.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.runs.request import RunRequest
 
 log = logging.getLogger(__name__)
 
 
-class WebhookWay:
+class WebhookStartMethod:
     """The production webhook of the workflow."""
 
     name: ClassVar[str] = "webhook"
@@ -45,12 +45,12 @@ class WebhookWay:
     def __init__(self, request: RunRequest, client: ServiceClient) -> None:
         self._request, self._client = request, client
 
-    def obstacle(self) -> str | None:
-        """Why this way cannot start the workflow; None if nothing speaks against it."""
+    def reason_unavailable(self) -> str | None:
+        """Why this method cannot start the workflow; None if nothing speaks against it."""
         if self._request.mode == "manual":
             return "a webhook runs the published version, not the draft"
         if not self._request.triggers({"webhook"}):
-            return self._request.lacking({"webhook"})
+            return self._request.missing_trigger_message({"webhook"})
         try:
             self._client.webhooks.find(
                 self._request.workflow, self._request.trigger_node, method=self._request.webhook_method
@@ -59,31 +59,31 @@ class WebhookWay:
             return str(error)
         return None
 
-    def may_have_been_taken(self) -> bool:
-        """Whether an earlier attempt may have taken this way."""
+    def may_have_been_used(self) -> bool:
+        """Whether an earlier attempt may have used this method."""
         return bool(self._request.triggers_ever({"webhook"}))
 
     def keeps_executions(self) -> bool:
         """Whether the executions that it searches are kept."""
         return self._request.workflow.keeps_executions
 
-    def earlier(self, once: RunOnce) -> EarlierRuns:
+    def earlier(self, start: IdempotentStart) -> EarlierRuns:
         """Find the executions that earlier attempts have started."""
-        search = RunSearch(self._request.workflow.id, once.attempt.since)
-        return find_earlier_runs(once.client, search, once.attempt.key, once.stopped)
+        search = RunSearch(self._request.workflow.id, start.attempt.since)
+        return find_earlier_runs(start.client, search, start.attempt.key, start.stopped)
 
-    def starter(self, once: RunOnce) -> WebhookStarter:
+    def starter(self, start: IdempotentStart) -> WebhookStarter:
         """Check the call, and activate the workflow if it has to be."""
         request = self._request
         request.refuse_rendered_text()
-        trigger = once.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
+        trigger = start.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
         filled_path(trigger, request.path_parameters)
         checked_headers(request.headers(trigger.authentication))
         files = stored_files(request.files)
         checked_files(trigger, files)
         checked_payload(trigger, request.payload, with_files=bool(files))
-        request.make_active(once.client)
-        return WebhookStarter(request, once, trigger, files)
+        request.make_active(start.client)
+        return WebhookStarter(request, start, trigger, files)
 
 
 class WebhookStarter(CallStarter):
@@ -94,12 +94,16 @@ class WebhookStarter(CallStarter):
     """
 
     def __init__(
-        self, request: RunRequest, once: RunOnce, trigger: WebhookTrigger, files: Mapping[str, FileSource] | None = None
+        self,
+        request: RunRequest,
+        start: IdempotentStart,
+        trigger: WebhookTrigger,
+        files: Mapping[str, FileSource] | None = None,
     ) -> None:
         search = RunSearch(request.workflow.id, clock().utcnow() - CLOCK_SKEW)
         called, is_kept = f"webhook {trigger.path!r}", request.workflow.keeps_executions
-        super().__init__(once.client, called, once.attempt.key, search, is_kept=is_kept, stopped=once.stopped)
-        self._request, self._trigger, self._files, self._timeout = request, trigger, files, once.timeout
+        super().__init__(start.client, called, start.attempt.key, search, is_kept=is_kept, stopped=start.stopped)
+        self._request, self._trigger, self._files, self._timeout = request, trigger, files, start.timeout
         self.answers_at_once = trigger.response_mode == "onReceived"
 
     def send(self) -> WebhookAnswer:
@@ -126,7 +130,7 @@ class WebhookStarter(CallStarter):
         if claim is _Claim.PROVEN:
             return str(named)
         try:
-            found = call_and_search.search_for(self._look, self._patience(claim), self._stopped)
+            found = start_and_find.search_for(self._look, self._patience(claim), self._stopped)
         except errors.ServiceApiError as error:
             if claim is _Claim.FALSE:
                 raise
@@ -136,11 +140,11 @@ class WebhookStarter(CallStarter):
             return found
         if claim is not _Claim.FALSE:
             return str(named)
-        runs = self._look_far()
+        runs = self._search_exhaustively()
         found = runs.own(self._key)
         if found is not None:
             return found
-        raise self._unseen(answer, runs.unreadable)
+        raise self._not_found(answer, runs.unreadable)
 
     def _judge(self, execution_id: str) -> _Claim:
         """Judge an answer that names an execution: a workflow may pass on an id that it was given."""
@@ -152,10 +156,10 @@ class WebhookStarter(CallStarter):
             log.warning("Execution %s, which the webhook named, cannot be read: %s", execution_id, error)
             return _Claim.LIKELY
         if execution.workflow_id == self._request.workflow.id:
-            origin = origin_of(execution)
-            if origin.mark == self._key.mark:
+            call = starting_call(execution)
+            if call.tag == self._key.tag:
                 return _Claim.PROVEN
-            if not origin.is_shown:
+            if not call.is_shown:
                 return _Claim.LIKELY
         return _Claim.FALSE
 
@@ -164,23 +168,23 @@ class WebhookStarter(CallStarter):
         if claim is _Claim.LIKELY:
             return 0.0
         if claim is _Claim.DOUBTFUL:
-            return call_and_search.SETTLING_SECONDS
-        return call_and_search.VISIBLE_WITHIN_SECONDS if self._is_kept else call_and_search.UNKEPT_SECONDS
+            return start_and_find.SETTLING_SECONDS
+        return start_and_find.VISIBLE_WITHIN_SECONDS if self._is_kept else start_and_find.UNKEPT_SECONDS
 
-    def _unseen(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunNotFoundError:
+    def _not_found(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunInDoubtError:
         workflow_id = self._request.workflow.id
-        about = f"the {self._called} answered {answer.status}, but no execution of workflow {workflow_id} carries its "
-        about += "run key"
+        what = f"the {self._called} answered {answer.status}, but no execution of workflow {workflow_id} carries its "
+        what += "run key"
         if hidden:
             ids = ", ".join(one.id for one in hidden[:MAX_SHOWN_IDS])
-            return ServiceRunNotFoundError(
-                f"{about}, and executions {ids} hide their data, or it is redacted. Let the workflow answer with its "
+            return ServiceRunInDoubtError(
+                f"{what}, and executions {ids} hide their data, or it is redacted. Let the workflow answer with its "
                 "execution id"
             )
         hint = "Let the workflow save its executions, or answer with its execution id"
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-            return ServiceRunNotFoundError(f"{about}: it may have ended without being saved. {hint}")
-        return ServiceRunNotSeenError(f"{about}: it has ended without being saved. {hint}", workflow_id=workflow_id)
+            return ServiceRunInDoubtError(f"{what}: it may have ended without being saved. {hint}")
+        return ServiceRunNotKeptError(f"{what}: it has ended without being saved. {hint}", workflow_id=workflow_id)
 
 
 class _Claim(Enum):

@@ -1,0 +1,1 @@
+"""The methods to start a workflow, a module each."""

@@ -1,1 +1,0 @@
-"""The ways to start a workflow, a module each."""
