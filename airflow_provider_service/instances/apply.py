@@ -11,7 +11,7 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
 from airflow_provider_service.client.lookup import create_tag
 from airflow_provider_service.client.webhook_conflicts import with_holder
-from airflow_provider_service.instances.way_back import WayBack
+from airflow_provider_service.instances.way_back import RELEASE_PAUSE_SECONDS, RELEASE_PAUSES, WayBack
 from airflow_provider_service.instances.writing import Writer, with_ids
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.instances.planning import Target
 
 log = logging.getLogger(__name__)
-
-#: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
-_RELEASE_PAUSES = 20
-_RELEASE_PAUSE_SECONDS = 0.25
 
 
 def apply_plan(plan: Plan, target: Target) -> dict[str, str]:
@@ -125,7 +121,7 @@ class _Deployment:
 
     def _publish(self, changes: Sequence[WorkflowChange]) -> None:
         """Make workflows run. One that takes over the webhook of another is refused until that one has let go of it."""
-        waiting, pauses = list(changes), _RELEASE_PAUSES
+        waiting, pauses = list(changes), RELEASE_PAUSES
         releases = any({"deactivate", "archive"} & {*one.actions} for one in self._plan.changed)
         while waiting:
             refusals = [(one, error) for one in waiting if (error := self._refusal(one))]
@@ -136,7 +132,7 @@ class _Deployment:
                     self._step = f"activating {change.name!r}"
                     raise with_holder(error, self._client, self._ids[change.workflow_id])
                 pauses -= 1
-                clock().sleep(_RELEASE_PAUSE_SECONDS)
+                clock().sleep(RELEASE_PAUSE_SECONDS)
             waiting = [one for one, _ in refusals]
 
     def _refusal(self, change: WorkflowChange) -> ServiceConflictError | None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.definitions import are_same, running, taking_back
-from airflow_provider_service.client.errors import ServiceError, ServiceInvalidRequestError, ServiceNotFoundError
+from airflow_provider_service.client.errors import (
+    ServiceConflictError,
+    ServiceError,
+    ServiceInvalidRequestError,
+    ServiceNotFoundError,
+)
 from airflow_provider_service.client.models.null import NULL
 from airflow_provider_service.client.models.workflows import writable
 
@@ -19,6 +25,12 @@ if TYPE_CHECKING:
     from airflow_provider_service.instances.writing import Writer
 
 log = logging.getLogger(__name__)
+
+#: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
+RELEASE_PAUSES = 20
+RELEASE_PAUSE_SECONDS = 0.25
+#: What the service answers to an activation that it accepts once other workflows are as they were.
+REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
 
 class WayBack:
@@ -69,36 +81,47 @@ class WayBack:
         """
         left: list[str] = []
         # What calls others was changed last; it goes back first, so that it never calls what is gone.
-        refused = list(filter(partial(self._try_restore, left), reversed(self._changes)))
+        refused = self._restore_each(reversed(self._changes), left)
         # What calls one that was archived or deactivated is accepted only when that one is back.
-        for one in refused:
-            self._attempt(left, f"workflow {self._changes[one][0].name!r}", partial(self._restore, *self._changes[one]))
+        refused = self._restore_each(refused, left)
         for name in reversed(self._created):
             self._attempt(left, f"the new workflow {name!r}", partial(self._remove, name))
+        # A webhook that a new workflow had taken over is free a moment after that one is gone.
+        for _ in range(RELEASE_PAUSES):
+            if not refused:
+                break
+            clock().sleep(RELEASE_PAUSE_SECONDS)
+            refused = self._restore_each(refused, left)
+        for one in refused:
+            self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]))
         for tag_id, name in self._tags.items():
             self._attempt(left, f"the new tag {name!r}", partial(self._client.tags.delete, tag_id))
         return left
 
-    def _try_restore(self, left: list[str], workflow_id: str) -> bool:
-        """Put a workflow back; True if the service refuses that, perhaps because of others that are not back yet."""
-        before, has_other_tags = self._changes[workflow_id]
-        try:
-            self._attempt(
-                left, f"workflow {before.name!r}", partial(self._restore, before, has_other_tags), final=False
-            )
-        except ServiceInvalidRequestError:
-            return True
-        return False
+    def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
+        """Put workflows back; those that the service refuses, perhaps because of others that are not back yet."""
+        refused = []
+        for one in workflow_ids:
+            try:
+                self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]), passing=REFUSALS)
+            except REFUSALS:
+                refused.append(one)
+        return refused
+
+    def _named(self, workflow_id: str) -> str:
+        return f"workflow {self._changes[workflow_id][0].name!r}"
 
     @staticmethod
-    def _attempt(left: list[str], what: str, step: Callable[[], object], *, final: bool = True) -> None:
+    def _attempt(
+        left: list[str], what: str, step: Callable[[], object], *, passing: tuple[type[ServiceError], ...] = ()
+    ) -> None:
         try:
             step()
+        except passing:
+            raise
         except ServiceNotFoundError:
             log.info("%s is gone already", what)
         except ServiceError as error:
-            if isinstance(error, ServiceInvalidRequestError) and not final:
-                raise
             left.append(f"{what}: {error}")
         else:
             log.info("Put back: %s", what)

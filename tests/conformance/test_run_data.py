@@ -175,7 +175,7 @@ def at_least(least: int) -> dict[str, object]:
     [
         (node("Branch", "if", 2.2, at_least(5), 1), [1, 0]),
         (node("Branch", "if", 2.2, at_least(6), 1), [0, 1]),
-        (node("Branch", "filter", 2.2, at_least(6), 1), [0]),
+        (node("Branch", "filter", 2.2, at_least(6), 1), [0, 1]),
         (node("Branch", "switch", 3.2, {"rules": {"values": [at_least(6), at_least(5), at_least(4)]}}, 1), [0, 1, 0]),
         (
             node(

@@ -162,6 +162,16 @@ def test_a_new_workflow_takes_over_the_webhook_of_one_that_is_archived(client, d
     }
 
 
+def test_what_lost_its_webhook_to_a_new_workflow_comes_back(client, deploy, simulator, monkeypatch):
+    monkeypatch.setattr(simulator.state, "publish_delay", 0)  # the new workflow has the webhook before the failure
+    deploy(source("a", "b"), **OWNED)
+    before = state_of(client)
+    successor = workflow("new", webhook("b"), active=True)
+    with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back"):
+        deploy([*source("a"), REFUSED, successor], **OWNED)
+    assert state_of(client) == before
+
+
 @pytest.fixture
 def family(client, deploy):
     """Deployed and recorded: a caller and what it calls, an idle one and one that stays, of which two have a draft."""

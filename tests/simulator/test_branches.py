@@ -143,11 +143,11 @@ def test_a_switch_chooses_among_its_outputs(
     assert outputs_of(run(branching("switch", 3.2, parameters))) == expected
 
 
-@pytest.mark.parametrize(("least", "expected"), [(5, ["Out 0"]), (6, [])])
+@pytest.mark.parametrize(("least", "is_kept"), [(5, True), (6, False)])
 def test_a_filter_keeps_what_fulfils_its_conditions(
-    run: Callable[[Parameters], Parameters], least: int, expected: list[str]
+    run: Callable[[Parameters], Parameters], least: int, is_kept: bool
 ) -> None:
-    assert outputs_of(run(branching("filter", 2.2, rule(least)))) == expected
+    assert ("Out 0" in outputs_of(run(branching("filter", 2.2, rule(least))))) == is_kept
 
 
 @pytest.mark.parametrize(

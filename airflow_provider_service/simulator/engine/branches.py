@@ -36,7 +36,7 @@ def route(node: Mapping[str, Any], items: Items, scope_of: Callable[[dict[str, A
 
 def _count(kind: str, parameters: Mapping[str, Any]) -> int:
     if kind != SWITCH:
-        return 2 if kind == IF else 1
+        return 2
     if parameters.get("mode") == "expression":
         return int(parameters.get("numberOutputs", 4))
     return len(_rules(parameters)) + int(_fallback(parameters) == "extra")
@@ -46,7 +46,8 @@ def _outputs(kind: str, parameters: Mapping[str, Any], count: int, item: int) ->
     if kind == SWITCH:
         return _switched(parameters, count, item)
     is_true = holds(parameters.get("conditions") or {}, item)
-    return [0] if is_true else [1] if kind == IF else []
+    # The second output of a Filter, with the items that it discards, is in the data although nothing can follow it.
+    return [0] if is_true else [1]
 
 
 def _switched(parameters: Mapping[str, Any], count: int, item: int) -> list[int]:
