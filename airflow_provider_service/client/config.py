@@ -185,8 +185,8 @@ class ServiceConfig(BaseModel):
     ) -> ServiceConfig:
         """The same settings without retries and, if given, with other limits of time in seconds, or of size."""
         limits = {"connect_timeout": connect_timeout, "timeout": timeout, "max_answer_mib": max_answer_mib}
-        given = {name: seconds for name, seconds in limits.items() if seconds is not None}
-        return self.model_copy(update={"retry_deadline": 0.0, **given})
+        changed = {name: seconds for name, seconds in limits.items() if seconds is not None}
+        return self.model_copy(update={"retry_deadline": 0.0, **changed})
 
     @property
     def api_root(self) -> str:
@@ -196,8 +196,8 @@ class ServiceConfig(BaseModel):
     @property
     def keys(self) -> tuple[str, ...]:
         """Every key, to be kept out of logs and messages."""
-        held = (self.api_key, self.mcp_api_key, self.bridge_secret)
-        return tuple(key.get_secret_value() for key in held if key is not None)
+        keys = (self.api_key, self.mcp_api_key, self.bridge_secret)
+        return tuple(key.get_secret_value() for key in keys if key is not None)
 
     @property
     def webhook_root(self) -> str:

@@ -140,10 +140,10 @@ def running(workflow: Workflow) -> dict[str, Any]:
     return {**writable(workflow), **versioned}
 
 
-def taking_back(settings: Mapping[str, Any] | None, held: Mapping[str, Any] | None) -> dict[str, Any]:
+def taking_back(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> dict[str, Any]:
     """Settings that replace those that a workflow holds, as far as the service has a default for them."""
     wanted = settings or {}
-    return {**{name: _TAKEN_BACK[name] for name in held or () if name in _TAKEN_BACK}, **wanted}
+    return {**{name: _TAKEN_BACK[name] for name in existing or () if name in _TAKEN_BACK}, **wanted}
 
 
 def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -162,8 +162,9 @@ def _equal(current: Any, wanted: Any) -> bool:
 
 def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
     # The service merges settings: those that are not named stay as they are.
-    held = {**UNSET, **(current or {})}
-    return all(name in held and held[name] == value for name, value in wanted.items() if name not in _SETTINGS_NOT_KEPT)
+    existing = {**UNSET, **(current or {})}
+    compared = {name: value for name, value in wanted.items() if name not in _SETTINGS_NOT_KEPT}
+    return all(name in existing and existing[name] == value for name, value in compared.items())
 
 
 def _same_nodes(current: Any, wanted: Any) -> bool:
@@ -178,9 +179,9 @@ def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
     """A node without what is only for show; a credential is its id, or its name if only that is known of both."""
-    held, of_other = node.get("credentials") or {}, other.get("credentials") or {}
-    are_maps = _is_map(held) and _is_map(of_other)
-    named = {kind: _credential(one, of_other.get(kind)) for kind, one in held.items()} if are_maps else held
+    of_node, of_other = node.get("credentials") or {}, other.get("credentials") or {}
+    are_maps = _is_map(of_node) and _is_map(of_other)
+    named = {kind: _credential(one, of_other.get(kind)) for kind, one in of_node.items()} if are_maps else of_node
     return without_caches({**_NODE_DEFAULTS, **_with_mappings(node), "credentials": named})
 
 

@@ -78,6 +78,6 @@ def _addresses(
 ) -> set[tuple[str, str]]:
     if nodes is None:
         read = client.workflows
-        held = read.get(workflow_id) if version_id is None else read.get_version(workflow_id, version_id)
-        nodes = held.nodes
+        existing = read.get(workflow_id) if version_id is None else read.get_version(workflow_id, version_id)
+        nodes = existing.nodes
     return addresses_of(nodes or ())

@@ -62,8 +62,8 @@ class Selection:
 
     def _check(self) -> None:
         has_project = self.project_id is not None or self.project_name is not None
-        ways = [self.workflow_id, self.workflow_name, self.tag_id, self.tag_name, self.all_workflows or None]
-        chosen = sum(way is not None for way in ways)
+        criteria = [self.workflow_id, self.workflow_name, self.tag_id, self.tag_name, self.all_workflows or None]
+        chosen = sum(criterion is not None for criterion in criteria)
         narrows = self.workflow_id is None and not self.all_workflows
         require(
             chosen == 1 or (chosen == 0 and has_project),
@@ -85,10 +85,10 @@ class Selection:
         return self.workflow_id is None and self.workflow_name is None and not self.all_workflows
 
     def __str__(self) -> str:
-        given = {name: value for name, value in asdict(self).items() if value}
+        conditions = {name: value for name, value in asdict(self).items() if value}
         if self.all_workflows:
             return "all workflows"
-        words = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        words = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in conditions.items()}
         return " and ".join(f"{name} {value}" for name, value in words.items())
 
     def find(self, client: ServiceClient) -> Workflows:

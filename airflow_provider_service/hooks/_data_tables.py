@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class HookDataTables(DataTables):
-    """Data tables, and the ways from DataFrames and streams into them and back.
+    """Data tables, and their conversion from and to DataFrames and streams.
 
     :param client: the service.
     """
@@ -78,8 +78,8 @@ class HookDataTables(DataTables):
         :raises ServiceLookupError: no table or project has the name.
         :raises ServiceApiError: a call failed.
         """
-        given = _named(data_table_id, data_table_name, project_id, project_name)
-        vars(given).update(
+        arguments = _named(data_table_id, data_table_name, project_id, project_name)
+        vars(arguments).update(
             mode=mode,
             key_columns=key_columns,
             delete_missing=delete_missing,
@@ -94,11 +94,11 @@ class HookDataTables(DataTables):
             on_error=on_error,
         )
         for name, check in LOAD_CHECKS.items():
-            check(name, getattr(given, name))
-        options = LoadOptions.of(given)
+            check(name, getattr(arguments, name))
+        options = LoadOptions.of(arguments)
         chosen_strategy(change_strategy, on_stored_duplicates)
         rejects = opening_rejects(on_error, reject_path, object_storage_conn_id)
-        target = Target.named_by(given, self._client, create_table=create_table)
+        target = Target.named_by(arguments, self._client, create_table=create_table)
         return target.load(partial(rows_in, rows), options, rejects).to_xcom()
 
     def to_arrow(
@@ -127,8 +127,8 @@ class HookDataTables(DataTables):
         :raises ServiceInputError: pyarrow is not installed, or a column is unknown.
         :raises ServiceLookupError: no table has the name, or several do.
         """
-        given = _named(data_table_id, data_table_name, project_id, project_name)
-        return arrow_table(*self._read(given, filter, search, columns))
+        arguments = _named(data_table_id, data_table_name, project_id, project_name)
+        return arrow_table(*self._read(arguments, filter, search, columns))
 
     def to_pandas(
         self,
@@ -156,17 +156,17 @@ class HookDataTables(DataTables):
         :raises ServiceInputError: pandas or pyarrow is not installed, or a column is unknown.
         :raises ServiceLookupError: no table has the name, or several do.
         """
-        given = _named(data_table_id, data_table_name, project_id, project_name)
-        return pandas_frame(*self._read(given, filter, search, columns))
+        arguments = _named(data_table_id, data_table_name, project_id, project_name)
+        return pandas_frame(*self._read(arguments, filter, search, columns))
 
     def _read(
         self,
-        given: SimpleNamespace,
+        arguments: SimpleNamespace,
         filter: RowFilter | Mapping[str, Any] | None,
         search: str | None,
         columns: Sequence[str] | None,
     ) -> tuple[dict[str, str], Iterable[Row]]:
-        table = data_table_in(given, self._client)
+        table = data_table_in(arguments, self._client)
         types = chosen_types(column_types(table), columns, with_system_columns=True)
         found = self._client.data_table_rows.list(table.id, filter=filter, search=search)
         return types, Progress("Read").counting(found)
@@ -179,9 +179,9 @@ def _named(
 
     :raises ServiceInputError: they name none, or two.
     """
-    given = SimpleNamespace(
+    arguments = SimpleNamespace(
         data_table_id=data_table_id, data_table_name=data_table_name, project_id=project_id, project_name=project_name
     )
     for reference in (DATA_TABLE, PROJECT):
-        reference.check(given, are_rendered=True)
-    return given
+        reference.check(arguments, are_rendered=True)
+    return arguments

@@ -88,8 +88,8 @@ class VerbatimFieldsMixin:
 
     def resolve_template_files(self) -> None:
         """Note the paths that the DAG file gives; Airflow calls this when it parses the file, before tasks run."""
-        given = (getattr(self, name) for name in self.verbatim_fields)
-        self._paths_of_dag_file = frozenset(value for value in given if isinstance(value, str))
+        values = (getattr(self, name) for name in self.verbatim_fields)
+        self._paths_of_dag_file = frozenset(value for value in values if isinstance(value, str))
         super().resolve_template_files()  # type: ignore[misc]
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:

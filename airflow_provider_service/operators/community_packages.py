@@ -58,23 +58,23 @@ class ServiceInstallCommunityPackageOperator(ServiceBaseOperator):
         """Install or update the package, unless that is unnecessary."""
         url = self.link_to(context, ServicePageLink(), COMMUNITY_PACKAGES_PAGE)
         packages = self.hook.community_packages
-        held = next((one for one in packages.list() if one.package_name == self.name), None)
-        package, outcome = self._see_to(held)
+        existing = next((one for one in packages.list() if one.package_name == self.name), None)
+        package, outcome = self._see_to(existing)
         self.log.info("Community package %s %s is %s: %s", self.name, package.installed_version, outcome, url)
         return {
             "name": self.name,
             "version": package.installed_version,
-            "previous_version": held.installed_version if held else None,
+            "previous_version": existing.installed_version if existing else None,
             "outcome": outcome,
             "url": url,
         }
 
-    def _see_to(self, held: CommunityPackage | None) -> tuple[CommunityPackage, str]:
+    def _see_to(self, existing: CommunityPackage | None) -> tuple[CommunityPackage, str]:
         packages, timeout = self.hook.community_packages, read_seconds("timeout", self.timeout)
-        if held is None:
+        if existing is None:
             package = packages.install(self.name, version=self.version, verify=self.verify, timeout=timeout)
             return package, "installed"
-        if self.version in (None, held.installed_version):
-            return held, "skipped"
+        if self.version in (None, existing.installed_version):
+            return existing, "skipped"
         package = packages.update(self.name, version=self.version, verify=self.verify, timeout=timeout)
         return package, "updated"

@@ -70,8 +70,8 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
             "url": url,
         }
 
-    def _user(self, given: Any) -> dict[str, str]:
-        user = {"email": given} if isinstance(given, str) else given
+    def _user(self, user: Any) -> dict[str, str]:
+        user = {"email": user} if isinstance(user, str) else user
         require(
             isinstance(user, Mapping) and isinstance(user.get("email"), str) and user["email"].strip(),
             "users must list e-mail addresses, or mappings with 'email' and 'role'",

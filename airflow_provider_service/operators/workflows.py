@@ -300,21 +300,21 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         """Set the tags, unless the workflow already has exactly these."""
         is_by_name = self.tags is not None
         wanted = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
-        held = self.hook.workflows.list_tags(self.target_id)
+        existing = self.hook.workflows.list_tags(self.target_id)
         url = self.link(context)
-        changed = {tag.name if is_by_name else tag.id for tag in held} != wanted
+        changed = {tag.name if is_by_name else tag.id for tag in existing} != wanted
         if changed:
-            tag_ids = self._ids_of(wanted, held) if is_by_name else sorted(wanted)
-            held = self.hook.workflows.update_tags(self.target_id, tag_ids)
-        names = sorted(tag.name for tag in held)
+            tag_ids = self._ids_of(wanted, existing) if is_by_name else sorted(wanted)
+            existing = self.hook.workflows.update_tags(self.target_id, tag_ids)
+        names = sorted(tag.name for tag in existing)
         self.log.info(
             "Workflow %s %s the tags %s: %s", self.target_id, "now has" if changed else "has", names or "(none)", url
         )
         return {"workflow_id": self.target_id, "tags": names, "changed": changed, "url": url}
 
-    def _ids_of(self, wanted: Set[str], held: Sequence[Tag]) -> list[str]:
+    def _ids_of(self, wanted: Set[str], existing: Sequence[Tag]) -> list[str]:
         names = sorted(wanted)
-        known = {tag.name: tag.id for tag in held}
+        known = {tag.name: tag.id for tag in existing}
         if not known.keys() >= wanted:
             known.update((tag.name, tag.id) for tag in self.hook.tags.list())
         missing = [name for name in names if name not in known]

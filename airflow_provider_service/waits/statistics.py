@@ -1,4 +1,4 @@
-"""Figures of polling for Airflow's metrics."""
+"""Statistics of polling for Airflow's metrics."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ def _unexpected(what: str, method: str, path: str) -> ServiceUnexpectedResponseE
     )
 
 
-def given(**fields: Any) -> dict[str, Any]:
-    """The fields of a body that are not None. NULL becomes null."""
+def without_none(**fields: Any) -> dict[str, Any]:
+    """Leave out the fields of a body that are None. NULL becomes null."""
     return {name: None if value is NULL else value for name, value in fields.items() if value is not None}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from airflow_provider_service.client.models.audit import AuditReports
-from airflow_provider_service.client.resources._base import Resource, given, read
+from airflow_provider_service.client.resources._base import Resource, read, without_none
 
 AuditCategory = Literal["credentials", "database", "nodes", "filesystem", "instance"]
 
@@ -28,7 +28,7 @@ class Audit(Resource):
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :returns: the reports with findings, by title; empty if nothing was found.
         """
-        options = given(categories=categories, daysAbandonedWorkflow=days_abandoned_workflow)
+        options = without_none(categories=categories, daysAbandonedWorkflow=days_abandoned_workflow)
         body = {"additionalOptions": options} if options else None
         answer = self._transport.call(
             "POST", "/audit", scope="securityAudit:generate", body=body, repeatable=True, timeout=timeout

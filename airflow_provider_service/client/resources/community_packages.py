@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from airflow_provider_service.client.models.community_packages import CommunityPackage
-from airflow_provider_service.client.resources._base import Resource, given
+from airflow_provider_service.client.resources._base import Resource, without_none
 
 
 class CommunityPackages(Resource):
@@ -26,7 +26,7 @@ class CommunityPackages(Resource):
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :raises ServiceInvalidRequestError: it is not vetted, is already installed or does not exist.
         """
-        body = given(name=name, version=version, verify=verify)
+        body = without_none(name=name, version=version, verify=verify)
         return self._call(
             CommunityPackage,
             "POST",
@@ -49,7 +49,7 @@ class CommunityPackages(Resource):
         :raises ServiceInvalidRequestError: the version is not vetted.
         :raises ServiceNotFoundError: it is not installed.
         """
-        body = given(version=version, verify=verify) or None
+        body = without_none(version=version, verify=verify) or None
         return self._call(
             CommunityPackage,
             "PATCH",

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_provider_service.client.http.redaction import hidden
 from airflow_provider_service.client.models.credentials import Credential, CredentialTest, DeletedCredential
-from airflow_provider_service.client.resources._base import Resource, given
+from airflow_provider_service.client.resources._base import Resource, without_none
 
 
 class Credentials(Resource):
@@ -40,7 +40,7 @@ class Credentials(Resource):
         :raises ServiceNotFoundError: no such project.
         """
         data = hidden(data)  # no frame of a later error shows it
-        body = given(name=name, type=type, data=data, projectId=project_id, isResolvable=is_resolvable)
+        body = without_none(name=name, type=type, data=data, projectId=project_id, isResolvable=is_resolvable)
         return self._call(Credential, "POST", "/credentials", scope="credential:create", body=body)
 
     def get(self, credential_id: str) -> Credential:
@@ -72,7 +72,7 @@ class Credentials(Resource):
         :raises ServiceNotFoundError: no such credential.
         """
         data = hidden(data)  # no frame of a later error shows it
-        body = given(
+        body = without_none(
             name=name,
             type=type,
             data=data,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from airflow_provider_service.client.models.data_tables import Column, ColumnType
-from airflow_provider_service.client.resources._base import Resource, given
+from airflow_provider_service.client.resources._base import Resource, without_none
 
 
 class DataTableColumns(Resource):
@@ -31,7 +31,7 @@ class DataTableColumns(Resource):
         :raises ServiceConflictError: the name exists or is that of a system column.
         :raises ServiceNotFoundError: no such table.
         """
-        body = given(name=name, type=type, index=index)
+        body = without_none(name=name, type=type, index=index)
         return self._call(
             Column, "POST", "/data-tables/{}/columns", data_table_id, scope="dataTableColumn:create", body=body
         )
@@ -56,7 +56,7 @@ class DataTableColumns(Resource):
             data_table_id,
             column_id,
             scope="dataTableColumn:update",
-            body=given(name=name, index=index),
+            body=without_none(name=name, index=index),
         )
 
     def delete(self, data_table_id: str, column_id: str) -> None:

@@ -19,7 +19,7 @@ from airflow_provider_service.client.models.data_table_rows import (
     RowFilter,
     StoredRow,
 )
-from airflow_provider_service.client.resources._base import CallOptions, Resource, given, json_text, require
+from airflow_provider_service.client.resources._base import CallOptions, Resource, json_text, require, without_none
 
 _INSERTED: Any = InsertedRows | list[Row]
 _CHANGED: Any = bool | list[Row]
@@ -123,7 +123,7 @@ class DataTableRows(Resource):
         :raises ServiceInvalidRequestError: a column is unknown, or a value has the wrong type.
         :raises ServiceNotFoundError: no such table.
         """
-        body = given(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
+        body = without_none(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
         return self._change(
             "PATCH",
             "/data-tables/{}/rows/update",
@@ -154,7 +154,7 @@ class DataTableRows(Resource):
         :raises ServiceInvalidRequestError: a column is unknown, or a value has the wrong type.
         :raises ServiceNotFoundError: no such table.
         """
-        body = given(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
+        body = without_none(filter=_conditions(filter), data=_values(data), returnData=return_data, dryRun=dry_run)
         return self._change(
             "POST",
             "/data-tables/{}/rows/upsert",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_service.client.models.data_tables import DataTable
-from airflow_provider_service.client.resources._base import Resource, given, json_text
+from airflow_provider_service.client.resources._base import Resource, json_text, without_none
 
 
 class DataTables(Resource):
@@ -38,7 +38,7 @@ class DataTables(Resource):
         :raises ServiceConflictError: the name exists in the project.
         :raises ServiceInvalidRequestError: a column name is reserved, or a type or the project is unknown.
         """
-        body = given(name=name, columns=columns, projectId=project_id)
+        body = without_none(name=name, columns=columns, projectId=project_id)
         return self._call(DataTable, "POST", "/data-tables", scope="dataTable:create", body=body)
 
     def get(self, data_table_id: str) -> DataTable:

@@ -18,11 +18,11 @@ from airflow_provider_service.client.models.tags import Tag
 from airflow_provider_service.client.resources._base import (
     Moment,
     Resource,
-    given,
     moment,
     references,
     require,
     require_id,
+    without_none,
 )
 
 # The data of one execution can be as large as the server allows; a page of many would not fit in memory.
@@ -128,7 +128,7 @@ class Executions(Resource):
         :raises ServiceTimeoutError: the new execution is still running.
         :raises ServiceNotFoundError: no such execution.
         """
-        body = given(loadWorkflow=load_workflow) or None
+        body = without_none(loadWorkflow=load_workflow) or None
         return self._call(
             Execution,
             "POST",
@@ -178,7 +178,7 @@ class Executions(Resource):
         """
         require(not isinstance(status, str) and len(status) > 0, "status must be a list of at least one status")
         require_id("workflow_id", workflow_id)
-        body = given(
+        body = without_none(
             status=status,
             workflowId=workflow_id,
             startedAfter=moment(started_after),

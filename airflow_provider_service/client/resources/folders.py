@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from airflow_provider_service.client.http.paging import follow_skip
 from airflow_provider_service.client.models.folders import Folder, FolderItem
-from airflow_provider_service.client.resources._base import Resource, given, json_text
+from airflow_provider_service.client.resources._base import Resource, json_text, without_none
 
 #: The id of a project's root, wherever the API takes the id of a folder.
 ROOT = "0"
@@ -23,7 +23,7 @@ class Folders(Resource):
         :param parent_folder_id: folder to create it in, by default the project's root.
         :raises ServiceNotFoundError: no such project or parent.
         """
-        body = given(name=name, parentFolderId=parent_folder_id)
+        body = without_none(name=name, parentFolderId=parent_folder_id)
         return self._call(Folder, "POST", "/projects/{}/folders", project_id, scope="folder:create", body=body)
 
     def list(
@@ -78,7 +78,7 @@ class Folders(Resource):
             project_id,
             folder_id,
             scope="folder:update",
-            body=given(name=name, parentFolderId=parent_folder_id),
+            body=without_none(name=name, parentFolderId=parent_folder_id),
             repeatable=True,
         )
 

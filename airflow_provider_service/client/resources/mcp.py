@@ -16,7 +16,7 @@ from airflow_provider_service.client.errors import (
 )
 from airflow_provider_service.client.http.transport import MCP_PATH, Transport
 from airflow_provider_service.client.models.mcp import MODES, Mode, StartedExecution
-from airflow_provider_service.client.resources._base import Resource, given, require
+from airflow_provider_service.client.resources._base import Resource, require, without_none
 
 _TOOL = "execute_workflow"
 
@@ -70,7 +70,7 @@ class Mcp(Resource):
         require(mode in MODES, f"mode must be one of {', '.join(MODES)}, not {shown(mode)}")
         if inputs is None:
             self.require_modes(timeout, stopped)
-        arguments = given(
+        arguments = without_none(
             workflowId=workflow_id,
             executionMode=mode,
             triggerNodeName=trigger_node,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from airflow_provider_service.client.models.source_control import FileList, SourceControlledFile
-from airflow_provider_service.client.resources._base import Resource, given, require
+from airflow_provider_service.client.resources._base import Resource, require, without_none
 
 
 class SourceControl(Resource):
@@ -41,7 +41,7 @@ class SourceControl(Resource):
             not isinstance(file_names, (str, Mapping)) and len(file_names) > 0,
             "file_names must be a list of at least one id and type",
         )
-        body = given(commitMessage=commit_message, fileNames=file_names, force=force)
+        body = without_none(commitMessage=commit_message, fileNames=file_names, force=force)
         return self._call(
             FileList, "POST", "/source-control/push", scope="sourceControl:push", body=body, timeout=timeout
         ).data
@@ -64,7 +64,7 @@ class SourceControl(Resource):
         :raises ServiceConflictError: local changes are in the way; the message lists them.
         :raises ServiceInvalidRequestError: no repository is connected.
         """
-        body = given(force=force, autoPublish=auto_publish)
+        body = without_none(force=force, autoPublish=auto_publish)
         return self._call(
             list[SourceControlledFile],
             "POST",

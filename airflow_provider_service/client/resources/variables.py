@@ -7,7 +7,7 @@ from typing import Literal
 
 from airflow_provider_service.client.models.null import Null
 from airflow_provider_service.client.models.variables import Variable
-from airflow_provider_service.client.resources._base import Resource, given
+from airflow_provider_service.client.resources._base import Resource, without_none
 
 
 class Variables(Resource):
@@ -39,7 +39,7 @@ class Variables(Resource):
         :param project_id: project it belongs to, by default the whole instance.
         :raises ServiceInvalidRequestError: the key exists or is malformed.
         """
-        body = given(key=key, value=value, projectId=project_id)
+        body = without_none(key=key, value=value, projectId=project_id)
         self._run("POST", "/variables", scope="variable:create", body=body)
 
     def update(self, variable_id: str, key: str, value: str, *, project_id: str | Null | None = None) -> None:
@@ -50,7 +50,7 @@ class Variables(Resource):
         :param project_id: project it belongs to; NULL for the whole instance.
         :raises ServiceNotFoundError: no such variable.
         """
-        body = given(key=key, value=value, projectId=project_id)
+        body = without_none(key=key, value=value, projectId=project_id)
         self._run("PUT", "/variables/{}", variable_id, scope="variable:update", body=body)
 
     def delete(self, variable_id: str) -> None:

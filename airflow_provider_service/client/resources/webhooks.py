@@ -42,23 +42,23 @@ class Webhooks(Resource):
         """
         nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
         found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
-        about = f"workflow {workflow.id} ({workflow.name})"
+        label = f"workflow {workflow.id} ({workflow.name})"
         names = ", ".join(repr(one.get("name")) for one in found)
         if node is not None:
             found = [one for one in found if one.get("name") == node]
             if not found:
                 raise ServiceInputError(
-                    f"{about} has no webhook node {node!r}; it has {names or 'none'}; nothing was started"
+                    f"{label} has no webhook node {node!r}; it has {names or 'none'}; nothing was started"
                 )
         if not found:
             raise ServiceInputError(
-                f"{about} has no webhook trigger, so nothing outside can start it; nothing was started"
+                f"{label} has no webhook trigger, so nothing outside can start it; nothing was started"
             )
         if len(found) > 1:
             raise ServiceInputError(
-                f"{about} has several webhooks; choose one by its node: {names}; nothing was started"
+                f"{label} has several webhooks; choose one by its node: {names}; nothing was started"
             )
-        return _trigger(found[0], about, method)
+        return _trigger(found[0], label, method)
 
     def call(
         self,
@@ -104,8 +104,8 @@ class Webhooks(Resource):
 
 def methods_of(parameters: Mapping[str, Any]) -> list[str]:
     """The HTTP methods that a webhook node takes, in its order."""
-    given = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") is True else "GET")
-    return [str(one).upper() for one in (given if isinstance(given, list) and given else [given])]
+    methods = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") is True else "GET")
+    return [str(one).upper() for one in (methods if isinstance(methods, list) and methods else [methods])]
 
 
 def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
@@ -120,9 +120,9 @@ def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
     return found
 
 
-def _trigger(node: Mapping[str, Any], about: str, method: str | None) -> WebhookTrigger:
+def _trigger(node: Mapping[str, Any], label: str, method: str | None) -> WebhookTrigger:
     parameters = node.get("parameters") or {}
-    which = f"webhook {node.get('name')!r} of {about}"
+    which = f"webhook {node.get('name')!r} of {label}"
     if not isinstance(parameters, dict):
         raise ServiceInputError(f"{which} has parameters that are not an object; nothing was started")
     taken = methods_of(parameters)
@@ -160,11 +160,11 @@ def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None)
     :param values: text or whole numbers by name.
     :raises ServiceInputError: a value is missing, belongs to no parameter, or cannot be part of a path.
     """
-    given = {} if values is None else values
+    values = {} if values is None else values
     names = trigger.path_parameters
-    if not isinstance(given, Mapping):
-        raise ServiceInputError(f"path_parameters must be a mapping, not {shown(given)}; nothing was started")
-    missing, unknown = [name for name in names if name not in given], [name for name in given if name not in names]
+    if not isinstance(values, Mapping):
+        raise ServiceInputError(f"path_parameters must be a mapping, not {shown(values)}; nothing was started")
+    missing, unknown = [name for name in names if name not in values], [name for name in values if name not in names]
     if missing or unknown:
         problems = (("lacks", missing), ("has unknown names:", unknown))
         what = " and ".join(f"{problem} {', '.join(map(repr, some))}" for problem, some in problems if some)
@@ -172,7 +172,7 @@ def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None)
             f"path_parameters {what}; webhook {trigger.node!r} has the path {trigger.path!r}; nothing was started"
         )
     return "/".join(
-        _checked_value(one[1:], given[one[1:]]) if one.startswith(PARAMETER_MARK) else one
+        _checked_value(one[1:], values[one[1:]]) if one.startswith(PARAMETER_MARK) else one
         for one in trigger.path.split("/")
     )
 

@@ -11,7 +11,7 @@ from airflow_provider_service.client.http.paging import follow_cursor
 from airflow_provider_service.client.models.null import Null
 from airflow_provider_service.client.models.tags import Tag
 from airflow_provider_service.client.models.workflows import Workflow, WorkflowVersion
-from airflow_provider_service.client.resources._base import Resource, given, references
+from airflow_provider_service.client.resources._base import Resource, references, without_none
 
 
 class Workflows(Resource):
@@ -77,7 +77,7 @@ class Workflows(Resource):
         :raises ServiceInvalidRequestError: the server does not accept the structure, a key or a setting.
         :raises ServiceNotFoundError: no such project or folder.
         """
-        body = given(
+        body = without_none(
             name=name,
             nodes=nodes,
             connections=connections,
@@ -133,7 +133,7 @@ class Workflows(Resource):
         :raises ServiceInvalidRequestError: the workflow is archived, or a key is not accepted.
         :raises ServiceNotFoundError: no such workflow.
         """
-        body = given(
+        body = without_none(
             name=name,
             nodes=nodes,
             connections=connections,
@@ -198,7 +198,7 @@ class Workflows(Resource):
         :raises ServiceConflictError: another workflow uses one of its webhooks.
         :raises ServiceNotFoundError: no such version, or no such workflow for this key.
         """
-        body = given(versionId=version_id, name=name, description=description) or None
+        body = without_none(versionId=version_id, name=name, description=description) or None
         return self._call(
             Workflow,
             "POST",
@@ -230,7 +230,7 @@ class Workflows(Resource):
 
         Otherwise the same as :meth:`publish`.
         """
-        body = given(versionId=version_id, name=name, description=description) or None
+        body = without_none(versionId=version_id, name=name, description=description) or None
         return self._call(
             Workflow,
             "POST",
