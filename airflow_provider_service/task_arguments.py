@@ -28,7 +28,7 @@ STARTS = get_args(Start)
 OnRetry = Literal["new", "retry_execution"]
 ON_RETRY = get_args(OnRetry)
 
-#: What a look at source control is about: what the branch has, or what the instance has.
+#: What a poll of source control is about: what the branch has, or what the instance has.
 SourceControlDirection = Literal["pull", "push"]
 #: Whether there must be changes, or none.
 SourceControlState = Literal["changed", "unchanged"]
@@ -39,7 +39,7 @@ POLL_SECONDS = 10.0
 #: The shortest time between two polls: shorter ones would only occupy the service.
 LEAST_POLL_SECONDS = 0.05
 FAULT_TOLERANCE_SECONDS = 300.0
-#: Pause between two looks while looks fail, if the interval is longer.
+#: Pause between two polls while polls fail, if the interval is longer.
 FAULT_PAUSE_SECONDS = 10.0
 #: Default timeout of a single call that the service takes long to answer.
 LONG_CALL_SECONDS = 300.0

@@ -64,7 +64,7 @@ class Sample:
 async def shared_wait(execution_id: str, interval: float) -> None:
     """Return when an execution has ended, as the provider's own trigger sees it.
 
-    :param interval: seconds between two looks.
+    :param interval: seconds between two polls.
     """
     from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 

@@ -57,7 +57,7 @@ TESTS = {
     "waits/watch.py": "waits/test_watch waits/test_sensor waits/test_trigger",
     "waits/faults.py": "waits/test_watch health/test_sensor waits/test_source_control_sensor",
     "waits/statistics.py": "waits/test_poller waits/test_watch",
-    "waits/look.py": "health/test_sensor waits/test_source_control_sensor",
+    "waits/polling.py": "health/test_sensor waits/test_source_control_sensor",
     "waits/poller.py": f"{POLLING} waits/test_older_servers",
     "waits/reads.py": POLLING,
     "waits/stop.py": "waits/test_matrix runs/test_killing",

@@ -12,7 +12,7 @@ from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, LEA
 from airflow_provider_service.text_table import cut
 from airflow_provider_service.waits.nodes import NodeLog
 from airflow_provider_service.waits.wait import Wait
-from airflow_provider_service.waits.watch import look_here
+from airflow_provider_service.waits.watch import poll_here
 
 if TYPE_CHECKING:
     from airflow_provider_service.cli.screen import Screen
@@ -65,7 +65,7 @@ def follow(client: ServiceClient, wait: Wait, lines: NodeLines) -> Outcome:
     config = client.transport.config
     pauses = (wait.poll_interval, max(wait.poll_interval, LONGEST_PAUSE_SECONDS))
     nodes = NodeLog(config, wait.execution_id, show=lines.show, pauses=pauses)
-    outcome = look_here(config, wait, threading.Event(), nodes=nodes)
+    outcome = poll_here(config, wait, threading.Event(), nodes=nodes)
     if outcome is None:
         raise AssertionError("nobody gives this wait up")
     return outcome

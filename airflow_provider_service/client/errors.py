@@ -44,7 +44,7 @@ class ServiceError(Exception):
     is_momentary = False
     #: Whether the server provably did not act on the request.
     not_processed = True
-    #: Whether the next look would fail in the same way, so that a wait or a search ends at once.
+    #: Whether the next poll would fail in the same way, so that a wait or a search ends at once.
     ends_wait = False
     #: Whether a person must change something first, so that trying the task again is pointless.
     final = False

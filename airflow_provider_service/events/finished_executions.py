@@ -1,7 +1,7 @@
 """Which executions have ended since the last poll, each reported once.
 
 Executions end in any order, and an execution that starts while the lists are read may be in none of them. Therefore, a
-cursor keeps the ids that were active, and every look rereads what began since the look before the previous one.
+cursor keeps the ids that were active, and every poll rereads what began since the poll before the previous one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_LISTED_SEPARATELY = 20
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one look has seen.
+    """What one poll has seen.
 
     :param base_url: address of the service.
     :param since: of the executions up to this id, only active ones were looked for.
@@ -75,7 +75,7 @@ class Cursor:
 
     :param base_url: address of the service whose ids these are.
     :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the beginning.
-    :param ceiling: highest id that the last look saw.
+    :param ceiling: highest id that the last poll saw.
     :param reported: ids above the floor that have been reported.
     :param open: ids that have not been seen to end.
     """
@@ -152,15 +152,15 @@ def _numbers(*parts: Iterable[Execution]) -> Iterator[int]:
     return (one.number for one in chain(*parts))
 
 
-class Poll:
-    """Looks at the executions of all workflows, each time for what is new."""
+class ExecutionPoll:
+    """Polls the executions of all workflows, each time for what is new."""
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
         self._next_since = 0
 
-    def look(self, client: ServiceClient) -> Snapshot:
-        """Read what is active, and, except in the first look, what has ended since the look before the previous one."""
+    def snapshot(self, client: ServiceClient) -> Snapshot:
+        """Read what is active, and, except in the first poll, what has ended since the poll before the previous one."""
         last = self._last if self._last and self._last.base_url == client.base_url else None
         # This comes first: what starts while the lists are read gets a higher id, and ends after the beginning.
         since = self._next_since if last else max(_numbers(client.executions.list(limit=1)), default=0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.events.finished_executions import Poll, Snapshot, listed_of, read
+from airflow_provider_service.events.finished_executions import ExecutionPoll, Snapshot, listed_of, read
 from airflow_provider_service.events.selection import Members
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Look:
+class PolledExecutions:
     """What one poll has seen, with what its subscribers read in addition and store."""
 
     def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig, members: Members) -> None:
@@ -59,7 +59,7 @@ class Look:
         return {one: self._found[one] for one in ids if one in self._found}
 
     def once_persisted(self, note: Callable[[], Awaitable[None]]) -> None:
-        """Register a note to be written when Airflow's database contains the events of this look."""
+        """Register a note to be written when Airflow's database contains the events of this poll."""
         self._notes.append(note)
 
     async def persisted(self) -> None:
@@ -68,29 +68,29 @@ class Look:
 
 
 class EventPoll(SharedStreamProducer):
-    """Looks for all watchers of a connection. Airflow reports to it which events are in the database."""
+    """Polls for all watchers of a connection. Airflow reports to it which events are in the database."""
 
     def __init__(self, kwargs: dict[str, Any]) -> None:
         self._service_conn_id, self._pause = kwargs["service_conn_id"], kwargs["poll_interval"]
-        self._looks, self._looks_in_doubt = 0, 0
+        self._polls, self._polls_in_doubt = 0, 0
         self._members = Members()
 
-    async def open_stream(self) -> AsyncIterator[tuple[Look, Look]]:
+    async def open_stream(self) -> AsyncIterator[tuple[PolledExecutions, PolledExecutions]]:
         """Poll until closed."""
-        poll = Poll()
+        poll = ExecutionPoll()
         while True:
-            look = await until_it_works(partial(self._look, poll), self._pause)
-            yield look, look
+            polled = await until_it_works(partial(self._poll_once, poll), self._pause)
+            yield polled, polled
             await clock().async_sleep(self._pause)
 
-    async def _look(self, poll: Poll) -> Look:
+    async def _poll_once(self, poll: ExecutionPoll) -> PolledExecutions:
         from airflow_provider_service.connection import config_for
 
         # The connection is read again each time, so that a changed key is picked up.
         config = await config_for(self._service_conn_id)
-        snapshot = await _with_client(config, poll.look)
-        self._looks += 1
-        return Look(self._looks, snapshot, config, self._members)
+        snapshot = await _with_client(config, poll.snapshot)
+        self._polls += 1
+        return PolledExecutions(self._polls, snapshot, config, self._members)
 
     async def advance(self, batch: Sequence[AdvanceItem]) -> None:
         """Let the watchers store what has been reported."""
@@ -98,8 +98,8 @@ class EventPoll(SharedStreamProducer):
             if item.outcome.failed:
                 # The events of one watcher may be lost, and it is not known which. That watcher has received all polls
                 # so far and receives no more, so cursors of these polls must not be stored. Later ones are of others.
-                self._looks_in_doubt = self._looks
-            elif item.broker_payload.number > self._looks_in_doubt:
+                self._polls_in_doubt = self._polls
+            elif item.broker_payload.number > self._polls_in_doubt:
                 await item.broker_payload.persisted()
 
 

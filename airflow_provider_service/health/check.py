@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 REFERENCES = (OPTIONAL_WORKFLOW, OPTIONAL_TAG, PROJECT)
 NAMES = tuple(name for reference in REFERENCES for name in reference.fields)
 DAY = timedelta(hours=24)
-#: Default time between two looks: health changes slowly, and a look reads all executions of the window.
-LOOK_SECONDS = 300.0
+#: Default time between two polls: health changes slowly, and a poll reads all executions of the window.
+POLL_SECONDS = 300.0
 
 
 def read_rate(name: str, value: float | str) -> float:

@@ -21,7 +21,7 @@ from airflow_provider_service.waits.nodes import result_of
 from airflow_provider_service.waits.outcome import Outcome, not_kept, started
 from airflow_provider_service.waits.stop import stop_overdue
 from airflow_provider_service.waits.wait import Wait
-from airflow_provider_service.waits.watch import look_here
+from airflow_provider_service.waits.watch import poll_here
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -136,7 +136,7 @@ def _started(client: ServiceClient, request: RunRequest, attempt: Attempt, timeo
 
 
 def _ended(client: ServiceClient, wait: Wait) -> Outcome:
-    outcome = look_here(client.transport.config, wait, threading.Event())
+    outcome = poll_here(client.transport.config, wait, threading.Event())
     if outcome is None:
         raise AssertionError("nobody gives this wait up")
     return stop_overdue(client, outcome, wait)

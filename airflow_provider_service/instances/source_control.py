@@ -14,14 +14,14 @@ from airflow_provider_service.task_arguments import SourceControlDirection, Sour
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models.source_control import SourceControlledFile
-    from airflow_provider_service.waits.look import Seen
+    from airflow_provider_service.waits.polling import PollResult
 
 _MAX_FILES_IN_XCOM = 200
 
 
 @dataclass(frozen=True)
 class SourceControlCheck:
-    """A look at what a push or a pull would change. It holds only what a trigger may store.
+    """A poll of what a push or a pull would change. It holds only what a trigger may store.
 
     :param direction: ``"pull"`` for what the branch has, ``"push"`` for what the instance has.
     :param state: ``"changed"`` if there must be changes, ``"unchanged"`` if there must be none.
@@ -54,9 +54,9 @@ class SourceControlCheck:
         """A sentence that says that what is waited for has not come."""
         return f"there were {'still' if self.state == 'unchanged' else 'no'} changes to {self.direction}"
 
-    def look(self, client: ServiceClient) -> Seen:
+    def poll(self, client: ServiceClient) -> PollResult:
         """Read the status once."""
-        from airflow_provider_service.waits.look import Seen
+        from airflow_provider_service.waits.polling import PollResult
 
         files = [
             one
@@ -66,7 +66,7 @@ class SourceControlCheck:
         url = page_url(client.base_url, SOURCE_CONTROL_PAGE)
         by_type = dict(Counter(one.type for one in files))
         message = f"{len(files)} objects to {self.direction} {by_type or ''}".rstrip()
-        return Seen(bool(files) == (self.state == "changed"), message, {**changes_in(files), "url": url})
+        return PollResult(bool(files) == (self.state == "changed"), message, {**changes_in(files), "url": url})
 
     def to_arguments(self) -> dict[str, Any]:
         """The arguments of the sensor and the trigger that describe it."""

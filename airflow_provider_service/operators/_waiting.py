@@ -88,10 +88,10 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         :raises TaskDeferred: the wait continues in the triggerer.
         :raises ServiceTaskKilledError: the task was killed.
         """
-        from airflow_provider_service.waits.watch import look_here
+        from airflow_provider_service.waits.watch import poll_here
 
         wait = self._wait_for(execution_id, deadline)
-        outcome = look_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
+        outcome = poll_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
         if self._killed.is_set():
             raise ServiceTaskKilledError(f"the task was killed while execution {execution_id} had not ended")
         return outcome or self._defer(wait, resumed_with)

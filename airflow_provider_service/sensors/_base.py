@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
 
-#: A wait in the worker that has less time left is over: more than passes between a look and Airflow's own check.
+#: A wait in the worker that has less time left is over: more than passes between a poll and Airflow's own check.
 LAST_SECONDS = 0.1
 
 

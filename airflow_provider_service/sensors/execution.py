@@ -147,11 +147,11 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self.log.exception("Connection '%s' cannot be used", self.service_conn_id)
             return broken(watch.execution_id, error)
         with ServiceClient(config.one_try()) as client:
-            outcome = watch.look(client)
+            outcome = watch.poll(client)
             # The triggerer itself tolerates faults, without occupying a worker.
             while outcome is None and watch.in_trouble and not self.deferrable:
                 clock().sleep(min(self.poll_interval, FAULT_PAUSE_SECONDS), self._wait.deadline)
-                outcome = watch.look(client)
+                outcome = watch.poll(client)
             self._link(context, client, watch)
         # Airflow's own check of the limit has a different message, so it must not come first.
         is_over = not self.deferrable and watch.seconds_left < LAST_SECONDS

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import require
-from airflow_provider_service.health.check import CHECKS, DAY, LOOK_SECONDS, NAMES, HealthCheck
-from airflow_provider_service.health.look import HealthLook
-from airflow_provider_service.sensors._looking import LookingSensor
+from airflow_provider_service.health.check import CHECKS, DAY, NAMES, POLL_SECONDS, HealthCheck
+from airflow_provider_service.health.poll import HealthPoll
+from airflow_provider_service.sensors._polling import PollingSensor
 from airflow_provider_service.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
 
 
-class ServiceWorkflowHealthSensor(LookingSensor):
+class ServiceWorkflowHealthSensor(PollingSensor):
     """Wait until no workflow breaches a threshold. It only reads, and is safe to repeat.
 
     Figures, thresholds and the choice of workflows are those of ``ServiceWorkflowHealthCheckOperator``; at least one
@@ -54,7 +54,7 @@ class ServiceWorkflowHealthSensor(LookingSensor):
     """
 
     template_fields: Sequence[str] = ("service_conn_id", *NAMES)
-    checks = {**CHECKS, **LookingSensor.checks}
+    checks = {**CHECKS, **PollingSensor.checks}
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ServiceWorkflowHealthSensor(LookingSensor):
         max_duration_p95: Duration | None = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = LOOK_SECONDS,
+        poke_interval: Duration = POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:
@@ -100,14 +100,14 @@ class ServiceWorkflowHealthSensor(LookingSensor):
         self.max_duration_p95 = max_duration_p95
         self.check_arguments()
 
-    def to_check(self) -> HealthLook:
+    def to_check(self) -> HealthPoll:
         """The check that the arguments describe."""
         check = HealthCheck.of(self)
         require(check.thresholds, "give at least one threshold")
-        return HealthLook(check)
+        return HealthPoll(check)
 
     def to_trigger(self, **arguments: Any) -> Any:
-        """The trigger that goes on looking."""
+        """The trigger that goes on polling."""
         from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger
 
         return ServiceWorkflowHealthTrigger(**arguments)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.instances.source_control import SourceControlCheck
-from airflow_provider_service.sensors._looking import LookingSensor
+from airflow_provider_service.sensors._polling import PollingSensor
 from airflow_provider_service.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
 
-#: Default time between two looks: for each, the service compares with the repository.
-LOOK_SECONDS = 60.0
+#: Default time between two polls: for each, the service compares with the repository.
+POLL_SECONDS = 60.0
 
 
-class ServiceSourceControlSensor(LookingSensor):
+class ServiceSourceControlSensor(PollingSensor):
     """Wait until there is something to pull or to push, or nothing any more. It only reads, and is safe to repeat.
 
-    A look shows what ``preview=True`` of ``ServicePullSourceControlOperator`` and ``ServicePushSourceControlOperator``
+    A poll shows what ``preview=True`` of ``ServicePullSourceControlOperator`` and ``ServicePushSourceControlOperator``
     shows. The service offers no other status.
 
     Arguments of Airflow's own sensor apply as well. The task fails if the state has not come after ``timeout``
@@ -34,10 +34,10 @@ class ServiceSourceControlSensor(LookingSensor):
     :param state: ``"changed"`` (the default) to wait until there are changes, ``"unchanged"`` until there are none.
     :param types: types of the objects that count, such as workflow, credential, tags or variables; None, the default,
         for all of them.
-    :param fault_tolerance: seconds, or a timedelta, for which looks may keep failing before the task fails; 300 seconds
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing before the task fails; 300 seconds
         by default.
     :param deferrable: wait in the triggerer; the default is Airflow's ``[operators] default_deferrable``.
-    :param poke_interval: seconds, or a timedelta, between two looks; 60 seconds by default.
+    :param poke_interval: seconds, or a timedelta, between two polls; 60 seconds by default.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: ``{"count", "by_type", "by_status", "changes", "files", "url"}``, as the operators return them.
     """
@@ -52,7 +52,7 @@ class ServiceSourceControlSensor(LookingSensor):
         types: Templated[Sequence[str] | None] = None,
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
-        poke_interval: Duration = LOOK_SECONDS,
+        poke_interval: Duration = POLL_SECONDS,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:
@@ -73,7 +73,7 @@ class ServiceSourceControlSensor(LookingSensor):
         return SourceControlCheck.of_values(direction=self.direction, state=self.state, types=self.types)
 
     def to_trigger(self, **arguments: Any) -> Any:
-        """The trigger that goes on looking."""
+        """The trigger that goes on polling."""
         from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
         return ServiceSourceControlTrigger(**arguments)

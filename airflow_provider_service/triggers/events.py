@@ -14,7 +14,7 @@ from airflow_provider_service.arguments import read_seconds, refuse
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.events.finished_executions import Cursor, Snapshot, Workflows
-from airflow_provider_service.events.poll import EventPoll, Look, until_it_works
+from airflow_provider_service.events.poll import EventPoll, PolledExecutions, until_it_works
 from airflow_provider_service.events.selection import Selection
 from airflow_provider_service.waits.outcome import judge
 
@@ -112,7 +112,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll separately, for versions of Airflow that do not share streams."""
         poll = EventPoll(self.serialize()[1])
-        async for event in self.filter_shared_stream(look async for look, _ in poll.open_stream()):
+        async for event in self.filter_shared_stream(polled async for polled, _ in poll.open_stream()):
             yield event
 
     def shared_stream_key(self) -> Hashable:
@@ -124,15 +124,15 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         """Create the poll of the executions of all workflows; Airflow calls this once per shared poll."""
         return EventPoll(kwargs)
 
-    async def filter_shared_stream(self, shared_stream: AsyncIterator[Look]) -> AsyncIterator[TriggerEvent]:
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[PolledExecutions]) -> AsyncIterator[TriggerEvent]:
         """Report the ends of executions of this trigger's workflows."""
         store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key)
         cursor, is_caught_up = await until_it_works(store.read, self.poll_interval), False
-        async for look in shared_stream:
-            known = cursor if cursor and cursor.base_url == look.snapshot.base_url else None
+        async for polled in shared_stream:
+            known = cursor if cursor and cursor.base_url == polled.snapshot.base_url else None
             try:
-                workflows = await look.members(self.selection)
-                snapshot = await self._seen(look, known, workflows, is_caught_up)
+                workflows = await polled.members(self.selection)
+                snapshot = await self._seen(polled, known, workflows, is_caught_up)
             except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
                 log.error("The watch of %s is interrupted until the next poll: %s", self.selection, error)
                 continue
@@ -146,7 +146,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
                         yield TriggerEvent(outcome.to_xcom())
                     known.mark_reported(execution)
                 known.advance(snapshot)
-            store.write_once_persisted(known, look)
+            store.write_once_persisted(known, polled)
             cursor = known
 
     def _beginning(self, snapshot: Snapshot, kept: Cursor | None) -> Cursor:
@@ -160,15 +160,17 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
             )
         return Cursor.beginning(snapshot)
 
-    async def _seen(self, look: Look, cursor: Cursor | None, workflows: Workflows, is_caught_up: bool) -> Snapshot:
-        snapshot = look.snapshot.of(workflows)
+    async def _seen(
+        self, polled: PolledExecutions, cursor: Cursor | None, workflows: Workflows, is_caught_up: bool
+    ) -> Snapshot:
+        snapshot = polled.snapshot.of(workflows)
         if cursor is None:
             return snapshot
         if not is_caught_up:
             # The shared poll began with its first subscriber, which may be later than the stored cursor.
-            snapshot = snapshot.with_more(await look.listed(cursor.floor, workflows))
+            snapshot = snapshot.with_more(await polled.listed(cursor.floor, workflows))
         # Executions of other workflows are read by the watchers of these.
-        snapshot = snapshot.with_read(await look.read(cursor.unseen(snapshot)), workflows)
+        snapshot = snapshot.with_read(await polled.read(cursor.unseen(snapshot)), workflows)
         if cursor.is_ahead_of(snapshot):
             log.warning(
                 "Execution %d has been seen at %s, but now %d is the newest: later ones were deleted, or the service "
@@ -206,11 +208,11 @@ class _CursorStore:
                 self._store = None
         return Cursor.from_json(self._kept)
 
-    def write_once_persisted(self, cursor: Cursor, look: Look) -> None:
+    def write_once_persisted(self, cursor: Cursor, polled: PolledExecutions) -> None:
         """Write a cursor once all events of its poll are in Airflow's database, unless it is already stored."""
         state = cursor.to_json()
         if self._store is not None and state != self._kept:
-            look.once_persisted(partial(self._write, state))
+            polled.once_persisted(partial(self._write, state))
 
     async def _write(self, state: dict[str, Any]) -> None:
         if state == self._kept:  # by the previous poll

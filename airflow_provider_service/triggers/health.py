@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow_provider_service.health.check import DAY, LOOK_SECONDS, HealthCheck
-from airflow_provider_service.health.look import HealthLook
+from airflow_provider_service.health.check import DAY, POLL_SECONDS, HealthCheck
+from airflow_provider_service.health.poll import HealthPoll
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS
-from airflow_provider_service.triggers._looking import LookingTrigger
+from airflow_provider_service.triggers._polling import PollingTrigger
 
 
-class ServiceWorkflowHealthTrigger(LookingTrigger):
+class ServiceWorkflowHealthTrigger(PollingTrigger):
     """Fires once, when no threshold is breached, when the figures cannot be read, or when the deadline has passed.
 
     The event is ``{"verdict", "message", "result", "final"}``. The verdict is ``"met"``, ``"timed_out"`` or
@@ -45,7 +45,7 @@ class ServiceWorkflowHealthTrigger(LookingTrigger):
         service_conn_id: str,
         deadline: float,
         timeout: float | timedelta,
-        poll_interval: float | timedelta = LOOK_SECONDS,
+        poll_interval: float | timedelta = POLL_SECONDS,
         fault_tolerance: float | timedelta = FAULT_TOLERANCE_SECONDS,
         workflow_id: str | None = None,
         workflow_name: str | None = None,
@@ -83,4 +83,4 @@ class ServiceWorkflowHealthTrigger(LookingTrigger):
             max_duration_median=max_duration_median,
             max_duration_p95=max_duration_p95,
         )
-        self.check = HealthLook(check)
+        self.check = HealthPoll(check)

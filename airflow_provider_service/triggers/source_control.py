@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from airflow_provider_service.instances.source_control import SourceControlCheck
 from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS
-from airflow_provider_service.triggers._looking import LookingTrigger
+from airflow_provider_service.triggers._polling import PollingTrigger
 
 
-class ServiceSourceControlTrigger(LookingTrigger):
+class ServiceSourceControlTrigger(PollingTrigger):
     """Fires once, when source control is in the wanted state, when it cannot be read, or when the deadline has passed.
 
     The event is ``{"verdict", "message", "result", "final"}``. The verdict is ``"met"``, ``"timed_out"`` or
@@ -23,8 +23,8 @@ class ServiceSourceControlTrigger(LookingTrigger):
     :param direction: ``"pull"`` for what the branch has, ``"push"`` for what the instance has.
     :param state: ``"changed"`` to wait until there are changes, ``"unchanged"`` until there are none.
     :param types: types of the objects that count; None for all.
-    :param poll_interval: seconds, or a timedelta, between two looks; 60 seconds by default.
-    :param fault_tolerance: seconds, or a timedelta, for which looks may keep failing; 300 seconds by default.
+    :param poll_interval: seconds, or a timedelta, between two polls; 60 seconds by default.
+    :param fault_tolerance: seconds, or a timedelta, for which polls may keep failing; 300 seconds by default.
     :raises ServiceInputError: an argument is invalid.
     """
 

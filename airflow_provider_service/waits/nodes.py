@@ -54,7 +54,7 @@ class NodeLog:
         self._next = clock().monotonic() + self._pause
         self._shown: list[NodeRun] = []
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Read the nodes if it is time, and log them if they have changed; a failure does not affect the wait."""
         if clock().monotonic() < self._next:
             return

@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # Seconds that a wait may take beyond its deadline to see that its execution has just ended.
-LAST_LOOK_SECONDS = 1.0
-# Deadlines that are closer to each other are looked at together.
+LAST_POLL_SECONDS = 1.0
+# Deadlines that are closer to each other are polled together.
 DEADLINE_GRAIN_SECONDS = 0.05
 # A new poller gathers waits this long before its first round, so that they share it.
 GATHERING_SECONDS = 0.2
@@ -64,13 +64,13 @@ class Waiter(Watch):
     :param wait: the wait; its connection leads to the poller's server.
     """
 
-    __slots__ = ("future", "is_last_look", "is_slow")
+    __slots__ = ("future", "is_last_poll", "is_slow")
 
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait)
         #: Ends with the outcome, or with None when the connection has changed.
         self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
-        self.is_last_look = self.is_slow = False
+        self.is_last_poll = self.is_slow = False
 
     @property
     def number(self) -> int:
@@ -83,7 +83,7 @@ class Waiter(Watch):
             self.future.set_result(outcome)
 
     def end_overdue(self) -> None:
-        """End the wait at its deadline, unless the last look has already ended it."""
+        """End the wait at its deadline, unless the last poll has already ended it."""
         self.end(self.timed_out())
 
     @contextmanager
@@ -167,7 +167,7 @@ class Poller:
         started = clock().monotonic()
         with self._figures.poll():
             self._moved.clear()
-            self._look_at_deadlines()  # the clock may have been set
+            self._poll_at_deadlines()  # the clock may have been set
             await self._round([one for one in self._waits if not self._reads.is_open(one)])
         _report_active()
         pause = started + self.interval - clock().monotonic()
@@ -178,23 +178,23 @@ class Poller:
         due = clock().monotonic() + seconds
         if due < self._alarm_due:
             self._cancel_alarm()
-            self._alarm_due, self._alarm = due, clock().call_later(seconds, self._look_at_deadlines)
+            self._alarm_due, self._alarm = due, clock().call_later(seconds, self._poll_at_deadlines)
 
     def _cancel_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_due, self._alarm = math.inf, None
 
-    def _look_at_deadlines(self) -> None:
+    def _poll_at_deadlines(self) -> None:
         self._cancel_alarm()
         now, nearest = clock().now(), math.inf
         for one in self._waits:
             if one.deadline > now:
                 nearest = min(nearest, one.deadline)
-            elif not one.is_last_look:
-                one.is_last_look = True
+            elif not one.is_last_poll:
+                one.is_last_poll = True
                 self._reads.add(one, first=True)
-                clock().call_later(LAST_LOOK_SECONDS, one.end_overdue)
+                clock().call_later(LAST_POLL_SECONDS, one.end_overdue)
         self._set_alarm(max(nearest - now, DEADLINE_GRAIN_SECONDS))
 
     def _nearest_deadline(self) -> float:
@@ -214,7 +214,7 @@ class Poller:
                     self._list_requests = math.inf
                 else:
                     log.warning("Executions could not be listed: %s", error)
-                    await self._judge_each(waits, methodcaller("failed_to_look", error))
+                    await self._judge_each(waits, methodcaller("poll_failed", error))
                     if not isinstance(error, errors.ServiceTimeoutError):
                         return
             except Exception:
@@ -311,7 +311,7 @@ class Poller:
 
     async def _read(self, one: Waiter) -> None:
         with one.guarded():
-            await self._deliver(one, await in_daemon_thread(one.look, self._client, name=THREAD_NAME))
+            await self._deliver(one, await in_daemon_thread(one.poll, self._client, name=THREAD_NAME))
 
     async def _deliver(self, one: Waiter, outcome: Outcome | None) -> None:
         if outcome is not None:

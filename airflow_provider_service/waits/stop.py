@@ -52,7 +52,7 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
     if outcome.verdict != "timed_out":
         return outcome
     was_stopped = stop_execution(client.transport.config, outcome.execution_id)
-    ended = Watch(replace(wait, deadline=math.inf)).look(client)
+    ended = Watch(replace(wait, deadline=math.inf)).poll(client)
     if ended is not None and ended.status != "canceled":
         return ended
     fate = "it was stopped" if was_stopped else "it could NOT be stopped and may still be running"

@@ -24,7 +24,7 @@ class Wait:
     :param poll_interval: seconds between two polls.
     :param on_vanished: what it means that the execution cannot be found: it was deleted or pruned, its workflow does
         not save such executions, or it never existed.
-    :param fault_tolerance: seconds that looking may fail in a row.
+    :param fault_tolerance: seconds that polls may fail in a row.
     """
 
     __slots__ = (

@@ -40,10 +40,10 @@ class Watch(Wait):
 
     @property
     def in_trouble(self) -> bool:
-        """Whether the last look failed."""
+        """Whether the last poll failed."""
         return self._faults is not None
 
-    def look(self, client: ServiceClient) -> Outcome | None:
+    def poll(self, client: ServiceClient) -> Outcome | None:
         """Read the execution and judge it; None while the wait continues."""
         outcome = self._read(client)
         return self.timed_out() if outcome is None and not self.seconds_left else outcome
@@ -55,13 +55,13 @@ class Watch(Wait):
             return self._vanished()
         except errors.ServiceApiError as error:
             log.warning("Execution %s could not be read: %s", self.execution_id, error)
-            return self.failed_to_look(error)
+            return self.poll_failed(error)
         except errors.ServiceError as error:  # nothing was sent
             return broken(self.execution_id, error)
         except Exception as error:
             # An unexpected answer must not fail other waits, and must not end this one at once.
             log.exception("Execution %s could not be read", self.execution_id)
-            return self.failed_to_look(error)
+            return self.poll_failed(error)
         return self.saw(execution, client)
 
     def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
@@ -75,8 +75,8 @@ class Watch(Wait):
         """Record that the execution was seen and has not ended."""
         self._faults = None
 
-    def failed_to_look(self, error: Exception) -> Outcome | None:
-        """Record a failed look. Return the outcome if it is no longer tolerated."""
+    def poll_failed(self, error: Exception) -> Outcome | None:
+        """Record a failed poll. Return the outcome if it is no longer tolerated."""
         self._faults = self._faults or FaultTolerance(self.fault_tolerance)
         if self._faults.tolerates(error):
             return None
@@ -103,7 +103,7 @@ class Watch(Wait):
         return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)
 
 
-def look_here(
+def poll_here(
     config: ServiceConfig,
     wait: Wait,
     stopped: threading.Event,
@@ -111,11 +111,11 @@ def look_here(
     only_once: bool = False,
     nodes: NodeLog | None = None,
 ) -> Outcome | None:
-    """Look until a wait is over, and log its nodes meanwhile. Return None if it was given up before.
+    """Poll until a wait is over, and log its nodes meanwhile. Return None if it was given up before.
 
-    :param config: the server; its retries are off here, since the next look is the retry.
+    :param config: the server; its retries are off here, since the next poll is the retry.
     :param stopped: set from outside to give up.
-    :param only_once: give up after one look.
+    :param only_once: give up after one poll.
     :param nodes: shows the nodes; None to log them.
     """
     from airflow_provider_service.client import ServiceClient
@@ -125,13 +125,13 @@ def look_here(
     with ServiceClient(config.one_try()) as client:
         figures = PollStatistics(client)
         with figures.poll():
-            outcome = watch.look(client)
+            outcome = watch.poll(client)
         while outcome is None and not only_once:
             if clock().wait(stopped, wait.poll_interval, wait.deadline):
                 return None
-            nodes.look()
+            nodes.poll()
             with figures.poll():
-                outcome = watch.look(client)
+                outcome = watch.poll(client)
     return outcome
 
 

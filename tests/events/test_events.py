@@ -1,4 +1,4 @@
-"""Ends of executions as events: each is reported once, whatever happens between two looks."""
+"""Ends of executions as events: each is reported once, whatever happens between two polls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests import airflow_features
 from tests.waits.driving import in_event_loop, until
 
 from .persisting import PersistingTriggerer
-from .watching import INTERVAL, AssetState, ids, looked, looks, watcher
+from .watching import INTERVAL, AssetState, ids, polled, polls, watcher
 
 pytestmark = airflow_features.asset_watchers
 
@@ -29,19 +29,19 @@ async def test_each_end_is_reported_once_in_any_order(simulator: ServiceSimulato
     first, second, third = (simulator.start_execution(workflow_id) for _ in range(3))
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
+    await polled(simulator)
     assert triggerer.events(number) == [], f"{old} ended before the beginning"
 
     for one, status in ((third, "error"), (first, "success"), (second, "canceled")):
         simulator.finish_execution(one, status)
-        await looked(simulator)
+        await polled(simulator)
 
     assert [(event["execution_id"], event["status"]) for event in triggerer.events(number)] == [
         (third, "error"),
         (first, "success"),
         (second, "canceled"),
     ]
-    await looked(simulator, 4)
+    await polled(simulator, 4)
     assert len(triggerer.events(number)) == 3
     await triggerer.shut_down()
 
@@ -50,7 +50,7 @@ async def test_each_end_is_reported_once_in_any_order(simulator: ServiceSimulato
 async def test_an_event_says_what_ended(simulator: ServiceSimulator, workflow_id: str) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
+    await polled(simulator)
     one = simulator.start_execution(workflow_id, status="success")
     await until(lambda: len(triggerer.events(number)) == 1)
 
@@ -66,15 +66,15 @@ async def test_an_event_says_what_ended(simulator: ServiceSimulator, workflow_id
 
 
 @in_event_loop
-async def test_executions_that_start_and_end_between_two_looks(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_executions_that_start_and_end_between_two_polls(simulator: ServiceSimulator, workflow_id: str) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
+    await polled(simulator)
 
     short = [simulator.start_execution(workflow_id, status="success") for _ in range(5)]
 
     await until(lambda: len(triggerer.events(number)) == 5)
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert ids(triggerer.events(number)) == short
     await triggerer.shut_down()
 
@@ -84,12 +84,12 @@ async def test_only_wanted_ends_of_the_workflow_are_reported(simulator: ServiceS
     other = simulator.create_webhook_workflow(path="other")["id"]
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, statuses=["error", "crashed"]))
-    await looked(simulator)
+    await polled(simulator)
 
     statuses = ("success", "error", "canceled", "crashed")
     started = [simulator.start_execution(workflow_id, status=status) for status in statuses]
     simulator.start_execution(other, status="error")
-    await looked(simulator, 4)
+    await polled(simulator, 4)
 
     assert ids(triggerer.events(number)) == [started[1], started[3]]
     await triggerer.shut_down()
@@ -99,18 +99,18 @@ async def test_only_wanted_ends_of_the_workflow_are_reported(simulator: ServiceS
 async def test_one_that_runs_for_long_and_one_that_sleeps(simulator: ServiceSimulator, workflow_id: str) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
+    await polled(simulator)
     running, waiting, queued = (
         simulator.start_execution(workflow_id, status=status) for status in ("running", "waiting", "new")
     )
     for _ in range(4):
         simulator.start_execution(workflow_id, status="success")
-        await looked(simulator)
+        await polled(simulator)
     assert len(triggerer.events(number)) == 4
 
     for one in (waiting, queued, running):
         simulator.finish_execution(one)
-        await looked(simulator)
+        await polled(simulator)
 
     assert ids(triggerer.events(number))[4:] == [waiting, queued, running]
     await triggerer.shut_down()
@@ -121,13 +121,13 @@ async def test_what_was_not_kept_is_dropped(simulator: ServiceSimulator, workflo
     gone, kept = (simulator.start_execution(workflow_id) for _ in range(2))
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
-    for _ in range(3):  # so that both are older than what every look reads again
+    await polled(simulator)
+    for _ in range(3):  # so that both are older than what every poll reads again
         simulator.start_execution(workflow_id, status="success")
-        await looked(simulator)
+        await polled(simulator)
 
     simulator.forget_execution(gone)
-    await looked(simulator)
+    await polled(simulator)
     simulator.finish_execution(kept)
     await until(lambda: kept in ids(triggerer.events(number)))
 
@@ -150,10 +150,10 @@ async def test_one_that_cannot_be_read_hides_no_other(
     unreadable, readable, theirs = (simulator.start_execution(one) for one in (workflow_id, workflow_id, other))
     triggerer = PersistingTriggerer()
     mine, others = triggerer.start(watcher(workflow_id)), triggerer.start(watcher(other))
-    await looked(simulator)
-    for _ in range(3):  # so that they are older than what every look reads again
+    await polled(simulator)
+    for _ in range(3):  # so that they are older than what every poll reads again
         simulator.start_execution(other, status="success")
-        await looked(simulator)
+        await polled(simulator)
     simulator.inject("status", times=None, path=f"/executions/{unreadable}$", status=500)
 
     for one in (unreadable, readable, theirs):
@@ -161,7 +161,7 @@ async def test_one_that_cannot_be_read_hides_no_other(
     await until(lambda: len(triggerer.events(mine)) == 1)
     new = simulator.start_execution(workflow_id, status="success")
     await until(lambda: len(triggerer.events(mine)) == 2)
-    await looked(simulator, 4)
+    await polled(simulator, 4)
     assert ids(triggerer.events(mine)) == [readable, new]
     assert ids(triggerer.events(others))[-1] == theirs
     assert f"Whether execution {unreadable} has ended cannot be read" in caplog.text
@@ -182,14 +182,14 @@ async def test_only_watched_ends_are_read_and_each_once(simulator: ServiceSimula
     numbers = [
         triggerer.start(watcher(workflow_id, statuses=statuses)) for statuses in (["success"], ["success", "error"])
     ]
-    await looked(simulator)
+    await polled(simulator)
     for _ in range(3):
         simulator.start_execution(workflow_id, status="canceled")
-        await looked(simulator)
+        await polled(simulator)
 
     for one in (*theirs, *mine):
         simulator.finish_execution(one)
-    await looked(simulator, 4)
+    await polled(simulator, 4)
 
     for number in numbers:
         assert ids(triggerer.events(number)) == mine
@@ -207,20 +207,20 @@ async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id:
     first = triggerer.start(watcher(workflow_id))
     second = triggerer.start(watcher(other))
     only_errors = triggerer.start(watcher(other, statuses=["error"]))
-    await looked(simulator)
+    await polled(simulator)
     simulator.start_execution(other, status="success")
     late = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
-    begin, seen = asyncio.get_running_loop().time(), looks(simulator)
+    await polled(simulator)
+    begin, seen = asyncio.get_running_loop().time(), polls(simulator)
 
     mine = simulator.start_execution(workflow_id, status="success")
     theirs = simulator.start_execution(other, status="error")
-    await looked(simulator, 4)
+    await polled(simulator, 4)
 
     assert ids(triggerer.events(first)) == ids(triggerer.events(late)) == [mine]
     assert ids(triggerer.events(second))[1:] == ids(triggerer.events(only_errors)) == [theirs]
     passed = asyncio.get_running_loop().time() - begin
-    assert looks(simulator) - seen <= passed / INTERVAL + 1
+    assert polls(simulator) - seen <= passed / INTERVAL + 1
     await triggerer.shut_down()
 
 
@@ -232,7 +232,7 @@ async def test_faults_are_logged_and_survived(
     state.faults = 2
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
-    await looked(simulator)
+    await polled(simulator)
     told: list[str] = []
 
     async def still_tells() -> None:
@@ -269,7 +269,7 @@ async def test_a_rotated_key_is_picked_up(
 ) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
+    await polled(simulator)
     new = simulator.create_key()
     simulator.revoke_key(simulator.api_key)
     await until(lambda: any(one.status == 401 for one in simulator.requests))
@@ -289,7 +289,7 @@ async def test_alone_where_airflow_shares_no_streams(simulator: ServiceSimulator
         raise AssertionError("the stream has ended")
 
     told = asyncio.ensure_future(payloads(watcher(workflow_id).run()))
-    await looked(simulator)
+    await polled(simulator)
     one = simulator.start_execution(workflow_id, status="success")
 
     assert await told == one

@@ -1,4 +1,4 @@
-"""Whatever happens between the requests of the looks, each end is reported once."""
+"""Whatever happens between the requests of the polls, each end is reported once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client._client import Resources
 from airflow_provider_service.client.http.transport import Transport
-from airflow_provider_service.events.finished_executions import Cursor, Poll, Snapshot, listed, read
+from airflow_provider_service.events.finished_executions import Cursor, ExecutionPoll, Snapshot, listed, read
 from airflow_provider_service.simulator import ServiceSimulator
 
 ACTIVE = ("new", "running", "waiting")
@@ -32,7 +32,7 @@ class InterruptedTransport(Transport):
 
 
 class InterruptedClient(Resources):
-    """A client whose lists have few items a page, so that a look takes many requests."""
+    """A client whose lists have few items a page, so that a poll takes many requests."""
 
     def __init__(self, simulator: ServiceSimulator) -> None:
         self._config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key, page_size=3)
@@ -74,7 +74,7 @@ class Story:
         self.ends.append(self.simulator.start_execution(workflow, status=status))
 
     def move(self) -> None:
-        """From the queue or from sleep to running, or to sleep; a sleep is longer than a look."""
+        """From the queue or from sleep to running, or to sleep; a sleep is longer than a poll."""
         execution = self.simulator.state.executions.get(int(self.one()))
         assert execution is not None
         if str(execution.id) not in self.moved:
@@ -139,17 +139,17 @@ def test_each_end_is_reported_once(simulator: ServiceSimulator, data: st.DataObj
     simulator.reset()
     story = Story(simulator, data)
     client = InterruptedClient(simulator)
-    poll, listeners = Poll(), list[Listener]()
+    poll, listeners = ExecutionPoll(), list[Listener]()
 
-    def look_again() -> None:
+    def poll_again() -> None:
         nonlocal poll
         if data.draw(st.integers(0, 3)) == 0:  # another triggerer continues
-            poll = Poll()
+            poll = ExecutionPoll()
             for listener in listeners:
                 listener.restart()
         story.moved.clear()
         ends_before = len(story.ends)
-        snapshot = poll.look(client)  # type: ignore[arg-type]
+        snapshot = poll.snapshot(client)  # type: ignore[arg-type]
         for listener in listeners:
             if data.draw(st.booleans()):
                 listener.restart()
@@ -159,10 +159,10 @@ def test_each_end_is_reported_once(simulator: ServiceSimulator, data: st.DataObj
 
     client.transport.between = story.anything
     for _ in range(data.draw(st.integers(2, 5))):
-        look_again()
+        poll_again()
     client.transport.between = lambda: None
     for _ in range(2):
-        look_again()
+        poll_again()
     client.transport.close()
 
     for listener in listeners:
@@ -173,15 +173,15 @@ class Watch:
     """One poll and the cursor of one workflow."""
 
     def __init__(self, client: InterruptedClient, workflow_id: str) -> None:
-        self._client, self._workflow_id, self._poll = client, workflow_id, Poll()
-        self._cursor = Cursor.beginning(self._look())
+        self._client, self._workflow_id, self._poll = client, workflow_id, ExecutionPoll()
+        self._cursor = Cursor.beginning(self._poll_once())
 
-    def _look(self) -> Snapshot:
-        return self._poll.look(self._client).of(frozenset({self._workflow_id}))  # type: ignore[arg-type]
+    def _poll_once(self) -> Snapshot:
+        return self._poll.snapshot(self._client).of(frozenset({self._workflow_id}))  # type: ignore[arg-type]
 
     def advance(self) -> list[str]:
-        """Look once, and return the reported ends."""
-        snapshot = self._look()
+        """Poll once, and return the reported ends."""
+        snapshot = self._poll_once()
         found = read(self._client, self._cursor.unseen(snapshot))  # type: ignore[arg-type]
         snapshot = snapshot.with_read(found, frozenset({self._workflow_id}))
         told = self._cursor.unreported(snapshot)
@@ -193,13 +193,13 @@ class Watch:
 
 @pytest.mark.parametrize("moment", range(1, 7))
 @pytest.mark.parametrize(("before", "after"), [("running", "waiting"), ("waiting", "running"), ("new", "running")])
-def test_an_execution_that_moves_on_during_a_look_is_not_lost(
+def test_an_execution_that_moves_on_during_a_poll_is_not_lost(
     simulator: ServiceSimulator, workflow_id: str, before: str, after: str, moment: int
 ) -> None:
     one = simulator.start_execution(workflow_id, status=before)
     client = InterruptedClient(simulator)
     watch = Watch(client, workflow_id)
-    for _ in range(3):  # until it is older than what every look reads again
+    for _ in range(3):  # until it is older than what every poll reads again
         simulator.start_execution(workflow_id, status="success")
         watch.advance()
 
@@ -219,7 +219,7 @@ def test_an_execution_that_moves_on_during_a_look_is_not_lost(
 
 
 @pytest.mark.parametrize("moment", range(1, 5))
-def test_an_execution_that_starts_during_a_look_is_not_overtaken(
+def test_an_execution_that_starts_during_a_poll_is_not_overtaken(
     simulator: ServiceSimulator, workflow_id: str, moment: int
 ) -> None:
     client = InterruptedClient(simulator)

@@ -9,7 +9,7 @@ from tests import airflow_features
 from tests.waits.driving import in_event_loop, until
 
 from .persisting import PersistingTriggerer
-from .watching import AssetState, ids, looked, watcher
+from .watching import AssetState, ids, polled, watcher
 
 pytestmark = airflow_features.asset_watchers
 
@@ -23,10 +23,10 @@ async def watched(simulator: ServiceSimulator, workflow_id: str) -> AssetState:
     state = AssetState()
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
-    await looked(simulator)
+    await polled(simulator)
     simulator.start_execution(workflow_id, status="success")
     await until(lambda: len(triggerer.events(number)) == 1)
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     await triggerer.shut_down()
     return state
 
@@ -44,13 +44,13 @@ def refill(simulator: ServiceSimulator, state: AssetState) -> str:
 async def tells_what_ends_from_now_on(simulator: ServiceSimulator, workflow_id: str, state: AssetState) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert triggerer.events(number) == [], "ended before the watch began anew"
     running = simulator.start_execution(workflow_id)
     expected = [simulator.start_execution(workflow_id, status="success") for _ in range(40)]
     await until(lambda: len(triggerer.events(number)) >= 40)
     simulator.finish_execution(running)
-    await looked(simulator, 4)
+    await polled(simulator, 4)
     assert ids(triggerer.events(number)) == [*expected, running]
     await triggerer.shut_down()
 
@@ -94,17 +94,17 @@ async def test_a_connection_that_moves_while_it_is_watched(
 ) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher("another"))
-    await looked(simulator)
+    await polled(simulator)
     with ServiceSimulator() as other:
         workflow = str(other.create_webhook_workflow(path="w")["id"])
         own = triggerer.start(watcher(workflow))
-        await looked(simulator)
+        await polled(simulator)
         old = other.start_execution(workflow, status="success")
         monkeypatch.setenv(CONNECTION, other.connection_json())
-        await looked(other, 3)
+        await polled(other, 3)
         one = other.start_execution(workflow, status="success")
         await until(lambda: len(triggerer.events(own)) > 0)
-        await looked(other, 3)
+        await polled(other, 3)
 
     assert ids(triggerer.events(own)) == [one], f"{old} ended before"
     assert triggerer.events(number) == []
@@ -118,20 +118,20 @@ async def test_the_newest_execution_is_deleted(
 ) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id))
-    await looked(simulator)
+    await polled(simulator)
     unsaved = simulator.start_execution(workflow_id)
-    await looked(simulator)
+    await polled(simulator)
     simulator.forget_execution(unsaved)
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert "is the newest" not in caplog.text, "an execution that was not kept is nothing to warn of"
 
     told = simulator.start_execution(workflow_id, status="success")
     await until(lambda: ids(triggerer.events(number)) == [told])
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     simulator.forget_execution(told)
     after = simulator.start_execution(workflow_id, status="success")
     await until(lambda: len(triggerer.events(number)) > 1)
 
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert ids(triggerer.events(number)) == [told, after]
     await triggerer.shut_down()

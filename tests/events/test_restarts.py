@@ -11,7 +11,7 @@ from tests import airflow_features
 from tests.waits.driving import in_event_loop, until
 
 from .persisting import PersistingTriggerer
-from .watching import AssetState, StateOfManyAssets, ids, looked, looks, watcher
+from .watching import AssetState, StateOfManyAssets, ids, polled, polls, watcher
 
 pytestmark = airflow_features.asset_watchers
 
@@ -26,9 +26,9 @@ async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSi
     for life in range(3):
         triggerer = PersistingTriggerer()
         number = triggerer.start(watcher(workflow_id, state))
-        await looked(simulator)
+        await polled(simulator)
         expected.append(simulator.start_execution(workflow_id, status="success"))
-        await looked(simulator)
+        await polled(simulator)
         await triggerer.shut_down()
         told += ids(triggerer.events(number))
         # No watcher looks in the meantime.
@@ -41,7 +41,7 @@ async def test_a_restart_misses_nothing_and_repeats_nothing(simulator: ServiceSi
     await until(lambda: len(told) + len(triggerer.events(number)) == 7)
     simulator.finish_execution(running)
     expected.append(running)
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     told += ids(triggerer.events(number))
     await triggerer.shut_down()
 
@@ -56,14 +56,14 @@ async def test_a_watcher_that_joins_a_shared_poll_continues_where_it_was(
     state = AssetState()
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
-    await looked(simulator)
+    await polled(simulator)
     await triggerer.kill(number)
     missed = simulator.start_execution(workflow_id, status="success")
     other = triggerer.start(watcher("another"))
-    await looked(simulator)
+    await polled(simulator)
 
     number = triggerer.start(watcher(workflow_id, state))
-    await looked(simulator, 3)
+    await polled(simulator, 3)
 
     assert ids(triggerer.events(number)) == [missed]
     assert triggerer.events(other) == []
@@ -87,20 +87,20 @@ async def test_no_event_is_lost_when_the_triggerer_dies(
     state = AssetState()
     first = PersistingTriggerer()
     first.start(watcher(workflow_id, state))
-    await looked(simulator)
+    await polled(simulator)
     await first.shut_down()
     dying = PersistingTriggerer(**death)
     number = dying.start(watcher(workflow_id, state))
-    await looked(simulator)
+    await polled(simulator)
     started = [simulator.start_execution(workflow_id, status="success") for _ in range(3)]
     await until(lambda: len(dying.fired(number)) + len(dying.events(number)) == 3 or "stores" in death)
-    await looked(simulator, 5)
+    await polled(simulator, 5)
     state = await dying.die(state)
     assert ids(dying.events(number)) == started[:stored]
 
     second = PersistingTriggerer()
     number = second.start(watcher(workflow_id, state))
-    await looked(simulator, 4)
+    await polled(simulator, 4)
     assert ids(second.events(number)) == started[:again]
     await second.shut_down()
 
@@ -117,10 +117,10 @@ async def test_an_event_is_recorded_as_soon_as_it_is_stored(simulator: ServiceSi
     one = simulator.start_execution(workflow_id, status="success")
 
     await until(lambda: ids(triggerer.events(number)) == [one])
-    seen = looks(simulator)
+    seen = polls(simulator)
     await until(lambda: state.writes == 2)
 
-    assert looks(simulator) == seen, "not only at the next look"
+    assert polls(simulator) == seen, "not only at the next poll"
     [cursor] = state.kept.values()
     assert json.loads(cursor)["reported"] == [int(one)]
     await triggerer.shut_down()
@@ -137,19 +137,19 @@ async def test_an_event_that_airflow_drops_is_not_recorded(
     triggerer = PersistingTriggerer(stores=False)
     triggerer.start(watcher(workflow_id, state))
     triggerer.start(watcher(other, others_state, statuses=["crashed"]))
-    await looked(simulator)
+    await polled(simulator)
     one = simulator.start_execution(workflow_id, status="success")
     await until(lambda: len(triggerer.broken()) == 1)
     assert type(triggerer.broken()[0]).__name__ == "AckTimeout"
     theirs = simulator.start_execution(other, status="success")
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert json.loads(*others_state.kept.values())["ceiling"] == int(theirs), "others go on"
     await triggerer.shut_down()
 
     # Airflow starts a watcher again that has failed.
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert ids(triggerer.events(number)) == [one]
     await triggerer.shut_down()
 
@@ -160,9 +160,9 @@ async def test_the_cursor_is_written_only_when_it_has_moved(simulator: ServiceSi
     state = AssetState()
     triggerer = PersistingTriggerer()
     triggerer.start(watcher(workflow_id, state))
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     writes = state.writes
-    await looked(simulator, 5)
+    await polled(simulator, 5)
 
     assert state.writes == writes >= 1
     await triggerer.shut_down()
@@ -175,7 +175,7 @@ async def test_watchers_of_one_asset_keep_their_cursors_apart(simulator: Service
     triggerer = PersistingTriggerer()
     for statuses in (["error"], ["success"], ["success", "error"]):
         triggerer.start(watcher(workflow_id, state, statuses=statuses))
-    await looked(simulator)
+    await polled(simulator)
 
     assert len(state.kept) == 3
     await triggerer.shut_down()
@@ -187,9 +187,9 @@ async def test_a_watcher_of_several_assets_works_without_a_state(
 ) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, StateOfManyAssets()))
-    await looked(simulator)
+    await polled(simulator)
     one = simulator.start_execution(workflow_id, status="success")
-    await looked(simulator, 3)
+    await polled(simulator, 3)
 
     assert ids(triggerer.events(number)) == [one]
     assert "after a restart it starts from scratch" in caplog.text
@@ -208,9 +208,9 @@ async def test_a_kept_value_that_is_not_a_cursor_is_replaced(
     state.kept[trigger._cursor_key] = kept
     triggerer = PersistingTriggerer()
     number = triggerer.start(trigger)
-    await looked(simulator)
+    await polled(simulator)
     one = simulator.start_execution(workflow_id, status="success")
-    await looked(simulator, 3)
+    await polled(simulator, 3)
 
     assert ids(triggerer.events(number)) == [one]
     await triggerer.shut_down()

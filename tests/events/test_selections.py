@@ -16,7 +16,7 @@ from tests import airflow_features
 from tests.waits.driving import in_event_loop, until
 
 from .persisting import PersistingTriggerer
-from .watching import INTERVAL, AssetState, ids, looked
+from .watching import INTERVAL, AssetState, ids, polled
 
 pytestmark = airflow_features.asset_watchers
 
@@ -79,15 +79,15 @@ async def test_each_selection_reports_the_ends_of_its_workflows(
     def end_one_of_each() -> dict[str, str]:
         return {one: simulator.start_execution(one, status="success") for one in (plain, tagged, theirs, both)}
 
-    # Only what ends after the first look of a watcher is new to it, and nothing but an event shows that it has looked.
+    # Only what ends after the first poll of a watcher is new to it, and nothing but an event shows that it has looked.
     earlier: list[dict[str, str]] = []
     while not all(triggerer.events(number) for number in numbers.values()):
         earlier.append(end_one_of_each())
-        await looked(simulator, len(expected))
+        await polled(simulator, len(expected))
     last = end_one_of_each()
     for name, (_, workflows) in expected.items():
         await reported(triggerer, numbers[name], {last[one] for one in workflows})
-    await looked(simulator, 3)
+    await polled(simulator, 3)
 
     for name, (_, workflows) in expected.items():
         ended = {one[workflow_id] for one in [*earlier, last] for workflow_id in workflows}
@@ -102,18 +102,18 @@ async def test_workflows_join_and_leave_a_tag_while_it_is_watched(
     old = workflow("Hourly", tag="prod")
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher_of(tag_name="prod"))
-    await looked(simulator)
+    await polled(simulator)
 
     new = workflow("Nightly", tag="prod")
     first = simulator.start_execution(new, status="success")
     await until(lambda: ids(triggerer.events(number)) == [first])
 
     client.workflows.update_tags(old, [])
-    await looked(simulator, 12)
+    await polled(simulator, 12)
     simulator.start_execution(old, status="success")
     last = simulator.start_execution(new, status="error")
     await until(lambda: len(triggerer.events(number)) > 1)
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert ids(triggerer.events(number)) == [first, last]
     await triggerer.shut_down()
 
@@ -127,10 +127,10 @@ async def test_watchers_of_a_tag_read_its_workflows_together_and_seldom(
     triggerer = PersistingTriggerer()
     for _ in range(3):
         triggerer.start(watcher_of(tag_name="prod"))
-    await looked(simulator)
+    await polled(simulator)
     simulator.start_execution(tagged, status="success")
     simulator.clear_requests()
-    await looked(simulator, 30)
+    await polled(simulator, 30)
 
     lists = [one for one in list(simulator.requests) if one.path.endswith("/workflows")]
     assert 1 <= len(lists) <= 5
@@ -147,7 +147,7 @@ async def test_a_name_that_cannot_be_found_is_logged_and_looked_up_again(
     assert "The watch of workflow_name Nightly is interrupted until the next poll" in caplog.text
 
     found = workflow("Nightly")
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     one = simulator.start_execution(found, status="success")
     await until(lambda: ids(triggerer.events(number)) == [one])
     await triggerer.shut_down()
@@ -160,7 +160,7 @@ async def test_a_tag_that_cannot_be_read_again_keeps_its_workflows(
     tagged = workflow("Hourly", tag="prod")
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher_of(tag_name="prod"))
-    await looked(simulator)
+    await polled(simulator)
     simulator.inject("status", times=None, path="/workflows$", status=500)
     await until(lambda: "The workflows of the watch of tag_name prod cannot be read again now" in caplog.text)
 
@@ -179,10 +179,10 @@ async def test_no_end_of_several_workflows_is_missed_over_a_restart(
     state = AssetState()
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher_of(state, workflow_id=watched))
-    await looked(simulator)
+    await polled(simulator)
     told = simulator.start_execution(watched[0], status="success")
     await until(lambda: ids(triggerer.events(number)) == [told])
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     await triggerer.shut_down()
 
     missed = [simulator.start_execution(one, status="success") for one in (*watched, watched[0])]
@@ -191,7 +191,7 @@ async def test_no_end_of_several_workflows_is_missed_over_a_restart(
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher_of(state, workflow_id=watched))
     await until(lambda: len(triggerer.events(number)) >= len(missed))
-    await looked(simulator, 3)
+    await polled(simulator, 3)
     assert ids(triggerer.events(number)) == missed
     await triggerer.shut_down()
 

@@ -51,15 +51,15 @@ def watcher(workflow_id: str, state: AssetState | None = None, **changes: Any) -
     return trigger
 
 
-def looks(simulator: ServiceSimulator) -> int:
-    """How many looks have been completed: the list of running executions is read once in each, before the last list."""
+def polls(simulator: ServiceSimulator) -> int:
+    """How many polls have been completed: the list of running executions is read once in each, before the last list."""
     return sum("status=running" in one.query for one in list(simulator.requests))
 
 
-async def looked(simulator: ServiceSimulator, times: int = 2) -> None:
-    """Return when a look has begun and ended from now on."""
-    seen = looks(simulator)
-    await until(lambda: looks(simulator) >= seen + times)
+async def polled(simulator: ServiceSimulator, times: int = 2) -> None:
+    """Return when a poll has begun and ended from now on."""
+    seen = polls(simulator)
+    await until(lambda: polls(simulator) >= seen + times)
     await clock().async_sleep(INTERVAL / 2)
 
 

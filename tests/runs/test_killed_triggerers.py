@@ -16,7 +16,7 @@ from airflow_provider_service.client.errors import ServiceExecutionFailedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.stored_triggers import as_stored
-from tests.waits.driving import looks_at
+from tests.waits.driving import polls_of
 
 from . import victims
 from .conftest import MakeRun
@@ -55,12 +55,12 @@ class Wait:
 
     def in_another_triggerer(self) -> None:
         """Start another triggerer; returns when it has looked for the first time."""
-        seen = looks_at(self._simulator, self.execution_id)
+        seen = polls_of(self._simulator, self.execution_id)
         self._triggerer = victims.FORKS.Process(
             target=victims.wait_for_event, args=(connections(), self._trigger, self._events)
         )
         self._triggerer.start()
-        soon(lambda: looks_at(self._simulator, self.execution_id) > seen)
+        soon(lambda: polls_of(self._simulator, self.execution_id) > seen)
 
     def kill(self) -> None:
         """Kill the triggerer, which must be waiting."""
@@ -80,7 +80,7 @@ class Wait:
 
 
 def killed_again_and_again(wait: Wait, dice: random.Random) -> None:
-    """Kill triggerers at random times after their first look, and start the last."""
+    """Kill triggerers at random times after their first poll, and start the last."""
     for _ in range(KILLS):
         wait.in_another_triggerer()
         time.sleep(dice.uniform(0, 2.5 * INTERVAL))
@@ -122,10 +122,10 @@ def test_the_deadline_is_the_first_ones(task_run: MakeRun, simulator: ServiceSim
     one.in_another_triggerer()
     one.kill()
     time.sleep(max(0.0, one.deadline - time.time()))
-    seen = looks_at(simulator, one.execution_id)
+    seen = polls_of(simulator, one.execution_id)
     one.in_another_triggerer()
     one.end()
-    assert looks_at(simulator, one.execution_id) == seen + 1, "it had no time left but for a last look"
+    assert polls_of(simulator, one.execution_id) == seen + 1, "it had no time left but for a last poll"
     event = one.event()
     assert (event["verdict"], event["execution_id"]) == ("timed_out", "1")
     # A triggerer that dies or times out stops nothing; the task does.

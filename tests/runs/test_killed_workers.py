@@ -23,7 +23,7 @@ from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOp
 from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.engine.executions import Execution
-from tests.waits.driving import looks_at
+from tests.waits.driving import polls_of
 
 from . import victims
 from .hook_task import HookTask
@@ -178,7 +178,7 @@ class Victim:
         if call is None:
             return Phase.BEFORE if requests else Phase.SILENT
         before = requests.index(call)
-        watched = [one for one in self.started() if looks_at(self.simulator, str(one.id), after=before)]
+        watched = [one for one in self.started() if polls_of(self.simulator, str(one.id), after=before)]
         if watched or not self._worker.is_alive():
             goes_on = self._worker.is_alive() and watched[-1].in_progress
             return Phase.WAITING if goes_on else Phase.ENDED

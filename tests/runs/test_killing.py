@@ -19,7 +19,7 @@ from .workflows import DONE, calls, held, put, set_live, statuses, wait, webhook
 
 pytestmark = pytest.mark.real_time
 
-#: Seconds between two looks of a wait that a kill must wake.
+#: Seconds between two polls of a wait that a kill must wake.
 UNENDING = 3600.0
 
 

@@ -126,7 +126,7 @@ def test_a_table_is_aligned_on_one_line_for_each_node() -> None:
     assert head == "node    status  seconds  items  message"
 
 
-class Looks:
+class Polls:
     """A worker's log of the nodes of an execution, and how often it reads them."""
 
     def __init__(self, simulator: ServiceSimulator, client: ServiceClient, execution_id: str) -> None:
@@ -140,22 +140,22 @@ class Looks:
         with using(self._time):
             for _ in range(seconds):
                 self._time.advance(1)
-                self._log.look()
+                self._log.poll()
         return len(self._simulator.requests) - before
 
 
 @pytest.fixture
-def asleep(simulator: ServiceSimulator, client: ServiceClient) -> Looks:
+def asleep(simulator: ServiceSimulator, client: ServiceClient) -> Polls:
     """The log of an execution that sleeps."""
     workflow_id = put(simulator, webhook(), wait(1e5), DONE)
     client.webhooks.call(client.webhooks.find(client.workflows.get(workflow_id)), {})
     simulator.clock.advance(1)
     assert client.executions.get("1").status == "waiting"
-    return Looks(simulator, client, "1")
+    return Polls(simulator, client, "1")
 
 
 def test_a_worker_shows_the_nodes_only_when_they_have_changed(
-    asleep: Looks, simulator: ServiceSimulator, caplog: Any
+    asleep: Polls, simulator: ServiceSimulator, caplog: Any
 ) -> None:
     assert asleep.during(29) == 0
     assert asleep.during(2) == 1
@@ -168,11 +168,11 @@ def test_a_worker_shows_the_nodes_only_when_they_have_changed(
     assert next(row[0] for row in table(caplog)) == "node"
 
 
-def test_a_worker_leaves_large_executions_alone(asleep: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_leaves_large_executions_alone(asleep: Polls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_provider_service.waits.nodes.MAX_WATCHED_MIB", 0.0001)
     assert asleep.during(3600) == 1
 
 
-def test_a_worker_does_not_mind_nodes_that_cannot_be_read(asleep: Looks, simulator: ServiceSimulator) -> None:
+def test_a_worker_does_not_mind_nodes_that_cannot_be_read(asleep: Polls, simulator: ServiceSimulator) -> None:
     simulator.inject("status", times=None, path="/executions/1$")
     assert 8 <= asleep.during(3600) <= 15

@@ -10,9 +10,9 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.simulator.samples import Behaviour
 
 TOLERANCE = 0.3
-# Of faults that pass: more than a slow machine takes for all the looks that fail.
+# Of faults that pass: more than a slow machine takes for all the polls that fail.
 LONG_TOLERANCE = 12.0
-FAILING_LOOKS = 36
+FAILING_POLLS = 36
 CRASH = "Workflow did not finish, possible out-of-memory issue"
 
 Act = Callable[[ServiceSimulator, str], None]
@@ -54,7 +54,7 @@ def nothing(simulator: ServiceSimulator, execution_id: str) -> None:
 
 
 # Reads by id, and lists.
-LOOKS = "/executions(/[0-9]+)?$"
+POLLS = "/executions(/[0-9]+)?$"
 FAULTS: tuple[dict[str, Any], ...] = (
     {"kind": "status", "status": 500},
     {"kind": "drop"},
@@ -68,14 +68,14 @@ FAULTS: tuple[dict[str, Any], ...] = (
 def fail_for_a_while(simulator: ServiceSimulator, execution_id: str) -> None:
     """Many looks in a row fail, in every way; meanwhile it ends."""
 
-    for _ in range(FAILING_LOOKS // len(FAULTS)):
+    for _ in range(FAILING_POLLS // len(FAULTS)):
         for fault in FAULTS:
-            simulator.inject(**fault, path=LOOKS)
+            simulator.inject(**fault, path=POLLS)
     simulator.finish_execution(execution_id, "success")
 
 
 def fail_for_good(simulator: ServiceSimulator, execution_id: str) -> None:
-    simulator.inject("status", times=None, path=LOOKS, status=503)
+    simulator.inject("status", times=None, path=POLLS, status=503)
 
 
 def restart(simulator: ServiceSimulator, execution_id: str) -> None:
@@ -89,7 +89,7 @@ def restart_then_succeed(simulator: ServiceSimulator, execution_id: str) -> None
 
 
 def take_scope(simulator: ServiceSimulator, execution_id: str) -> None:
-    simulator.inject("status", times=None, path=LOOKS, status=403)
+    simulator.inject("status", times=None, path=POLLS, status=403)
 
 
 def revoke(simulator: ServiceSimulator, execution_id: str) -> None:

@@ -151,8 +151,8 @@ LISTED_MODES = tuple(
 )
 
 
-def looks_at(simulator: ServiceSimulator, execution_id: str, *, after: int = 0) -> int:
-    """How often an execution was read by id to see whether it has ended; what is read with its data is no look.
+def polls_of(simulator: ServiceSimulator, execution_id: str, *, after: int = 0) -> int:
+    """How often an execution was read by id to see whether it has ended; what is read with its data is no poll.
 
     :param after: number of requests to leave out, such as those of a search for an id that did not exist yet.
     """
@@ -168,13 +168,13 @@ def lists_of_active(simulator: ServiceSimulator) -> int:
 
 
 class Meanwhile:
-    """Does something to the service once a wait has looked at its execution, by id or in a list.
+    """Does something to the service once a wait has polled its execution, by id or in a list.
 
-    :param looks: how many times. The first is made in the worker, also of a task that defers.
+    :param polls: how many times. The first is made in the worker, also of a task that defers.
     """
 
-    def __init__(self, simulator: ServiceSimulator, act: Callable[[str], None], *, looks: int = 1) -> None:
-        self._simulator, self._act, self._looks = simulator, act, looks
+    def __init__(self, simulator: ServiceSimulator, act: Callable[[str], None], *, polls: int = 1) -> None:
+        self._simulator, self._act, self._polls = simulator, act, polls
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.execution_id: str | None = None
@@ -190,13 +190,13 @@ class Meanwhile:
     def _run(self) -> None:
         while not self._done.wait(0.005):
             newest = max((one.id for one in list(self._simulator.state.executions)), default=None)
-            if newest is not None and self._looks_at(str(newest)) >= self._looks:
+            if newest is not None and self._polls_of(str(newest)) >= self._polls:
                 self.execution_id = str(newest)
                 self._act(self.execution_id)
                 return
 
-    def _looks_at(self, execution_id: str) -> int:
-        return looks_at(self._simulator, execution_id) + lists_of_active(self._simulator)
+    def _polls_of(self, execution_id: str) -> int:
+        return polls_of(self._simulator, execution_id) + lists_of_active(self._simulator)
 
 
 def in_event_loop(test: Callable[..., Any]) -> Callable[..., None]:

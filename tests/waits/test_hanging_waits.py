@@ -14,7 +14,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import reads
 
 from .dripping import dripping_server
-from .driving import in_event_loop, looks_at, until, waits_for
+from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import CONNECTION, LIST, end, requests_made, started
 from .test_slow_reads import open_requests, read_slowly
 
@@ -40,9 +40,9 @@ async def test_more_hanging_reads_than_places_hold_up_no_other(
     waits = waits_for(ids)
 
     # All are read again and again, while each hanging one is read once.
-    await until(lambda: min(looks_at(simulator, one) for one in ids) >= 5)
+    await until(lambda: min(polls_of(simulator, one) for one in ids) >= 5)
 
-    assert max(looks_at(simulator, one) for one in hanging) == 1
+    assert max(polls_of(simulator, one) for one in hanging) == 1
     for one in ids:
         simulator.finish_execution(one)
     assert {event["verdict"] for event in await asyncio.gather(*waits)} == {"succeeded"}
@@ -59,14 +59,14 @@ async def test_a_slow_wait_is_read_apart_the_next_time(
     slow = started(simulator, workflow_id, reads.MAX_READS_AT_ONCE)
     read_slowly(simulator, slow, 0.6)
     slow_waits = waits_for(slow)
-    await until(lambda: min(looks_at(simulator, one) for one in slow) >= 2)
+    await until(lambda: min(polls_of(simulator, one) for one in slow) >= 2)
     simulator.clear_requests()
     [one] = started(simulator, workflow_id, 1)
     [wait] = waits_for([one])
 
-    await until(lambda: looks_at(simulator, one) >= 3)
+    await until(lambda: polls_of(simulator, one) >= 3)
 
-    assert max(looks_at(simulator, each) for each in slow) <= 1
+    assert max(polls_of(simulator, each) for each in slow) <= 1
     simulator.finish_execution(one)
     assert (await wait)["verdict"] == "succeeded"
     await end(slow_waits)

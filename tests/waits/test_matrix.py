@@ -21,7 +21,7 @@ from .cases import (
     CASES,
     CRASH,
     ENDS_BADLY,
-    FAILING_LOOKS,
+    FAILING_POLLS,
     FAILS,
     LONG_TOLERANCE,
     MAY_NOT_SEE,
@@ -43,7 +43,7 @@ from .driving import (
     TaskInstance,
     Triggerer,
     lists_of_active,
-    looks_at,
+    polls_of,
     run_to_end,
 )
 from .polls import CONNECTION
@@ -82,17 +82,17 @@ class Waiting:
         self._target = self.workflow_id if mode.starts else started(simulator)
 
     def attempt(self, number: int = 1, case: Case | None = None, **options: Any) -> Seen:
-        """Run an attempt to its end; something happens at its second look, which is made where the mode waits.
+        """Run an attempt to its end; something happens at its second poll, which is made where the mode waits.
 
         :param case: what happens, by default what the wait was made for.
         """
         self._simulator.clear_requests()
         case, ti = case or self._case, TaskInstance(number)
         arguments = {"fault_tolerance": TOLERANCE, **case.options, **options}
-        looks = 1 if case is TIMEOUT else 2  # on a busy machine, time may be up after the first
-        with Meanwhile(self._simulator, lambda one: case.act(self._simulator, one), looks=looks) as meanwhile:
+        polls = 1 if case is TIMEOUT else 2  # on a busy machine, time may be up after the first
+        with Meanwhile(self._simulator, lambda one: case.act(self._simulator, one), polls=polls) as meanwhile:
             ending = run_to_end(lambda: self._mode.task(self._target, interval=INTERVAL, **arguments), ti, self._beside)
-        assert meanwhile.execution_id is not None, f"the task has not looked {looks} times"
+        assert meanwhile.execution_id is not None, f"the task has not looked {polls} times"
         assert set(ti.pauses) == ({self._mode.pause} if self._mode.pause else set())
         assert bool(lists_of_active(self._simulator)) == bool(self._mode.neighbours)
         url = f"{self._simulator.base_url}/workflow/{self.workflow_id}/executions/{meanwhile.execution_id}"
@@ -128,12 +128,12 @@ def test_every_way_to_wait_ends_alike(case: Case, mode: Mode, waiting: Wait) -> 
 
 
 @pytest.mark.parametrize("mode", **named(ALL_MODES))
-def test_an_outage_lasts_for_many_looks(mode: Mode, waiting: Wait, simulator: ServiceSimulator) -> None:
+def test_an_outage_lasts_for_many_polls(mode: Mode, waiting: Wait, simulator: ServiceSimulator) -> None:
     seen = waiting(mode, OUTAGE).attempt()
 
     failed = [one for one in simulator.requests if one.status != 200]
-    assert len(failed) >= FAILING_LOOKS * 5 / 6  # what is truncated has a status of 200
-    assert (seen.ending.kind, looks_at(simulator, seen.execution_id) >= 2) == ("returned", True)
+    assert len(failed) >= FAILING_POLLS * 5 / 6  # what is truncated has a status of 200
+    assert (seen.ending.kind, polls_of(simulator, seen.execution_id) >= 2) == ("returned", True)
 
 
 @pytest.mark.parametrize("mode", **named(ALL_MODES))
@@ -251,7 +251,7 @@ def test_only_who_started_an_execution_stops_it_when_killed(
     assert execution.status == ("canceled" if is_stopped else "running")
 
     # Cleared or tried again it waits on; for another execution where it has stopped its own.
-    with Meanwhile(simulator, simulator.finish_execution, looks=looks_at(simulator, str(execution.id)) + 1):
+    with Meanwhile(simulator, simulator.finish_execution, polls=polls_of(simulator, str(execution.id)) + 1):
         again = run_to_end(lambda: mode.task(target, interval=0.05), TaskInstance(2))
     assert (again.kind, again.value["status"]) == ("returned", "success")
     assert (again.value["execution_id"] != str(execution.id)) == is_stopped
@@ -261,7 +261,7 @@ def killed(simulator: ServiceSimulator, task: Any) -> Ending:
     """Execute a task and kill it as it waits: in the worker, in the triggerer, or in neither."""
     ti = TaskInstance()
     context: Any = {"ti": ti, "task": task, "dag_run": SimpleNamespace(start_date=None)}
-    with Meanwhile(simulator, lambda _: None if task.deferrable else task.on_kill(), looks=2):
+    with Meanwhile(simulator, lambda _: None if task.deferrable else task.on_kill(), polls=2):
         try:
             return Ending("returned", "", task.execute(context))
         except AirflowRescheduleException:

@@ -10,7 +10,7 @@ import requests_mock
 from starlette.types import ASGIApp
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.events.finished_executions import Poll
+from airflow_provider_service.events.finished_executions import ExecutionPoll
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .driving import in_event_loop, until, waits_for
@@ -32,7 +32,7 @@ def test_a_status_that_cannot_be_listed_hides_no_other(requests_mock: requests_m
     requests_mock.get(f"{ADDRESS}/api/v1/executions", json=listed)
 
     with ServiceClient(ServiceConfig(base_url=ADDRESS, api_key="key")) as client:
-        assert [one.id for one in Poll().look(client).active] == ["7"]
+        assert [one.id for one in ExecutionPoll().snapshot(client).active] == ["7"]
 
 
 def selecting_by_no_status(app: ASGIApp) -> ASGIApp:

@@ -17,7 +17,7 @@ from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service.waits import poller as poller_module
 from airflow_provider_service.waits.outcome import Outcome
 
-from .driving import in_event_loop, looks_at, until, wait_for, waits_for
+from .driving import in_event_loop, polls_of, until, wait_for, waits_for
 from .polls import CONNECTION, LIST, MAX_REQUESTS_AT_ONCE, end, poller_threads, pollers, requests_made, started
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
@@ -59,7 +59,7 @@ async def test_an_error_in_a_pause_ends_no_poller(simulator: ServiceSimulator, w
     [one] = started(simulator, workflow_id, 1)
     with using(Broken()):
         [wait] = waits_for([one])
-        await until(lambda: looks_at(simulator, one) >= 3)
+        await until(lambda: polls_of(simulator, one) >= 3)
         simulator.finish_execution(one)
 
         assert (await wait)["verdict"] == "succeeded"
@@ -71,7 +71,7 @@ async def test_without_an_interval_the_service_is_not_flooded(simulator: Service
     [one] = started(simulator, workflow_id, 1)
     with using(Broken()) as clock:
         [wait] = waits_for([one], poll_interval=0.0)
-        await until(lambda: looks_at(simulator, one) >= 3)
+        await until(lambda: polls_of(simulator, one) >= 3)
         await end([wait])
 
     assert min(clock.pauses) >= LEAST_POLL_SECONDS
@@ -81,7 +81,7 @@ async def test_without_an_interval_the_service_is_not_flooded(simulator: Service
 async def test_two_waits_for_one_execution(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)
     first, second = waits_for([one, one])
-    await until(lambda: looks_at(simulator, one) >= 2)
+    await until(lambda: polls_of(simulator, one) >= 2)
     simulator.finish_execution(one)
 
     assert await first == await second
@@ -92,7 +92,7 @@ async def test_two_waits_for_one_execution(simulator: ServiceSimulator, workflow
 async def test_a_wait_that_comes_as_the_last_one_goes_is_served(simulator: ServiceSimulator, workflow_id: str) -> None:
     first, second = started(simulator, workflow_id, 2)
     [wait] = waits_for([first])
-    await until(lambda: looks_at(simulator, first) >= 1)
+    await until(lambda: polls_of(simulator, first) >= 1)
     await end([wait])
     # The poller sleeps between two rounds and does not know yet that nobody waits.
     await clock().async_sleep(0.02)
@@ -132,7 +132,7 @@ async def test_waits_follow_a_connection_that_moves_while_the_old_server_answers
     monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.2)
     [one] = started(simulator, workflow_id, 1)
     [wait] = waits_for([one])
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
 
     with ServiceSimulator() as other:
         workflow = other.create_webhook_workflow(path="w")
@@ -151,7 +151,7 @@ async def test_a_connection_that_cannot_be_read_again_does_not_end_waits(
     monkeypatch.setattr(poller_module, "CONNECTION_CHECK_SECONDS", 0.1)
     [one] = started(simulator, workflow_id, 1)
     [wait] = waits_for([one])
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
 
     monkeypatch.delenv(CONNECTION)
     await until(lambda: "could not be read again; its waits continue" in caplog.text)
@@ -210,10 +210,10 @@ async def test_a_poller_without_waits_ends(simulator: ServiceSimulator, workflow
 class BrokenWait(poller_module.Waiter):
     """A wait that cannot even fail properly."""
 
-    def look(self, client: ServiceClient) -> Outcome | None:
+    def poll(self, client: ServiceClient) -> Outcome | None:
         raise RuntimeError("nobody has thought of this")
 
-    def failed_to_look(self, error: Exception) -> Outcome | None:
+    def poll_failed(self, error: Exception) -> Outcome | None:
         raise RuntimeError("nor of this")
 
 
@@ -260,7 +260,7 @@ async def test_an_unknown_status_keeps_waiting(
 ) -> None:
     ids = started(simulator, workflow_id, waits, "unknown")
     tasks = waits_for(ids)
-    await until(lambda: all(looks_at(simulator, one) >= 3 for one in ids))
+    await until(lambda: all(polls_of(simulator, one) >= 3 for one in ids))
 
     assert not any(task.done() for task in tasks)
     assert "has the unknown status 'unknown'; still waiting" in caplog.text

@@ -14,7 +14,7 @@ import requests_mock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import poller as poller_module
 
-from .driving import in_event_loop, looks_at, until, waits_for
+from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_made, round_of, small_pages, started
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
@@ -61,7 +61,7 @@ async def test_lists_that_are_longer_than_the_waits_are_many(
     others = started(simulator, workflow_id, 60)
     waits = waits_for(watched, poll_interval=0.05)
 
-    await until(lambda: looks_at(simulator, watched[0]) >= 3)
+    await until(lambda: polls_of(simulator, watched[0]) >= 3)
 
     # Nine pages were enough to see that the list of running ones does not pay.
     assert requests_made(simulator)["list running"] == 9
@@ -110,7 +110,7 @@ async def test_without_lists_each_is_read_by_id(
     ids = started(simulator, workflow_id, 12)
     waits = waits_for(ids)
 
-    await until(lambda: all(looks_at(simulator, one) >= 2 for one in ids))
+    await until(lambda: all(polls_of(simulator, one) >= 2 for one in ids))
 
     assert sum(one.path.endswith("/executions") for one in simulator.requests) == 3
     assert not any(wait.done() for wait in waits)

@@ -14,7 +14,7 @@ from airflow_provider_service.client.errors import ServiceInputError, ServiceWai
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 
-from .driving import SENSOR_MODES, Meanwhile, Mode, TaskInstance, looks_at, run_to_end
+from .driving import SENSOR_MODES, Meanwhile, Mode, TaskInstance, polls_of, run_to_end
 
 every_mode = pytest.mark.parametrize("mode", SENSOR_MODES, ids=[mode.name for mode in SENSOR_MODES])
 
@@ -37,7 +37,7 @@ def test_the_links_exist_while_it_waits(mode: Mode, simulator: ServiceSimulator,
 
 
 @every_mode
-def test_the_link_exists_although_the_first_look_failed(
+def test_the_link_exists_although_the_first_poll_failed(
     mode: Mode, simulator: ServiceSimulator, workflow_id: str
 ) -> None:
     one = simulator.start_execution(workflow_id, status="error")
@@ -57,7 +57,7 @@ def test_a_deferrable_sensor_holds_no_worker_while_the_service_is_down(
 
     with pytest.raises(TaskDeferred):
         task.execute({"ti": TaskInstance(), "task": task})
-    assert looks_at(simulator, one) == 1
+    assert polls_of(simulator, one) == 1
 
 
 def test_it_defers_with_a_deadline_and_no_timeout_of_airflows(simulator: ServiceSimulator, workflow_id: str) -> None:
@@ -201,7 +201,7 @@ def test_a_connection_that_cannot_be_used(
 
 
 @every_mode
-def test_a_failed_execution_is_not_retried_but_a_failed_look_is(
+def test_a_failed_execution_is_not_retried_but_a_failed_poll_is(
     mode: Mode, simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = simulator.start_execution(workflow_id)
@@ -236,7 +236,7 @@ def test_a_rescheduled_sensor_keeps_its_worker_while_looking_fails(
     task = sensor(one, mode="reschedule", poke_interval=0.05)
 
     assert task.execute({"ti": TaskInstance(), "task": task})["status"] == "success"
-    assert looks_at(simulator, one) == 4
+    assert polls_of(simulator, one) == 4
 
 
 @pytest.mark.parametrize("mode", ["poke", "reschedule"])

@@ -12,7 +12,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.waits import poller as poller_module
 from airflow_provider_service.waits.reads import MAX_READS_AT_ONCE
 
-from .driving import in_event_loop, looks_at, until, waits_for
+from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import LIST, MAX_REQUESTS_AT_ONCE, end, requests_made, started
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
@@ -61,12 +61,12 @@ async def test_the_next_round_does_not_wait_for_a_slow_read(
     read_slowly(simulator, [slow])
     ids = started(simulator, workflow_id, neighbours)
     waits = waits_for([slow, *ids])
-    await until(lambda: looks_at(simulator, slow) == 1)
+    await until(lambda: polls_of(simulator, slow) == 1)
 
     simulator.finish_execution(ids[0])
 
     assert (await waits[1])["verdict"] == "succeeded"
-    assert looks_at(simulator, slow) == 1
+    assert polls_of(simulator, slow) == 1
     await end(waits)
 
 
@@ -93,7 +93,7 @@ async def test_open_reads_are_few_and_one_a_wait(simulator: ServiceSimulator, wo
     waits = waits_for(ids)
     most: Counter[str] = Counter()
     most_at_once = 0
-    while min(looks_at(simulator, one) for one in ids) < 2:
+    while min(polls_of(simulator, one) for one in ids) < 2:
         open_now = open_requests(simulator)
         most |= open_now
         most_at_once = max(most_at_once, open_now.total())
@@ -102,7 +102,7 @@ async def test_open_reads_are_few_and_one_a_wait(simulator: ServiceSimulator, wo
     assert most_at_once <= MAX_REQUESTS_AT_ONCE
     assert {most[f"/api/v1/executions/{one}"] for one in ids} == {1}
     # Each in its turn: nobody is read a third time before all have been read twice.
-    assert max(looks_at(simulator, one) for one in ids) <= 3
+    assert max(polls_of(simulator, one) for one in ids) <= 3
     await end(waits)
 
 
@@ -136,10 +136,10 @@ async def test_a_deadline_does_not_wait_for_slow_reads(
 
 
 @in_event_loop
-async def test_a_last_look_comes_before_reads_that_wait(
+async def test_a_last_poll_comes_before_reads_that_wait(
     simulator: ServiceSimulator, workflow_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(poller_module, "LAST_LOOK_SECONDS", SLOW)
+    monkeypatch.setattr(poller_module, "LAST_POLL_SECONDS", SLOW)
     simulator.inject("status", times=None, path=LIST, status=400)
     ids = started(simulator, workflow_id, 400)
     read_slowly(simulator, ids, 0.4)
@@ -150,17 +150,17 @@ async def test_a_last_look_comes_before_reads_that_wait(
     [wait] = waits_for([last], poll_interval=60.0, deadline=clock().now() + 0.3, timeout=0.3)
 
     assert (await wait)["verdict"] == "succeeded"
-    assert sum(looks_at(simulator, one) for one in ids) < len(ids), "others still wait for their first read"
+    assert sum(polls_of(simulator, one) for one in ids) < len(ids), "others still wait for their first read"
     await end(waits)
 
 
 @in_event_loop
-async def test_a_last_look_joins_the_read_that_is_open(simulator: ServiceSimulator, workflow_id: str) -> None:
+async def test_a_last_poll_joins_the_read_that_is_open(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)
     read_slowly(simulator, [one], 0.8)
     [wait] = waits_for([one], poll_interval=0.2, deadline=clock().now() + 0.6, timeout=0.6)
-    await until(lambda: looks_at(simulator, one) == 1)
+    await until(lambda: polls_of(simulator, one) == 1)
     simulator.finish_execution(one)
 
     assert (await wait)["verdict"] == "succeeded"
-    assert looks_at(simulator, one) == 1
+    assert polls_of(simulator, one) == 1

@@ -29,7 +29,7 @@ from .driving import (
     Triggerer,
     execution_trigger,
     in_event_loop,
-    looks_at,
+    polls_of,
     until,
 )
 
@@ -106,17 +106,17 @@ def test_a_restart_of_the_triggerer_keeps_the_deadline(simulator: ServiceSimulat
     async def first_life() -> None:
         triggerer = Triggerer()
         triggerer.start(trigger)
-        await until(lambda: looks_at(simulator, one) >= 1)
+        await until(lambda: polls_of(simulator, one) >= 1)
         await triggerer.shut_down()
 
     asyncio.run(first_life())
     clock().sleep(trigger.deadline - clock().now())
-    seen = looks_at(simulator, one)
+    seen = polls_of(simulator, one)
     event = asyncio.run(first_event(revived(trigger)))
 
     assert event["verdict"] == "timed_out"
     assert event["message"] == f"execution {one} had not ended 1.5 s after the wait began"
-    assert looks_at(simulator, one) == seen + 1, "it had no time left but for a last look"
+    assert polls_of(simulator, one) == seen + 1, "it had no time left but for a last poll"
 
 
 @pytest.mark.parametrize("cancel_on_kill", [pytest.param(True, marks=airflow_features.kills_in_the_triggerer), False])
@@ -127,7 +127,7 @@ async def test_a_users_kill_stops_the_execution(
     one = simulator.start_execution(workflow_id)
     triggerer = Triggerer()
     number = triggerer.start(execution_trigger(one, cancel_on_kill=cancel_on_kill))
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
 
     await triggerer.kill(number)
 
@@ -141,7 +141,7 @@ async def test_a_restart_of_the_triggerer_stops_nothing(simulator: ServiceSimula
     one = simulator.start_execution(workflow_id)
     triggerer = Triggerer()
     triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
 
     await triggerer.shut_down()
 
@@ -183,7 +183,7 @@ async def test_a_kill_that_nobody_asked_for_stops_nothing(
     one = simulator.start_execution(workflow_id)
     triggerer = Triggerer()
     number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
 
     await triggerer.kill(number, airflow)
 
@@ -201,7 +201,7 @@ async def test_an_execution_that_a_later_attempt_does_not_wait_for_is_stopped(
     one = simulator.start_execution(workflow_id)
     triggerer = Triggerer()
     number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
 
     await triggerer.kill(number, Supervisor("deferred", "another"))
 
@@ -215,7 +215,7 @@ async def test_a_kill_of_an_ended_execution_is_harmless(simulator: ServiceSimula
     one = simulator.start_execution(workflow_id)
     triggerer = Triggerer()
     number = triggerer.start(execution_trigger(one, cancel_on_kill=True, poll_interval=60.0))
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
     simulator.finish_execution(one)
 
     await triggerer.kill(number)
@@ -232,7 +232,7 @@ async def test_a_kill_that_cannot_be_carried_out_says_so(
     simulator.inject("status", path="/stop$", status=503)
     triggerer = Triggerer()
     number = triggerer.start(execution_trigger(one, cancel_on_kill=True))
-    await until(lambda: looks_at(simulator, one) >= 1)
+    await until(lambda: polls_of(simulator, one) >= 1)
 
     await triggerer.kill(number)
 

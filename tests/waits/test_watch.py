@@ -1,4 +1,4 @@
-"""The one judgement: how often and how long a look may fail, and what an outcome carries."""
+"""The one judgement: how often and how long a poll may fail, and what an outcome carries."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_a_short_outage_does_not_end_a_wait_however_small_the_tolerance(
     simulator.inject("status", times=None)
     watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.0))
 
-    assert [watch.look(client) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
+    assert [watch.poll(client) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
     assert watch.in_trouble
-    outcome = watch.look(client)
+    outcome = watch.poll(client)
     assert outcome is not None
     assert outcome.verdict == "unobservable"
 
@@ -46,20 +46,20 @@ def test_many_quick_faults_do_not_end_a_wait_within_the_tolerance(
     simulator.inject("status", times=None)
     watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.5))
     for _ in range(16):
-        assert watch.look(client) is None
+        assert watch.poll(client) is None
         set_clock.advance(0.03125)
-    outcome = watch.look(client)
+    outcome = watch.poll(client)
     assert outcome is not None
     assert outcome.verdict == "unobservable"
 
 
-def test_a_look_that_succeeds_forgets_the_faults(
+def test_a_poll_that_succeeds_forgets_the_faults(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
     watch = Watch(wait_for(simulator.start_execution(workflow_id), fault_tolerance=0.0))
     for _ in range(5):
         simulator.inject("status", times=MIN_FAILURES - 1)
-        assert [watch.look(client) for _ in range(MIN_FAILURES)] == [None] * MIN_FAILURES
+        assert [watch.poll(client) for _ in range(MIN_FAILURES)] == [None] * MIN_FAILURES
         assert not watch.in_trouble
     assert watch.workflow_id == workflow_id
 
@@ -68,7 +68,7 @@ def test_a_listed_execution_forgets_the_faults(workflow_id: str) -> None:
     watch = Watch(wait_for("1", fault_tolerance=0.0))
     fault = ServiceTimeoutError("r", method="GET", path="/executions")
     for _ in range(5):
-        assert [watch.failed_to_look(fault) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
+        assert [watch.poll_failed(fault) for _ in range(MIN_FAILURES - 1)] == [None] * (MIN_FAILURES - 1)
         watch.saw_active()
 
 
@@ -77,7 +77,7 @@ def test_what_will_not_pass_ends_the_wait_at_once(
     status: int, lasting: bool, simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
     simulator.inject("html" if status == 404 else "status", status=status)
-    outcome = Watch(wait_for(simulator.start_execution(workflow_id))).look(client)
+    outcome = Watch(wait_for(simulator.start_execution(workflow_id))).poll(client)
 
     assert (outcome is not None) == lasting
     assert outcome is None or (outcome.verdict, str(status) in outcome.message) == ("unobservable", True)
@@ -99,7 +99,7 @@ def test_why_it_failed_may_stay_unknown(simulator: ServiceSimulator, workflow_id
 def test_a_long_message_is_truncated(simulator: ServiceSimulator, workflow_id: str, client: ServiceClient) -> None:
     one = simulator.start_execution(workflow_id)
     simulator.finish_execution(one, "error", message="m" * 5000)
-    outcome = Watch(wait_for(one)).look(client)
+    outcome = Watch(wait_for(one)).poll(client)
 
     assert outcome is not None
     assert outcome.message.endswith(f"mmm - {outcome.url}")
@@ -126,7 +126,7 @@ def test_an_outcome_tells_when_the_execution_began_and_ended(
 ) -> None:
     one = simulator.start_execution(workflow_id, status="success")
     wire = client.executions.get(one).to_wire()
-    outcome = Watch(wait_for(one)).look(client)
+    outcome = Watch(wait_for(one)).poll(client)
 
     assert outcome is not None
     assert wire["startedAt"]

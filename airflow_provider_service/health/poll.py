@@ -1,11 +1,11 @@
-"""A look at the health of workflows, which a sensor repeats."""
+"""A poll of the health of workflows, which a sensor repeats."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.waits.look import Seen
+from airflow_provider_service.waits.polling import PollResult
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class HealthLook:
-    """A look at the health of workflows.
+class HealthPoll:
+    """A poll of the health of workflows.
 
     :param check: what to read and how to judge it.
     """
@@ -23,12 +23,12 @@ class HealthLook:
     subject: str = "the health of workflows"
     unmet: str = "the workflows were not healthy"
 
-    def look(self, client: ServiceClient) -> Seen:
+    def poll(self, client: ServiceClient) -> PollResult:
         """Read the figures once."""
         from airflow_provider_service.health.reading import perform
 
         health = perform(self.check, client)
-        return Seen(health.is_healthy, health.message, health.to_xcom())
+        return PollResult(health.is_healthy, health.message, health.to_xcom())
 
     def to_arguments(self) -> dict[str, Any]:
         """The arguments of the sensor and the trigger that describe it."""

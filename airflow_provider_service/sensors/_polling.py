@@ -1,4 +1,4 @@
-"""What all sensors share that look again and again: their modes, their deadline, and the faults that they tolerate."""
+"""What all polling sensors share: their modes, their deadline, and the faults that they tolerate."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.failing import failing_at_once
 from airflow_provider_service.links import ServicePageLink
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
-from airflow_provider_service.waits.look import LookOutcome, LookWatch
+from airflow_provider_service.waits.polling import PollOutcome, PollWatch
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
 
-    from airflow_provider_service.waits.look import Check
+    from airflow_provider_service.waits.polling import Check
 
 
-class LookingSensor(ServiceBaseSensor):
-    """Base of the sensors that look again and again."""
+class PollingSensor(ServiceBaseSensor):
+    """Base of the polling sensors."""
 
     operator_extra_links = (ServicePageLink(),)
 
     @abstractmethod
     def to_check(self) -> Check:
-        """What to look at.
+        """What to poll.
 
         :raises ServiceInputError: the arguments do not say.
         """
 
     @abstractmethod
     def to_trigger(self, **arguments: Any) -> Any:
-        """The trigger that goes on looking."""
+        """The trigger that goes on polling."""
 
     def execute(self, context: Context) -> Any:
         """Wait in the chosen mode."""
@@ -42,10 +42,10 @@ class LookingSensor(ServiceBaseSensor):
             self.check_arguments(are_rendered=True)
             self._check = self.to_check()
         tolerance = read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True)
-        self._watch = LookWatch(self._check, self.timeout, tolerance)
+        self._watch = PollWatch(self._check, self.timeout, tolerance)
         self._deadline = self.began(context) + self.timeout
         if self.deferrable:
-            return self._look_and_defer(context)
+            return self._poll_and_defer(context)
         try:
             return super().execute(context)
         except Ended as end:
@@ -53,16 +53,16 @@ class LookingSensor(ServiceBaseSensor):
         return self._settle(context, outcome)
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once.
+        """Poll once.
 
         :raises AirflowSkipException: the wait ended without success; ``execute`` decides what that means.
         """
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
-        outcome = self._look()
+        outcome = self._poll()
         while outcome is None and self._seconds_left > LAST_SECONDS:
             clock().sleep(self._watch.pause(self.poll_interval), self._deadline)
-            outcome = self._look()
+            outcome = self._poll()
         if outcome is None or (outcome.verdict == "unmet" and self._seconds_left < LAST_SECONDS):
             # Airflow's own check of the limit has a different message, so it must not come first.
             outcome = self._watch.timed_out()
@@ -73,10 +73,10 @@ class LookingSensor(ServiceBaseSensor):
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
-        return self._settle(context, LookOutcome.from_event(event))
+        return self._settle(context, PollOutcome.from_event(event))
 
-    def _look_and_defer(self, context: Context) -> dict[str, Any]:
-        outcome = self._look()
+    def _poll_and_defer(self, context: Context) -> dict[str, Any]:
+        outcome = self._poll()
         if outcome and outcome.verdict != "unmet":
             return self._settle(context, outcome)
         self.defer(
@@ -92,16 +92,16 @@ class LookingSensor(ServiceBaseSensor):
         )
         raise AssertionError("defer always raises")
 
-    def _look(self) -> LookOutcome | None:
+    def _poll(self) -> PollOutcome | None:
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.waits.look import unreadable
+        from airflow_provider_service.waits.polling import unreadable
 
         try:
             config = ServiceHook(self.service_conn_id).config
         except Exception as error:
             self.log.exception("Connection '%s' cannot be used", self.service_conn_id)
             return unreadable(self._check.subject, error)
-        outcome = self._watch.look(config)
+        outcome = self._watch.poll(config)
         if outcome and outcome.verdict == "unmet":
             self.log.info("Still waiting: %s", outcome.message)
         return outcome
@@ -110,7 +110,7 @@ class LookingSensor(ServiceBaseSensor):
     def _seconds_left(self) -> float:
         return max(self._deadline - clock().now(), 0.0)
 
-    def _settle(self, context: Context, outcome: LookOutcome) -> dict[str, Any]:
+    def _settle(self, context: Context, outcome: PollOutcome) -> dict[str, Any]:
         if outcome.result:
             ServicePageLink().push(context, outcome.result["url"])
         return outcome.settle(soft_fail=self.soft_fail, never_fail=self.never_fail)

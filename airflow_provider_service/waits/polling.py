@@ -1,4 +1,4 @@
-"""Repeated looks at something that no event announces: what a sensor does in the worker and in the triggerer."""
+"""Polls of something that no event announces: what a sensor does in the worker and in the triggerer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Seen(NamedTuple):
-    """What one look saw.
+class PollResult(NamedTuple):
+    """What one poll saw.
 
     :param is_met: whether what is waited for is there.
     :param message: what was seen, in a line.
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 class Check(Protocol):
-    """What is looked at. It holds only what a trigger may store."""
+    """What is polled. It holds only what a trigger may store."""
 
     @property
     def subject(self) -> str:
@@ -43,8 +43,8 @@ class Check(Protocol):
         """A sentence that says that what is waited for has not come."""
         ...
 
-    def look(self, client: ServiceClient) -> Seen:
-        """Look once."""
+    def poll(self, client: ServiceClient) -> PollResult:
+        """Poll once."""
         ...
 
     def to_arguments(self) -> dict[str, Any]:
@@ -53,8 +53,8 @@ class Check(Protocol):
 
 
 @dataclass(frozen=True)
-class LookOutcome:
-    """How a wait ended, or what its latest look saw. It travels in trigger events.
+class PollOutcome:
+    """How a wait ended, or what its latest poll saw. It travels in trigger events.
 
     :param verdict: ``"met"``, ``"unmet"``, ``"timed_out"`` or ``"unreadable"``.
     :param message: one line for the task's log.
@@ -72,7 +72,7 @@ class LookOutcome:
         return asdict(self)
 
     @classmethod
-    def from_event(cls, event: Any) -> LookOutcome:
+    def from_event(cls, event: Any) -> PollOutcome:
         """Read a trigger event; one of another shape counts as something that cannot be read."""
         if isinstance(event, dict) and event.keys() == {field.name for field in fields(cls)}:
             return cls(**event)
@@ -95,18 +95,18 @@ class LookOutcome:
         )
 
 
-def unreadable(subject: str, error: Exception) -> LookOutcome:
+def unreadable(subject: str, error: Exception) -> PollOutcome:
     """The outcome of a wait whose subject cannot be read."""
     final = isinstance(error, ServiceError) and error.final
-    return LookOutcome("unreadable", f"{subject} could not be read: {error}", final=final)
+    return PollOutcome("unreadable", f"{subject} could not be read: {error}", final=final)
 
 
-class LookWatch:
-    """Looks again and again, and tolerates faults for a while.
+class PollWatch:
+    """Polls, and tolerates faults for a while.
 
-    :param check: what to look at.
+    :param check: what to poll.
     :param timeout: seconds that the wait takes at most, for its message.
-    :param fault_tolerance: seconds for which looking may keep failing.
+    :param fault_tolerance: seconds for which polls may keep failing.
     """
 
     def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
@@ -114,23 +114,23 @@ class LookWatch:
         self._last_message = "nothing was read"
 
     def pause(self, interval: float) -> float:
-        """Seconds until the next look."""
+        """Seconds until the next poll."""
         return min(interval, FAULT_PAUSE_SECONDS) if self._faults.in_trouble else interval
 
-    def look(self, config: ServiceConfig) -> LookOutcome | None:
-        """Look once; None if that failed and is tolerated. The call blocks."""
+    def poll(self, config: ServiceConfig) -> PollOutcome | None:
+        """Poll once; None if that failed and is tolerated. The call blocks."""
         from airflow_provider_service.client import ServiceClient
 
         try:
             with ServiceClient(config) as client:
-                seen = self._check.look(client)
+                result = self._check.poll(client)
         except ServiceError as error:
             log.warning("%s could not be read: %s", self._check.subject, error)
             return None if self._faults.tolerates(error) else unreadable(self._check.subject, error)
         self._faults.succeeded()
-        self._last_message = seen.message
-        return LookOutcome("met" if seen.is_met else "unmet", seen.message, seen.result)
+        self._last_message = result.message
+        return PollOutcome("met" if result.is_met else "unmet", result.message, result.result)
 
-    def timed_out(self) -> LookOutcome:
+    def timed_out(self) -> PollOutcome:
         """The outcome of a wait whose deadline has passed."""
-        return LookOutcome("timed_out", f"{self._check.unmet} within {self._timeout:g} s: {self._last_message}")
+        return PollOutcome("timed_out", f"{self._check.unmet} within {self._timeout:g} s: {self._last_message}")

@@ -1,4 +1,4 @@
-"""What all triggers share that look again and again."""
+"""What all polling triggers share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from airflow_provider_service.arguments import read_seconds
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
-from airflow_provider_service.waits.look import LookOutcome, LookWatch, unreadable
+from airflow_provider_service.waits.polling import PollOutcome, PollWatch, unreadable
 
 if TYPE_CHECKING:
-    from airflow_provider_service.waits.look import Check
+    from airflow_provider_service.waits.polling import Check
 
-# What a look may take that begins at the deadline.
-LAST_LOOK_SECONDS = 30.0
-# Looks at a time in one triggerer: each occupies a thread and reads pages.
-LOOKS_AT_A_TIME = 5
+# What a poll may take that begins at the deadline.
+LAST_POLL_SECONDS = 30.0
+# Polls at a time in one triggerer: each occupies a thread and reads pages.
+POLLS_AT_A_TIME = 5
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-class LookingTrigger(BaseTrigger):
-    """Base of the triggers that look again and again, and fire once."""
+class PollingTrigger(BaseTrigger):
+    """Base of the polling triggers, which fire once."""
 
     check: Check
 
@@ -73,30 +73,30 @@ class LookingTrigger(BaseTrigger):
             outcome = unreadable(self.check.subject, error)
         yield TriggerEvent(outcome.to_event())
 
-    async def _wait(self) -> LookOutcome:
-        watch = LookWatch(self.check, self.timeout, self.fault_tolerance)
+    async def _wait(self) -> PollOutcome:
+        watch = PollWatch(self.check, self.timeout, self.fault_tolerance)
         while True:
-            # The worker has looked before it deferred the task.
+            # The worker has polled before it deferred the task.
             await clock().async_sleep(min(watch.pause(self.poll_interval), self._seconds_left), self.deadline)
-            outcome = await self._look(watch)
+            outcome = await self._poll(watch)
             if outcome and outcome.verdict != "unmet":
                 return outcome
             if not self._seconds_left:
                 return watch.timed_out()
             self.log.info("Still waiting: %s", outcome.message if outcome else "nothing could be read")
 
-    async def _look(self, watch: LookWatch) -> LookOutcome | None:
+    async def _poll(self, watch: PollWatch) -> PollOutcome | None:
         # Loaded in a thread: it takes a third of a second, which would stall the event loop.
         connection = await in_daemon_thread(import_module, "airflow_provider_service.connection")
 
-        async def look() -> LookOutcome | None:
+        async def poll() -> PollOutcome | None:
             async with _turn():
                 # The connection is read again each time, so that a changed key is picked up.
                 config = await connection.config_for(self.service_conn_id)
-                return await in_daemon_thread(watch.look, config, name="service-look")
+                return await in_daemon_thread(watch.poll, config, name="service-poll")
 
         try:
-            return await clock().wait_for(look(), max(self._seconds_left, LAST_LOOK_SECONDS))
+            return await clock().wait_for(poll(), max(self._seconds_left, LAST_POLL_SECONDS))
         except TimeoutError:
             return None
 
@@ -106,4 +106,4 @@ class LookingTrigger(BaseTrigger):
 
 
 def _turn() -> asyncio.Semaphore:
-    return _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(LOOKS_AT_A_TIME))
+    return _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(POLLS_AT_A_TIME))
