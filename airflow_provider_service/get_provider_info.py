@@ -182,7 +182,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.tags",
             "operators.users",
             "operators.variables",
-            "operators.wanted",
+            "operators.desired_state",
             "operators.workflows",
         ),
         "sensors": _modules("sensors.execution", "sensors.health", "sensors.source_control"),

@@ -85,7 +85,7 @@ TESTS = {
     "runs/nodes.py": "runs/test_nodes",
     "runs/output.py": "runs/test_output runs/test_nodes",
     "runs/workflow.py": "runs/test_starting runs/test_on_retry",
-    "instances/way_back.py": "instances/test_way_back",
+    "instances/rollback.py": "instances/test_rollback",
     "plugins/_app.py": "plugins/test_execution_page plugins/test_connection_page",
 }
 

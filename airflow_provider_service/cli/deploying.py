@@ -17,7 +17,7 @@ from airflow_provider_service.reports.files import require_report_place, write_r
 if TYPE_CHECKING:
     from airflow_provider_service.cli.screen import Screen
     from airflow_provider_service.hooks.service import ServiceHook
-    from airflow_provider_service.instances.planning import Target
+    from airflow_provider_service.instances.planning import DeploymentTarget
     from airflow_provider_service.instances.source import Source
     from airflow_provider_service.references import Reference
 
@@ -27,7 +27,7 @@ _STYLES = {"+": "green", "-": "red"}
 def deploy(
     screen: Screen,
     arguments: argparse.Namespace,
-    target: Target,
+    target: DeploymentTarget,
     read_sources: Callable[[], list[Source]],
     url: str,
     *,

@@ -20,11 +20,11 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
 
 def deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool) -> int:
     """Make the plan of files and, unless it is only a preview, carry it out."""
-    from airflow_provider_service.instances.planning import Target
+    from airflow_provider_service.instances.planning import DeploymentTarget
     from airflow_provider_service.instances.source import read_source
 
     check_arguments(arguments, PROJECT, PARENT_FOLDER)
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
-        target = Target(hook, PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook))
+        target = DeploymentTarget(hook, PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook))
         sources = lambda: read_source(arguments.source)  # noqa: E731
         return deploy(screen, arguments, target, sources, workflows_page(hook), preview=preview)

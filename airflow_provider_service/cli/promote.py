@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Promote workflows, after the plan was confirmed."""
     from airflow_provider_service.instances.export import to_promote
-    from airflow_provider_service.instances.planning import Target
+    from airflow_provider_service.instances.planning import DeploymentTarget
 
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)
@@ -25,6 +25,6 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
         connected(screen, arguments.source_conn_id, arguments.source_uri, option="source-") as source,
         connected(screen, arguments.conn_id, arguments.uri) as hook,
     ):
-        target = Target(hook, OPTIONAL_DESTINATION_PROJECT.id_in(arguments, hook))
+        target = DeploymentTarget(hook, OPTIONAL_DESTINATION_PROJECT.id_in(arguments, hook))
         sources = lambda: to_promote(arguments, source)  # noqa: E731
         return deploy(screen, arguments, target, sources, workflows_page(hook), preview=arguments.preview)

@@ -20,7 +20,7 @@ from airflow_provider_service.arguments import (
 from airflow_provider_service.references import OPTIONAL_TAG, OPTIONAL_WORKFLOW, PROJECT
 
 if TYPE_CHECKING:
-    from airflow_provider_service.health.figures import Thresholds
+    from airflow_provider_service.health.statistics import Thresholds
     from airflow_provider_service.references import Reference
 
 #: The arguments that name workflows, a tag or a project. All are template fields.
@@ -69,7 +69,7 @@ class HealthCheck:
     :param project_name: the project's exact name, instead of its id.
     :param all_workflows: True for the workflows of every project.
     :param window: seconds before now within which an execution that counts has started.
-    :param max_failure_rate: and the rest: the thresholds, as in :class:`~.figures.Thresholds`.
+    :param max_failure_rate: and the rest: the thresholds, as in :class:`~.statistics.Thresholds`.
     """
 
     workflow_id: str | None
@@ -135,6 +135,6 @@ class HealthCheck:
     @property
     def thresholds(self) -> Thresholds:
         """The thresholds that every workflow must keep to."""
-        from airflow_provider_service.health.figures import Thresholds
+        from airflow_provider_service.health.statistics import Thresholds
 
         return Thresholds(**{field.name: getattr(self, field.name) for field in fields(Thresholds)})

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError
-from airflow_provider_service.health.figures import Tally, span
 from airflow_provider_service.health.report import Health, Member
+from airflow_provider_service.health.statistics import Tally, span
 from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
 from airflow_provider_service.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_service.client.errors import one_line
 from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.health.figures import Breach, Figures, span
+from airflow_provider_service.health.statistics import Breach, Figures, span
 from airflow_provider_service.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table, Tone
 from airflow_provider_service.text_table import cut, text_table
 

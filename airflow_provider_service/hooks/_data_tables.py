@@ -13,7 +13,7 @@ from airflow_provider_service.rows.files import chosen_types
 from airflow_provider_service.rows.frames import arrow_table, pandas_frame, rows_in
 from airflow_provider_service.rows.options import LOAD_CHECKS, chosen_strategy
 from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.target import LoadOptions, Target, opening_rejects
+from airflow_provider_service.rows.target import LoadOptions, TableTarget, opening_rejects
 from airflow_provider_service.rows.values import column_types
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class HookDataTables(DataTables):
         options = LoadOptions.of(arguments)
         chosen_strategy(change_strategy, on_stored_duplicates)
         rejects = opening_rejects(on_error, reject_path, object_storage_conn_id)
-        target = Target.named_by(arguments, self._client, create_table=create_table)
+        target = TableTarget.named_by(arguments, self._client, create_table=create_table)
         return target.load(partial(rows_in, rows), options, rejects).to_xcom()
 
     def to_arrow(

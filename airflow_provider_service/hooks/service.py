@@ -14,8 +14,8 @@ from airflow_provider_service.arguments import require_choice, require_flag
 from airflow_provider_service.client._client import Resources, ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.connection import config_of, connection_of
-from airflow_provider_service.failing import failing_at_once
-from airflow_provider_service.reach import reach
+from airflow_provider_service.connection_check import check_connection
+from airflow_provider_service.fail_without_retry import fail_without_retry
 from airflow_provider_service.references import PROJECT, WORKFLOW
 from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
 
@@ -178,7 +178,7 @@ class ServiceHook(Resources, BaseHook):
             workflow_id=workflow_id, workflow_name=workflow_name, project_id=project_id, project_name=project_name
         )
         webhook_headers = hidden(webhook_headers)  # no frame of a later error shows them
-        with failing_at_once():
+        with fail_without_retry():
             for reference in (WORKFLOW, PROJECT):
                 reference.check(named, are_rendered=True)
             require_key(run_key, context)
@@ -227,7 +227,7 @@ class ServiceHook(Resources, BaseHook):
         except ServiceConfigError as error:
             return False, str(error)
         with ServiceClient(config) as client:
-            reached = reach(client)
+            reached = check_connection(client)
         return reached.is_good, reached.message
 
 

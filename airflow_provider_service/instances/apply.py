@@ -11,17 +11,17 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
 from airflow_provider_service.client.lookup import create_tag
 from airflow_provider_service.client.webhook_conflicts import with_holder
-from airflow_provider_service.instances.way_back import RELEASE_PAUSE_SECONDS, RELEASE_PAUSES, WayBack
+from airflow_provider_service.instances.rollback import RELEASE_PAUSE_SECONDS, RELEASE_PAUSES, Rollback
 from airflow_provider_service.instances.writing import Writer, with_ids
 
 if TYPE_CHECKING:
-    from airflow_provider_service.instances.plan import Plan, WorkflowChange
-    from airflow_provider_service.instances.planning import Target
+    from airflow_provider_service.instances.plan import DeploymentPlan, WorkflowChange
+    from airflow_provider_service.instances.planning import DeploymentTarget
 
 log = logging.getLogger(__name__)
 
 
-def apply_plan(plan: Plan, target: Target) -> dict[str, str]:
+def apply_plan(plan: DeploymentPlan, target: DeploymentTarget) -> dict[str, str]:
     """Carry out a plan. When anything fails, everything that was changed goes back to what it was.
 
     :returns: the ids of the workflows by name.
@@ -31,12 +31,12 @@ def apply_plan(plan: Plan, target: Target) -> dict[str, str]:
 
 
 class _Deployment:
-    def __init__(self, plan: Plan, target: Target) -> None:
+    def __init__(self, plan: DeploymentPlan, target: DeploymentTarget) -> None:
         self._plan, self._target = plan, target
         self._client = target.client
         self._writer = Writer(target.client)
         held = frozenset(one.workflow_id for one in plan.every if one.before)
-        self._way_back = WayBack(target.client, self._writer, held.union(target.workflow_ids.values()))
+        self._rollback = Rollback(target.client, self._writer, held.union(target.workflow_ids.values()))
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
         #: Ids by the tokens that stand for them in definitions; an existing workflow stands for itself.
@@ -69,12 +69,12 @@ class _Deployment:
         # Also what kills the task: a deployment must not be left half done.
         except BaseException as error:
             log.error("The deployment failed while %s; what it changed goes back", self._step)
-            left = self._way_back.go()
+            left = self._rollback.go()
             if not isinstance(error, ServiceError):
                 for one in left:
                     log.error("Not put back: %s", one)
                 raise
-            raise _failure(self._step, error, left, self._way_back.names) from error
+            raise _failure(self._step, error, left, self._rollback.names) from error
 
     def _create_tags(self) -> None:
         names = {tag for one in self._plan.changed for tag in one.tags or ()}
@@ -86,37 +86,37 @@ class _Deployment:
             tag, is_new = create_tag(self._client, name)
             self._tag_ids[name] = str(tag.id)
             if is_new:
-                self._way_back.note_tag(str(tag.id), name)
+                self._rollback.note_tag(str(tag.id), name)
 
     def _deactivate(self, change: WorkflowChange) -> None:
         self._step = f"deactivating {change.name!r}"
-        self._way_back.note(change)
+        self._rollback.note(change)
         self._client.workflows.deactivate(change.workflow_id)
 
     def _archive(self, change: WorkflowChange) -> None:
         self._step = f"archiving {change.name!r}"
-        self._way_back.note(change)
+        self._rollback.note(change)
         self._client.workflows.archive(change.workflow_id)
 
     def _create(self, change: WorkflowChange) -> None:
         """Create a workflow without content, because what calls it needs its id, and it may call others in turn."""
         self._step = f"creating {change.name!r}"
-        self._way_back.note_creation(change.name, change.project_id)
+        self._rollback.note_creation(change.name, change.project_id)
         empty = {"name": change.name, "nodes": [], "connections": {}, "settings": {}}
         made = self._writer.create(empty, project_id=change.project_id, folder_id=change.folder_id)
         self._ids[change.workflow_id] = made.id
-        self._way_back.note_created(change.name, made.id)
+        self._rollback.note_created(change.name, made.id)
 
     def _write(self, change: WorkflowChange) -> None:
         self._step = f"writing {change.name!r}"
         if change.before is not None:
-            self._way_back.note(change)
+            self._rollback.note(change)
         self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.wanted, self._ids))
 
     def _tag(self, change: WorkflowChange, tags: Sequence[str]) -> None:
         self._step = f"setting the tags of {change.name!r}"
         if change.before is not None:
-            self._way_back.note(change)
+            self._rollback.note(change)
         self._client.workflows.update_tags(self._ids[change.workflow_id], [self._tag_ids[tag] for tag in tags])
 
     def _publish(self, changes: Sequence[WorkflowChange]) -> None:
@@ -145,7 +145,7 @@ class _Deployment:
     def _activate(self, change: WorkflowChange) -> None:
         self._step = f"activating {change.name!r}"
         if change.before is not None:
-            self._way_back.note(change)
+            self._rollback.note(change)
         self._client.workflows.activate(self._ids[change.workflow_id])
 
     def _record(self) -> None:
@@ -156,12 +156,12 @@ class _Deployment:
         self._step = f"writing {record.name!r}"
         wanted = record.definition(ids)
         if record.held is not None:
-            self._way_back.note_workflow(self._client.workflows.get(record.held.id))
+            self._rollback.note_workflow(self._client.workflows.get(record.held.id))
             self._writer.write_draft(record.held.id, wanted)
             return
-        self._way_back.note_creation(record.name, self._target.project_id)
+        self._rollback.note_creation(record.name, self._target.project_id)
         made = self._writer.create(wanted, project_id=self._target.project_id, folder_id=None)
-        self._way_back.note_created(record.name, made.id)
+        self._rollback.note_created(record.name, made.id)
 
 
 def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:

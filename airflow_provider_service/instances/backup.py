@@ -28,10 +28,10 @@ from airflow_provider_service.instances.backup_contents import (
 )
 from airflow_provider_service.instances.deployment_record import is_deployment_record
 from airflow_provider_service.instances.directory import UnambiguousDirectory
+from airflow_provider_service.instances.export_format import to_export_format
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.gaps import Gap
 from airflow_provider_service.instances.inventory import Inventory, columns_of
-from airflow_provider_service.instances.portable import portable
 from airflow_provider_service.instances.restore_reading import problem_of_table, problem_of_workflow, read_backup
 from airflow_provider_service.instances.restore_record import is_record
 from airflow_provider_service.object_storage import address_of, whole_file
@@ -168,8 +168,8 @@ def _write_workflows(archive: ArchiveWriter, inventory: Inventory) -> int:
         entry = WorkflowEntry(
             id=one.id,
             project=inventory.owner_of_workflow(workflow.shared),
-            definition=portable(workflow, directory, pinned_data=True),
-            draft=portable(workflow, directory, pinned_data=True, draft=True) if is_other else None,
+            definition=to_export_format(workflow, directory, pinned_data=True),
+            draft=to_export_format(workflow, directory, pinned_data=True, draft=True) if is_other else None,
         )
         if problem := problem_of_workflow(entry):
             inventory.gaps.leave_out("workflow", one, problem)

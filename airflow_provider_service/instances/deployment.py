@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.instances.apply import apply_plan
 
 if TYPE_CHECKING:
-    from airflow_provider_service.instances.plan import Plan
-    from airflow_provider_service.instances.planning import Target
+    from airflow_provider_service.instances.plan import DeploymentPlan
+    from airflow_provider_service.instances.planning import DeploymentTarget
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ _HAPPENED = {
 }
 
 
-def deployed(plan: Plan, target: Target, *, preview: bool) -> dict[str, Any]:
+def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -> dict[str, Any]:
     """Carry out a plan, all of it or nothing, unless it is only a preview.
 
     :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
@@ -39,6 +39,6 @@ def deployed(plan: Plan, target: Target, *, preview: bool) -> dict[str, Any]:
     return _result(plan, "deployed" if plan.writes else "unchanged", ids)
 
 
-def _result(plan: Plan, outcome: str, ids: dict[str, str]) -> dict[str, Any]:
+def _result(plan: DeploymentPlan, outcome: str, ids: dict[str, str]) -> dict[str, Any]:
     happened = {_HAPPENED.get(action, action): names for action, names in plan.by_action().items()}
     return {"outcome": outcome, **happened, "workflow_ids": ids}

@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import ServiceForbiddenError, Servic
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.workflows import Workflow
-    from airflow_provider_service.instances.references import Kind, Named
+    from airflow_provider_service.instances.workflow_references import Kind, Named
 
 
 class Entry(NamedTuple):

@@ -13,9 +13,9 @@ from airflow_provider_service.instances.code import code_apart
 from airflow_provider_service.instances.deployment_record import is_deployment_record
 from airflow_provider_service.instances.directory import UnambiguousDirectory
 from airflow_provider_service.instances.distinct_names import distinct_names
+from airflow_provider_service.instances.export_format import to_export_format, to_text
 from airflow_provider_service.instances.file_names import file_stem
 from airflow_provider_service.instances.gaps import Gaps
-from airflow_provider_service.instances.portable import portable, to_text
 from airflow_provider_service.instances.source import Source
 from airflow_provider_service.references import OPTIONAL_TAG, PROJECT, tag_name_in
 from airflow_provider_service.stored_folders import StoredFolder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Selection(NamedTuple):
+class ExportSelection(NamedTuple):
     """Which workflows of an instance are meant; archived ones never are.
 
     :param names: exact names; None for all.
@@ -40,7 +40,7 @@ class Selection(NamedTuple):
     project_id: str | None = None
 
     @classmethod
-    def of(cls, given: Any, client: Resources) -> Selection:
+    def of(cls, given: Any, client: Resources) -> ExportSelection:
         """The workflows that arguments select.
 
         :param given: what has ``workflow_names`` and the arguments of the tag and the project as attributes.
@@ -72,7 +72,7 @@ class Exported(NamedTuple):
 
 
 def exported(
-    client: Resources, selection: Selection, *, pinned_data: bool = False, left_out: Gaps | None = None
+    client: Resources, selection: ExportSelection, *, pinned_data: bool = False, left_out: Gaps | None = None
 ) -> Iterator[Exported]:
     """Read the selected workflows, in the form of files.
 
@@ -88,7 +88,7 @@ def exported(
     names = distinct_names({one: directory.workflows[one].name for one in readable if one in directory.workflows})
     for workflow_id in readable:
         workflow = client.workflows.get(workflow_id, exclude_pinned_data=not pinned_data)
-        definition = portable(workflow, directory, pinned_data=pinned_data)
+        definition = to_export_format(workflow, directory, pinned_data=pinned_data)
         name = names.get(workflow_id, workflow.name)
         yield Exported(workflow_id, {**definition, "name": name, "id": workflow_id})
 
@@ -96,14 +96,14 @@ def exported(
 def export_folder(given: Any, client: Resources) -> dict[str, Any]:
     """Write the workflows that arguments select into a folder. Safe to repeat.
 
-    :param given: what has the arguments of :meth:`Selection.of` as attributes, and ``path``, ``code_files`` and
+    :param given: what has the arguments of :meth:`ExportSelection.of` as attributes, and ``path``, ``code_files`` and
         ``pinned_data``.
     :returns: ``{"path", "workflows", "files", "left_out"}``.
     """
     left_out = Gaps()
     workflows = exported(
         client,
-        Selection.of(given, client),
+        ExportSelection.of(given, client),
         pinned_data=given.pinned_data,
         left_out=left_out if given.workflow_names is None else None,
     )
@@ -115,14 +115,14 @@ def export_folder(given: Any, client: Resources) -> dict[str, Any]:
 def to_promote(given: Any, client: Resources) -> list[Source]:
     """Read the workflows that arguments select for another instance.
 
-    :param given: as for :meth:`Selection.of`; at least one of its arguments must select.
+    :param given: as for :meth:`ExportSelection.of`; at least one of its arguments must select.
     :param client: client or hook of the instance to read from.
     :raises ServiceInputError: nothing is selected, or nothing is found.
     """
     names = ("workflow_names", *OPTIONAL_TAG.fields, *PROJECT.fields)
     selects = any(getattr(given, name) is not None for name in names)
     require(selects, "give workflow_names, a tag or a project of the source")
-    found = [Source(one.definition, one.workflow_id) for one in exported(client, Selection.of(given, client))]
+    found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(given, client))]
     require(found, "the source has no workflow to promote")
     return found
 

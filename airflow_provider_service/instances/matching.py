@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service.client.ids import is_plain_id
 from airflow_provider_service.instances.distinct_names import name_with_id
-from airflow_provider_service.instances.references import Named
+from airflow_provider_service.instances.workflow_references import Named
 
 if TYPE_CHECKING:
     from airflow_provider_service.instances.directory import Directory, Entry

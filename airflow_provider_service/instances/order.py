@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from airflow_provider_service.instances.references import Named, with_references
+from airflow_provider_service.instances.workflow_references import Named, with_references
 
 
 def called_by(definition: Mapping[str, Any]) -> set[str]:

@@ -53,7 +53,7 @@ class WorkflowChange:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DeploymentPlan:
     """What a deployment would change.
 
     :param changes: one for each definition, those that are called before those that call them.

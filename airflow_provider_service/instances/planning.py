@@ -22,22 +22,22 @@ from airflow_provider_service.instances.directory import Directory
 from airflow_provider_service.instances.distinct_names import name_with_id
 from airflow_provider_service.instances.matching import Matches
 from airflow_provider_service.instances.order import called_by, circles, in_order, needed_by
-from airflow_provider_service.instances.plan import Action, Plan, WorkflowChange, refuse_all
-from airflow_provider_service.instances.references import with_references
+from airflow_provider_service.instances.plan import Action, DeploymentPlan, WorkflowChange, refuse_all
 from airflow_provider_service.instances.resolving import Resolver
+from airflow_provider_service.instances.workflow_references import with_references
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.workflows import Workflow
     from airflow_provider_service.instances.directory import Entry
-    from airflow_provider_service.instances.references import Kind
     from airflow_provider_service.instances.source import Source
+    from airflow_provider_service.instances.workflow_references import Kind
 
 _KEPT_IN_NODES = ("id", "webhookId")
 
 
 @dataclass(frozen=True)
-class Target:
+class DeploymentTarget:
     """Where workflows are deployed to.
 
     :param client: client or hook of the instance.
@@ -63,7 +63,7 @@ class Target:
     archive_missing: bool = False
 
 
-def make_plan(sources: Sequence[Source], target: Target, *, activate: bool | None = None) -> Plan:
+def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: bool | None = None) -> DeploymentPlan:
     """Compare definitions with the workflows of an instance. Nothing is written.
 
     :param activate: whether the workflows are active afterwards; None for what each definition says, or if it says
@@ -74,7 +74,7 @@ def make_plan(sources: Sequence[Source], target: Target, *, activate: bool | Non
 
 
 class _Planner:
-    def __init__(self, sources: Sequence[Source], target: Target, activate: bool | None) -> None:
+    def __init__(self, sources: Sequence[Source], target: DeploymentTarget, activate: bool | None) -> None:
         self._sources = {one.name: one for one in sources}
         self._target, self._activate = target, activate
         self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
@@ -84,7 +84,7 @@ class _Planner:
         by_id = {one.id: one.name for one in sources if one.id}
         self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id, self._matches.renamed)
 
-    def plan(self) -> Plan:
+    def plan(self) -> DeploymentPlan:
         held = {name: self._held(name) for name in self._sources}
         self._resolver.ids.update((name, one.id) for name, one in held.items() if one)
         changes = {name: self._change(source, held[name]) for name, source in self._sources.items()}
@@ -96,7 +96,7 @@ class _Planner:
         leaving = self._leaving(record) if record and self._target.archive_missing else []
         problems = self._matches.problems + self._resolver.problems + self._circles(calls, changes)
         refuse_all([*problems, *self._still_needed(leaving)])
-        return Plan([changes[name] for name in in_order(calls)], new_tags, [*map(_archived, leaving)], record)
+        return DeploymentPlan([changes[name] for name in in_order(calls)], new_tags, [*map(_archived, leaving)], record)
 
     def _leaving(self, record: DeploymentRecord) -> list[Workflow]:
         """The workflows that are archived, those that call others before these."""

@@ -9,10 +9,10 @@ from airflow_provider_service.instances.plan import UNCHANGED
 from airflow_provider_service.reports.report import Figure, Listing, Report, Table
 
 if TYPE_CHECKING:
-    from airflow_provider_service.instances.plan import Plan
+    from airflow_provider_service.instances.plan import DeploymentPlan
 
 
-def plan_report(plan: Plan, *, made_at: datetime, url: str) -> Report:
+def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
     """The report on a plan.
 
     :param made_at: date and time at which the plan was made.

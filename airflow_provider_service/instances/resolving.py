@@ -12,11 +12,11 @@ from airflow_provider_service.client.ids import NOT_PLAIN, is_plain_id
 from airflow_provider_service.client.lookup import get_folder
 from airflow_provider_service.client.models.tags import MAX_TAG_CHARS
 from airflow_provider_service.instances.directory import Directory, Entry
-from airflow_provider_service.instances.references import Named
+from airflow_provider_service.instances.workflow_references import Named
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.instances.references import Kind
+    from airflow_provider_service.instances.workflow_references import Kind
 
 
 class Resolver:

@@ -12,24 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from airflow_provider_service.client.definitions import is_as_defined, read_definition
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
 from airflow_provider_service.instances.apply import apply_plan
+from airflow_provider_service.instances.desired_state.changes import DesiredStatePlan
 from airflow_provider_service.instances.directory import Directory
 from airflow_provider_service.instances.gaps import Gap
 from airflow_provider_service.instances.inventory import Inventory
-from airflow_provider_service.instances.plan import Plan as WorkflowPlan
-from airflow_provider_service.instances.plan import refuse_all
-from airflow_provider_service.instances.planning import Target, make_plan
-from airflow_provider_service.instances.references import with_references
+from airflow_provider_service.instances.plan import DeploymentPlan, refuse_all
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.resolving import Resolver
 from airflow_provider_service.instances.restore_objects import ObjectsPlan
 from airflow_provider_service.instances.restore_record import Record
-from airflow_provider_service.instances.wanted.changes import Plan
+from airflow_provider_service.instances.workflow_references import with_references
 from airflow_provider_service.instances.writing import Writer
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.instances.directory import Entry
-    from airflow_provider_service.instances.references import Kind
     from airflow_provider_service.instances.restore_reading import StoredBackup, StoredWorkflow
+    from airflow_provider_service.instances.workflow_references import Kind
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +50,8 @@ class RestorePlan:
     :param gaps: what cannot be restored to this instance, and why.
     """
 
-    objects: Mapping[str, Plan]
-    workflows: WorkflowPlan
+    objects: Mapping[str, DesiredStatePlan]
+    workflows: DeploymentPlan
     drafts: Sequence[str]
     left: Mapping[str, Sequence[str]]
     gaps: Sequence[Gap]
@@ -179,16 +178,16 @@ class Restore:
                 f"change it at the same time: {'; '.join(differing[:_MAX_NAMED])}"
             )
 
-    def _target(self, workflow_ids: Mapping[str, str]) -> Target:
+    def _target(self, workflow_ids: Mapping[str, str]) -> DeploymentTarget:
         held = Inventory(self.client)
         ids = {
             one.name: found
             for one in self.backup.workflows.values()
             if one.project is not None and (found := held.project_id(one.project))
         }
-        return Target(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
+        return DeploymentTarget(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
 
-    def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[WorkflowPlan, list[str]]:
+    def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[DeploymentPlan, list[str]]:
         """The plan for the workflows, and the names of those that differ and are left as they are."""
         held, stored = Directory(self.client).workflows, self.backup.workflows
         known = self._known_ids(held)
@@ -208,22 +207,22 @@ class Restore:
         """The ids of the backup's workflows that the instance holds, by name."""
         return {name: one.id for name, one in self.backup.workflows.items() if one.id in held}
 
-    def _make(self, left: Sequence[str], known: Mapping[str, str]) -> WorkflowPlan:
+    def _make(self, left: Sequence[str], known: Mapping[str, str]) -> DeploymentPlan:
         stored = self.backup.workflows.items()
         sources = [one.source(is_known=name in known) for name, one in stored if name not in left]
         return make_plan(sources, self._target(known), activate=self.activate)
 
-    def _with_drafts(self, plan: WorkflowPlan) -> list[StoredWorkflow]:
+    def _with_drafts(self, plan: DeploymentPlan) -> list[StoredWorkflow]:
         """The workflows with a draft, of those that are active afterwards: only they have a draft beside what runs."""
         names = {one.name for one in plan.changes}
         every = (one for name, one in self.backup.workflows.items() if name in names and one.draft is not None)
         return [one for one in every if self.activate is not False and one.definition.get("active")]
 
-    def _new_drafts(self, plan: WorkflowPlan) -> list[str]:
+    def _new_drafts(self, plan: DeploymentPlan) -> list[str]:
         created = {one.name for one in plan.changes if one.before is None}
         return [one.name for one in self._with_drafts(plan) if one.name in created]
 
-    def _drafts(self, plan: WorkflowPlan) -> dict[str, dict[str, Any]]:
+    def _drafts(self, plan: DeploymentPlan) -> dict[str, dict[str, Any]]:
         """The drafts that differ from those of workflows that exist, by name, with the ids of this instance."""
         stored = self._with_drafts(plan)
         if not stored:
@@ -249,12 +248,12 @@ class Restore:
             writer.write_draft(plan.known_ids[name], wanted)
 
 
-def _counts(plan: Plan, left: Sequence[str]) -> dict[str, int]:
+def _counts(plan: DesiredStatePlan, left: Sequence[str]) -> dict[str, int]:
     created, updated = plan.count("create"), plan.count("update")
     return {"created": created, "updated": updated, "unchanged": plan.unchanged, "left": len(left)}
 
 
-def _without(plan: Plan, keeps: Sequence[str], *, every_update: bool) -> tuple[Plan, list[str]]:
+def _without(plan: DesiredStatePlan, keeps: Sequence[str], *, every_update: bool) -> tuple[DesiredStatePlan, list[str]]:
     """A plan without the updates of what is left as it is, and the names of these."""
     left = [one for one in plan.changes if one.action == "update" and (every_update or one.name in keeps)]
     return replace(plan, changes=[one for one in plan.changes if one not in left]), [one.name for one in left]

@@ -13,21 +13,21 @@ from airflow_provider_service.client.errors import ServiceInputError, ServiceNot
 from airflow_provider_service.client.lookup import find_project
 from airflow_provider_service.instances.backup import hashed_rows
 from airflow_provider_service.instances.backup_contents import CredentialEntry, ProjectEntry, TableEntry
+from airflow_provider_service.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service.instances.desired_state.data_tables import add_columns, create_table, missing_columns
+from airflow_provider_service.instances.desired_state.projects import plan_projects
+from airflow_provider_service.instances.desired_state.tags import plan_tags
+from airflow_provider_service.instances.desired_state.variables import plan_variables
 from airflow_provider_service.instances.directory import Entry
 from airflow_provider_service.instances.gaps import Gap
 from airflow_provider_service.instances.inventory import Inventory
-from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
-from airflow_provider_service.instances.wanted.data_tables import add_columns, create_table, missing_columns
-from airflow_provider_service.instances.wanted.projects import plan_projects
-from airflow_provider_service.instances.wanted.tags import plan_tags
-from airflow_provider_service.instances.wanted.variables import plan_variables
-from airflow_provider_service.rows.target import LoadOptions, Target
+from airflow_provider_service.rows.target import LoadOptions, TableTarget
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.instances.references import Kind
     from airflow_provider_service.instances.restore_reading import StoredBackup
+    from airflow_provider_service.instances.workflow_references import Kind
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class ObjectsPlan:
         #: Objects that workflows name and that do not exist yet.
         self.planned: dict[Kind, list[Entry]] = {"credential": [], "data table": []}
         #: The changes by kind, in the order in which they are made.
-        self.plans: dict[str, Plan] = {
+        self.plans: dict[str, DesiredStatePlan] = {
             "tags": plan_tags(self._client, [one.name for one in self._contents.tags], _NOTHING),
             "projects": self._projects(),
             "folders": self._folders(),
@@ -64,10 +64,10 @@ class ObjectsPlan:
             self.gaps.append(Gap(f"{len(wanted)} {kind}", why))
         return bool(wanted) and held is not None
 
-    def _projects(self) -> Plan:
+    def _projects(self) -> DesiredStatePlan:
         projects = self._contents.projects or []
         if not self._offered("projects", projects, self._held.team_projects):
-            return Plan([], 0)
+            return DesiredStatePlan([], 0)
         return plan_projects(self._client, {one.name: self._roles(one) for one in projects}, _NOTHING)
 
     def _roles(self, project: ProjectEntry) -> dict[str, str]:
@@ -78,10 +78,10 @@ class ObjectsPlan:
             self.gaps.append(Gap(f"{len(unknown)} members of project {project.name!r}", why))
         return {one.email: one.role for one in project.members if one.role and one.email not in unknown}
 
-    def _folders(self) -> Plan:
+    def _folders(self) -> DesiredStatePlan:
         wanted = [one for one in self._contents.projects or () if one.folders]
         if self._held.team_projects is None:  # the projects are named as a whole
-            return Plan([], 0)
+            return DesiredStatePlan([], 0)
         changes, unchanged = [], 0
         for one in wanted:
             project_id = self._held.project_id(one.name)
@@ -90,38 +90,38 @@ class ObjectsPlan:
             unchanged += len(one.folders) - len(missing)
             if missing:
                 perform = partial(_create_folders, project=one.name, paths=one.folders)
-                changes.append(Change("create", f"{one.name}: {len(missing)} folders", perform=perform))
+                changes.append(DesiredStateChange("create", f"{one.name}: {len(missing)} folders", perform=perform))
         refused = [gap for gap in self._held.gaps if gap.what == "folders"]
         self.gaps += refused
-        return Plan([] if refused else changes, unchanged)
+        return DesiredStatePlan([] if refused else changes, unchanged)
 
-    def _variables(self) -> Plan:
+    def _variables(self) -> DesiredStatePlan:
         variables = self._contents.variables or []
         if not self._offered("variables", variables, self._held.variables):
-            return Plan([], 0)
+            return DesiredStatePlan([], 0)
         changes, unchanged = [], 0
         for project in sorted({one.project for one in variables}, key=str):
             values = {one.key: one.value for one in variables if one.project == project}
             if project is not None and self._held.project_id(project) is None:
                 perform = partial(_write_variables, project=project, values=values)
-                changes.append(Change("create", f"{project}: {len(values)} variables", perform=perform))
+                changes.append(DesiredStateChange("create", f"{project}: {len(values)} variables", perform=perform))
                 continue
             project_id = None if project is None else self._held.project_id(project)
             plan = plan_variables(self._client, values, _NOTHING, project_id=project_id)
             unchanged += plan.unchanged
             changes += [replace(one, name=_label(project, one.name)) for one in plan.changes]
-        return Plan(changes, unchanged)
+        return DesiredStatePlan(changes, unchanged)
 
-    def _credentials(self) -> Plan:
+    def _credentials(self) -> DesiredStatePlan:
         wanted = self._contents.credentials or []
         if not self._offered("credentials", wanted, self._held.credentials):
-            return Plan([], 0)
+            return DesiredStatePlan([], 0)
         held = {(one.name, one.type) for one in self._held.credentials or ()}
         missing = {(one.name, one.type): one for one in wanted if (one.name, one.type) not in held}
         changes = [change for one in missing.values() for change in self._stub(one)]
-        return Plan(changes, len({(one.name, one.type) for one in wanted}) - len(missing))
+        return DesiredStatePlan(changes, len({(one.name, one.type) for one in wanted}) - len(missing))
 
-    def _stub(self, entry: CredentialEntry) -> Iterator[Change]:
+    def _stub(self, entry: CredentialEntry) -> Iterator[DesiredStateChange]:
         try:
             data = stub_of(self._client.credentials.get_schema(entry.type))
         except ServiceNotFoundError:
@@ -129,31 +129,33 @@ class ObjectsPlan:
             self.gaps.append(Gap(f"credential {entry.name!r}", why))
             return
         self.planned["credential"].append(Entry(f"new-{entry.name}", entry.name, entry.type))
-        yield Change("create", entry.name, {"type": entry.type}, partial(_create_stub, entry=entry, data=data))
+        yield DesiredStateChange(
+            "create", entry.name, {"type": entry.type}, partial(_create_stub, entry=entry, data=data)
+        )
 
-    def _tables(self) -> Plan:
+    def _tables(self) -> DesiredStatePlan:
         wanted = self._contents.data_tables or []
         if not self._offered("data tables", wanted, self._held.data_tables):
-            return Plan([], 0)
+            return DesiredStatePlan([], 0)
         changes = [change for one in wanted for change in self._table(one)]
-        return Plan(changes, len(wanted) - len(changes))
+        return DesiredStatePlan(changes, len(wanted) - len(changes))
 
-    def _table(self, entry: TableEntry) -> Iterator[Change]:
+    def _table(self, entry: TableEntry) -> Iterator[DesiredStateChange]:
         label = _label(entry.project, entry.name)
         table = (self._held.data_tables or {}).get((self._project_here(entry.project), entry.name))
         perform = partial(_write_table, backup=self._backup, entry=entry)
         if table is None:
             self.planned["data table"].append(Entry(f"new-{label}", entry.name))
-            yield Change("create", label, {"rows": entry.rows}, perform)
+            yield DesiredStateChange("create", label, {"rows": entry.rows}, perform)
             return
         try:
             missing = missing_columns(table, entry.types)
         except ServiceInputError as error:
             # It can be left as it is, but not made as it was.
-            yield Change("update", label, {"problem": str(error)}, partial(_refuse, message=str(error)))
+            yield DesiredStateChange("update", label, {"problem": str(error)}, partial(_refuse, message=str(error)))
             return
         if missing or hashed_rows(self._client, table, entry.types).sha256 != self._backup.sha256_of(entry):
-            yield Change("update", label, {"rows": entry.rows}, perform)
+            yield DesiredStateChange("update", label, {"rows": entry.rows}, perform)
 
     def _project_here(self, name: str | None) -> str | None:
         """The team project as this instance has it; without a licence for projects, everything is personal."""
@@ -221,5 +223,5 @@ def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> 
 
 def _write_rows(client: Resources, table: DataTable, backup: StoredBackup, entry: TableEntry) -> None:
     options = LoadOptions(mode="replace", allow_empty=True)  # the archive says how many rows there are
-    done = Target(client, table).load(lambda _: backup.rows(entry), options)
+    done = TableTarget(client, table).load(lambda _: backup.rows(entry), options)
     require(done.rows == entry.rows, f"data table {entry.name!r} has {done.rows} rows, and not {entry.rows}")

@@ -22,9 +22,9 @@ from airflow_provider_service.instances.backup_contents import (
     WorkflowEntry,
     repeated,
 )
+from airflow_provider_service.instances.desired_state.data_tables import types_by_name
 from airflow_provider_service.instances.distinct_names import distinct_names
 from airflow_provider_service.instances.source import Source
-from airflow_provider_service.instances.wanted.data_tables import types_by_name
 from airflow_provider_service.object_storage import reading
 from airflow_provider_service.rows.formats import JsonLinesFormat
 from airflow_provider_service.rows.values import typed_row

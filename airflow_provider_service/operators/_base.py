@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_service.arguments import CheckedArguments, require, require_context
-from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.fail_without_retry import fail_without_retry
 from airflow_provider_service.links import page_url
 from airflow_provider_service.operators._rendering import revealed
 from airflow_provider_service.task_arguments import as_rendered
@@ -48,7 +48,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Check the rendered arguments and perform the task; an error that a retry would meet again is not retried."""
-        with failing_at_once():
+        with fail_without_retry():
             require_context(context, self.context_names)
             self.pushed_links = {}
             self._refuse_blank_fields()

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.arguments import one_of, require_flag
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceTaskKilledError
-from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.fail_without_retry import fail_without_retry
 from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.task_arguments import ON_VANISHED
@@ -116,7 +116,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """End the task according to the event of the trigger."""
         from airflow_provider_service.waits.outcome import Outcome
 
-        with failing_at_once():
+        with fail_without_retry():
             return cast("RunResult", self._finish(Outcome.from_event(event)))
 
     def on_kill(self) -> None:

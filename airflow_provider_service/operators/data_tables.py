@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from airflow_provider_service.arguments import one_of
 from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.client.lookup import get_data_table
-from airflow_provider_service.instances.wanted.data_tables import (
+from airflow_provider_service.instances.desired_state.data_tables import (
     add_columns,
     create_table,
     missing_columns,

@@ -129,12 +129,12 @@ class _DeployingOperator(ServiceBaseOperator):
         """Make the plan, and carry it out."""
         from airflow_provider_service.instances.deployment import deployed
         from airflow_provider_service.instances.deployment_record import require_deployment_name
-        from airflow_provider_service.instances.planning import Target, make_plan
+        from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
         from airflow_provider_service.instances.report import plan_report
 
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
-        target = Target(
+        target = DeploymentTarget(
             self.hook,
             self.target_project_id(),
             self.target_folder_id(),

@@ -181,7 +181,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
     def perform(self, context: Context) -> UpsertRowsResult:
         """Compare the rows, and write what differs."""
         from airflow_provider_service.rows.frames import rows_in
-        from airflow_provider_service.rows.target import LoadOptions, Target
+        from airflow_provider_service.rows.target import LoadOptions, TableTarget
 
         keys = text_or_texts("key_columns", self.key_columns)
         require(keys, "key_columns must name columns of the table")
@@ -193,7 +193,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
         )
         rows = given_rows(self.rows)
         table, url = self.open_table(context)
-        changes = asdict(Target(self.hook, table).load(partial(rows_in, rows), options).changes)
+        changes = asdict(TableTarget(self.hook, table).load(partial(rows_in, rows), options).changes)
         counts = ", ".join(f"{number} {what}" for what, number in changes.items())
         self.log.info("Rows of %s: %s: %s", table.name, counts, url)
         return cast("UpsertRowsResult", {"data_table_id": table.id, **changes, "url": url})

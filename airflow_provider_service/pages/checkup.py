@@ -15,8 +15,8 @@ from airflow_provider_service.client.errors import (
     ServiceNotLicensedError,
     ServiceNotOfferedError,
 )
+from airflow_provider_service.connection_check import check_connection, server_version
 from airflow_provider_service.pages.jobs import JOBS, state_of
-from airflow_provider_service.reach import reach, server_version
 from airflow_provider_service.reports.report import Report, Table, Tone
 from airflow_provider_service.runs.search import CLOCK_SKEW
 
@@ -59,7 +59,7 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
 
     quick = config.one_try(timeout=min(config.timeout, REQUEST_SECONDS))
     with ServiceClient(quick) as client:
-        reached = reach(client)
+        reached = check_connection(client)
         yield Finding("service", "ok" if reached.is_good else "FAIL", reached.message)
         if not reached.is_good:
             return

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from airflow_provider_service.health.figures import span
+from airflow_provider_service.health.statistics import span
 from airflow_provider_service.reports.report import Link, Table
 
 #: Runs that are shown.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow_provider_service.pages.execution_view import ExecutionView
-    from airflow_provider_service.pages.reading import Seen
+    from airflow_provider_service.pages.reading import ExecutionReading
     from airflow_provider_service.runs.search import RunKey
 
 _OTHER_WORKFLOW = "it belongs to another workflow than the link says"
@@ -40,7 +40,7 @@ class Evidence:
     workflows: Collection[str] = ()
     saved: tuple[str, str] | None = None
 
-    def why_hidden(self, seen: Seen, workflow_id: str) -> str | None:
+    def why_hidden(self, seen: ExecutionReading, workflow_id: str) -> str | None:
         """Say why an execution may not be shown; None if it is the task's own, or was not read at all.
 
         :param seen: the execution.

@@ -46,7 +46,7 @@ _REPEATING = ("retry", "manual", None)
 
 
 @dataclass(frozen=True)
-class Seen:
+class ExecutionReading:
     """What is known of an execution.
 
     :param base_url: address of the service.
@@ -69,14 +69,19 @@ class Seen:
     number: int = field(init=False, compare=False, default_factory=count().__next__)
 
 
-def keep_seconds(seen: Seen) -> float:
+def keep_seconds(seen: ExecutionReading) -> float:
     """For how long what was read stays good."""
     return KEEP_ENDED_SECONDS if seen.view is not None and seen.view.has_ended and seen.error is None else 0.0
 
 
 def see(
-    config_of: Callable[[], ServiceConfig], execution_id: str, last: Seen | None, *, base_url: str, show_data: bool
-) -> Seen:
+    config_of: Callable[[], ServiceConfig],
+    execution_id: str,
+    last: ExecutionReading | None,
+    *,
+    base_url: str,
+    show_data: bool,
+) -> ExecutionReading:
     """Read an execution once: ``GET /executions/{id}``; if another one has started it, once more for that one.
 
     :param config_of: gets the settings of the connection.
@@ -85,13 +90,13 @@ def see(
         another execution.
     :param show_data: whether to show the first items that nodes put out.
     """
-    last = last or Seen()
+    last = last or ExecutionReading()
     try:
         config = config_of()
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
         return replace(last, error=f"The connection cannot be used: {told(error)}")
     if config.base_url != base_url:
-        return Seen(
+        return ExecutionReading(
             error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
             "It is not read from there."
         )
@@ -109,7 +114,7 @@ def see(
         view = view_of(execution, secrets=config.keys, output_of=shown)
     if last.is_large and last.view is not None and view.drawing is None:
         view = replace(view, drawing=last.view.drawing)
-    return Seen(base_url, view, call, is_large=last.is_large)
+    return ExecutionReading(base_url, view, call, is_large=last.is_large)
 
 
 def told(error: Exception) -> str:

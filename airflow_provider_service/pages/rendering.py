@@ -10,9 +10,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.health.figures import span
+from airflow_provider_service.health.statistics import span
 from airflow_provider_service.pages.drawing import BOX_HEIGHT, BOX_WIDTH
-from airflow_provider_service.pages.reading import Seen
+from airflow_provider_service.pages.reading import ExecutionReading
 from airflow_provider_service.pages.snapshots import COMPUTING
 from airflow_provider_service.pages.task_view import follow_seconds
 from airflow_provider_service.reports.html import template_environment
@@ -58,7 +58,7 @@ class Part:
     version: str
 
 
-def drawn(seen: Seen) -> Seen:
+def drawn(seen: ExecutionReading) -> ExecutionReading:
     """What was read of an execution, with its nodes as a page shows them: the part that all who look at it share."""
     if seen.view is None:
         return seen
@@ -66,7 +66,7 @@ def drawn(seen: Seen) -> Seen:
         return replace(seen, html=_environment().get_template("nodes.html.jinja").render(view=seen.view))
 
 
-def task_part(task: TaskView, seen: Seen | None, why_hidden: str | None = None) -> Part:
+def task_part(task: TaskView, seen: ExecutionReading | None, why_hidden: str | None = None) -> Part:
     """What is known of a task instance's execution.
 
     :param seen: the execution, drawn; None if there is none.
@@ -74,7 +74,9 @@ def task_part(task: TaskView, seen: Seen | None, why_hidden: str | None = None) 
     """
     if seen is not None and why_hidden is not None:
         nameless = replace(task, attempts=[replace(one, execution_id=None) for one in task.attempts])
-        return _part("hidden.html.jinja", task=nameless, reason=why_hidden, follow=follow_seconds(task, Seen()))
+        return _part(
+            "hidden.html.jinja", task=nameless, reason=why_hidden, follow=follow_seconds(task, ExecutionReading())
+        )
     return _part("task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen))
 
 

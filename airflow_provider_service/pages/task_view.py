@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from airflow_provider_service.pages.reading import Seen
+from airflow_provider_service.pages.reading import ExecutionReading
 
 #: Seconds until a page looks again: at an execution that runs, one that sleeps or cannot be read, and a task that has
 #: not started one.
@@ -68,7 +68,7 @@ class TaskView:
         return self.state in _ENDED
 
 
-def follow_seconds(task: TaskView, seen: Seen | None) -> int | None:
+def follow_seconds(task: TaskView, seen: ExecutionReading | None) -> int | None:
     """When to look again; None if nothing will change by itself."""
     if seen is None:
         waits_for_start = task.is_ours and not task.has_ended and not task.execution_id

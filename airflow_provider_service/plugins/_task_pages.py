@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from airflow_provider_service import settings
 from airflow_provider_service.client.clock import clock
 from airflow_provider_service.pages import reading, rendering
-from airflow_provider_service.pages.reading import Seen
+from airflow_provider_service.pages.reading import ExecutionReading
 from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
 from airflow_provider_service.plugins import _task_instance
 from airflow_provider_service.plugins._task_instance import Found
@@ -68,9 +68,9 @@ class TaskPages:
         version = (found, None if seen is None else seen.number, root, whole)
         return await within(None, self._pages.look(version, lambda _: make()))
 
-    async def _seen(self, service_conn_id: str | None, address: ExecutionAddress) -> Seen:
+    async def _seen(self, service_conn_id: str | None, address: ExecutionAddress) -> ExecutionReading:
         if service_conn_id is None:
-            return Seen(error="Airflow no longer knows which connection the task used.")
+            return ExecutionReading(error="Airflow no longer knows which connection the task used.")
         read = partial(
             _read,
             service_conn_id=service_conn_id,
@@ -81,9 +81,9 @@ class TaskPages:
             reading_now = self._executions.look((service_conn_id, *address), read, group=service_conn_id)
             return await within(reading.READ_SECONDS, reading_now)
         except TooManyReadsError as error:
-            return Seen(error=f"{error}. The page tries again.")
+            return ExecutionReading(error=f"{error}. The page tries again.")
         except TimeoutError:
-            return Seen(error="The service has not answered yet. The page tries again.")
+            return ExecutionReading(error="The service has not answered yet. The page tries again.")
 
 
 async def within(seconds: float | None, future: Future[T]) -> T:
@@ -102,7 +102,9 @@ def config_of(service_conn_id: str) -> ServiceConfig:
     return ServiceHook(service_conn_id).config
 
 
-def _read(last: Seen | None, *, service_conn_id: str, address: ExecutionAddress, show_data: bool) -> Seen:
+def _read(
+    last: ExecutionReading | None, *, service_conn_id: str, address: ExecutionAddress, show_data: bool
+) -> ExecutionReading:
     seen = reading.see(
         partial(config_of, service_conn_id),
         address.execution_id,
@@ -113,7 +115,7 @@ def _read(last: Seen | None, *, service_conn_id: str, address: ExecutionAddress,
     return rendering.drawn(seen)
 
 
-def _packed(found: Found, seen: Seen | None, root: str, *, whole: bool) -> Packed:
+def _packed(found: Found, seen: ExecutionReading | None, root: str, *, whole: bool) -> Packed:
     task, address, evidence = found
     why_hidden = evidence.why_hidden(seen, address.workflow_id) if seen is not None and address is not None else None
     part = rendering.task_part(task, seen, why_hidden)

@@ -117,7 +117,7 @@ class Loaded:
 
 
 @dataclass
-class Target:
+class TableTarget:
     """A table to load into, which may not exist yet.
 
     :param client: client of the service.
@@ -133,7 +133,7 @@ class Target:
     _rejected: int = field(default=0, init=False)
 
     @classmethod
-    def named_by(cls, given: Any, client: Resources, *, create_table: bool) -> Target:
+    def named_by(cls, given: Any, client: Resources, *, create_table: bool) -> TableTarget:
         """The table that arguments name by its id or name, or the one that is to be created with that name.
 
         :param given: what has the arguments of the table and of its project as attributes.

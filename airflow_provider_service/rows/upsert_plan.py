@@ -23,7 +23,7 @@ MAX_SHOWN_KEYS = 5
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """A stored row and the values that it must get."""
 
     row: Row
@@ -46,7 +46,7 @@ class UpsertPlan:
     """
 
     inserts: list[Row] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[RowChange] = field(default_factory=list)
     unchanged: int = 0
     surplus: list[int] = field(default_factory=list)
 
@@ -112,7 +112,7 @@ def _plan_key(plan: UpsertPlan, given: Row, kept: Iterable[Row], rows: Mapping[i
         stay.add(row["id"])
         values = {name: value for name, value in given.items() if row.get(name) != value}
         if values:
-            plan.changes.append(Change(row, values))
+            plan.changes.append(RowChange(row, values))
         else:
             plan.unchanged += 1
     plan.surplus += [row_id for row_id in rows if row_id not in stay]

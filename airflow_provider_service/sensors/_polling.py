@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.arguments import read_seconds, require_context
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.fail_without_retry import fail_without_retry
 from airflow_provider_service.links import ServicePageLink
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
 from airflow_provider_service.waits.polling import PollOutcome, PollWatch
@@ -36,7 +36,7 @@ class PollingSensor(ServiceBaseSensor):
 
     def execute(self, context: Context) -> Any:
         """Wait in the chosen mode."""
-        with failing_at_once():
+        with fail_without_retry():
             require_context(context, ("ti",))
             self.pushed_links = {}
             self.check_arguments(are_rendered=True)

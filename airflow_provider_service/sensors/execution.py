@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_service.arguments import one_of, read_seconds, require_context
 from airflow_provider_service.client.clock import clock
-from airflow_provider_service.failing import failing_at_once
+from airflow_provider_service.fail_without_retry import fail_without_retry
 from airflow_provider_service.links import (
     WORKFLOW_PAGE,
     ServiceExecutionLink,
@@ -90,7 +90,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     def execute(self, context: Context) -> Any:
         """Wait in the chosen mode."""
-        with failing_at_once():
+        with fail_without_retry():
             require_context(context, ("ti",))
             self.pushed_links = {}
             self.check_arguments(are_rendered=True)

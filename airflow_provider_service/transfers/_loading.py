@@ -151,11 +151,11 @@ class ServiceLoadTableOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> LoadTableResult:
         """Read and check all rows, and then write them."""
-        from airflow_provider_service.rows.target import LoadOptions, Target, opening_rejects
+        from airflow_provider_service.rows.target import LoadOptions, TableTarget, opening_rejects
 
         options = LoadOptions.of(self)
         rejects = opening_rejects(self.on_error, self.reject_path, self.object_storage_conn_id)
-        target = Target.named_by(self, self.hook, create_table=self.create_table)
+        target = TableTarget.named_by(self, self.hook, create_table=self.create_table)
         if target.table is not None:
             self.link_table(context, target.table)
         loaded = target.load(self.source_rows, options, rejects)

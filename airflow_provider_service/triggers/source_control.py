@@ -11,7 +11,7 @@ from airflow_provider_service.triggers._polling import PollingTrigger
 
 
 class ServiceSourceControlTrigger(PollingTrigger):
-    """Fires once, when source control is in the wanted state, when it cannot be read, or when the deadline has passed.
+    """Fires once, when source control is in the desired state, when it cannot be read, or when the deadline has passed.
 
     The event is ``{"verdict", "message", "result", "final"}``. The verdict is ``"met"``, ``"timed_out"`` or
     ``"unreadable"``; ``result`` holds the changes as the task returns them, and ``final`` says whether trying again is

@@ -13,7 +13,7 @@ from airflow_provider_service.client.errors import (
     ServiceUnauthorizedError,
 )
 from airflow_provider_service.client.models.insights import InsightsSummary
-from airflow_provider_service.reach import server_version
+from airflow_provider_service.connection_check import server_version
 from airflow_provider_service.simulator.generations import NEWEST
 from tests.live.servers import GENERATIONS
 

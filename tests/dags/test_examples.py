@@ -154,11 +154,11 @@ def test_health_check_alerts(run: Run, simulator: ServiceSimulator, client: Serv
     assert "'Sync' (failure rate 1, above max_failure_rate 0.1; no success" in alert.body["exception"]
 
 
-def test_wanted_state_twice(run: Run, client: ServiceClient) -> None:
+def test_desired_state_twice(run: Run, client: ServiceClient) -> None:
     client.tags.create("airflow-old-one")
     client.tags.create("other")
     for _ in range(2):
-        state, runs = run("example_service_wanted_state")
+        state, runs = run("example_service_desired_state")
 
         assert state == "success", runs
         assert {tag.name for tag in client.tags.list()} == {"airflow-critical", "airflow-nightly", "other"}

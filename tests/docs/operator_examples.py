@@ -9,6 +9,10 @@ from airflow.sdk import DAG
 
 from airflow_provider_service.operators.community_packages import ServiceInstallCommunityPackageOperator
 from airflow_provider_service.operators.credentials import ServiceCreateCredentialOperator
+from airflow_provider_service.operators.desired_state import (
+    ServiceEnsureProjectsOperator,
+    ServiceEnsureVariablesOperator,
+)
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator, ServiceStopExecutionOperator
 from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.operators.rows import (
@@ -24,7 +28,6 @@ from airflow_provider_service.operators.variables import (
     ServiceDeleteVariableOperator,
     ServiceUpdateVariableOperator,
 )
-from airflow_provider_service.operators.wanted import ServiceEnsureProjectsOperator, ServiceEnsureVariablesOperator
 from airflow_provider_service.operators.workflows import (
     ServiceArchiveWorkflowOperator,
     ServiceDeactivateWorkflowOperator,

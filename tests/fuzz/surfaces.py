@@ -17,6 +17,7 @@ from airflow_provider_service.operators.bridge import ServiceInstallBridgeOperat
 from airflow_provider_service.operators.credentials import ServiceUpdateCredentialOperator
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
 from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.desired_state import ServiceEnsureDataTablesOperator, ServiceEnsureTagsOperator
 from airflow_provider_service.operators.execution_selections import (
     ServiceDeleteExecutionsOperator,
     ServiceStopExecutionsOperator,
@@ -32,7 +33,6 @@ from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
-from airflow_provider_service.operators.wanted import ServiceEnsureDataTablesOperator, ServiceEnsureTagsOperator
 from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
 from airflow_provider_service.pages import rendering
 from airflow_provider_service.pages.checkup import examine, to_report

@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.export import Selection, exported, write_folder
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.export import ExportSelection, exported, write_folder
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import read_source
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.operators.conftest import execute, link, task_instance, writes
@@ -53,7 +53,7 @@ def deploy(client: ServiceClient) -> Deploy:
         archive_missing: bool = False,
         **options: Any,
     ) -> dict[str, list[str]]:
-        target = Target(to, deployment_name=deployment_name, archive_missing=archive_missing)
+        target = DeploymentTarget(to, deployment_name=deployment_name, archive_missing=archive_missing)
         plan = make_plan(read_source(source), target, **options)
         apply_plan(plan, target)
         return {action: names for action, names in plan.by_action().items() if names}
@@ -67,7 +67,7 @@ def files(client: ServiceClient, tmp_path: Path) -> Callable[..., dict[str, str]
 
     def export(of: ServiceClient = client, folder: str = "export", **options: bool) -> dict[str, str]:
         root = tmp_path / folder
-        write_folder(str(root), exported(of, Selection()), **options)
+        write_folder(str(root), exported(of, ExportSelection()), **options)
         found = (path for path in root.rglob("*") if path.is_file())
         return {str(path.relative_to(root)): path.read_text() for path in found}
 

@@ -7,8 +7,8 @@ from typing import Any
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.lookup import create_tag
 from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.export import Selection, exported
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.export import ExportSelection, exported
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import read_source
 
 from .workflows import address, calling, child, node, webhook, workflow
@@ -42,7 +42,7 @@ def fill(client: ServiceClient) -> None:
     stock = client.data_tables.create("stock", [{"name": name, "type": kind} for name, kind in COLUMNS.items()])
     client.data_table_rows.insert(stock.id, ROWS)
     client.data_tables.create("empty", [{"name": "x", "type": "string"}])
-    target = Target(client)
+    target = DeploymentTarget(client)
     apply_plan(make_plan(read_source(definitions(credential.id, stock.id)), target), target)
 
 
@@ -50,7 +50,9 @@ def state_of(client: ServiceClient) -> dict[str, Any]:
     """What an instance holds, without ids and dates."""
     listed = sorted(client.data_tables.list(), key=lambda one: one.name)
     return {
-        "workflows": {one.definition["name"]: {**one.definition, "id": None} for one in exported(client, Selection())},
+        "workflows": {
+            one.definition["name"]: {**one.definition, "id": None} for one in exported(client, ExportSelection())
+        },
         "tags": sorted(one.name for one in client.tags.list()),
         "tables": {
             one.name: {

@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import read_source
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
@@ -16,7 +16,7 @@ from .workflows import address, calling, child, node, parent, webhook, workflow
 
 
 def plan_of(client, source, **options):
-    return make_plan(read_source(source), Target(client), **options)
+    return make_plan(read_source(source), DeploymentTarget(client), **options)
 
 
 def test_a_plan_is_complete_and_writes_nothing(client, deploy, writes):

@@ -22,11 +22,11 @@ SCRIPT = """
 import json, sys
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import read_source
 
 with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as client:
-    target = Target(client)
+    target = DeploymentTarget(client)
     apply_plan(make_plan(read_source(json.load(sys.stdin)), target), target)
 """
 WRITES = 14

@@ -10,12 +10,12 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceError, ServiceInputError
 from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import read_source
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
 from .conftest import moments
-from .test_way_back import REFUSED, state_of
+from .test_rollback import REFUSED, state_of
 from .workflows import child, parent, webhook, workflow
 
 RECORD = "Airflow: deployment of orders"
@@ -271,7 +271,7 @@ def test_arguments_that_say_nothing_clear_are_refused(execute, writes, arguments
 
 def test_a_record_in_a_project_is_of_that_project(client, deploy):
     project = client.projects.create("Sales").id
-    target = Target(client, project, deployment_name="orders", archive_missing=True)
+    target = DeploymentTarget(client, project, deployment_name="orders", archive_missing=True)
     apply_plan(make_plan(read_source(source("a", "b")), target), target)
     assert {one.name for one in client.workflows.list(project_id=project)} == {"a", "b", RECORD}
     assert make_plan(read_source(source("a")), target).by_action()["archive"] == ["b"]

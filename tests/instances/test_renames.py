@@ -7,11 +7,11 @@ import json
 import pytest
 
 from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceInputError
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import read_source
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
-from .test_way_back import REFUSED, state_of
+from .test_rollback import REFUSED, state_of
 from .workflows import calling, child, parent, webhook, workflow
 
 
@@ -60,7 +60,7 @@ def test_renamed_and_changed(client, folder):
     rename(folder, "idle", "busy")
     path = folder / "busy.json"
     path.write_text(path.read_text().replace('"path": "idle"', '"path": "busy"'))
-    [change] = make_plan(read_source(str(folder)), Target(client)).changed
+    [change] = make_plan(read_source(str(folder)), DeploymentTarget(client)).changed
     assert change.actions == ("rename", "update")
     assert list(change.diff) == [
         "renamed 'idle' to 'busy'",
@@ -89,7 +89,7 @@ def test_a_new_workflow_takes_the_name_of_a_renamed_one(client, deploy, folder, 
     before = ids_of(client)
     rename(folder, "idle", "busy")
     new = workflow("idle", webhook("new"))
-    # The answer to the creation is lost, so the way back looks for the new one by its name, and finds two.
+    # The answer to the creation is lost, so the rollback looks for the new one by its name, and finds two.
     simulator.inject("drop", method="POST", path="/workflows$", after_processing=True)
     with pytest.raises(ServiceDeploymentError, match="while creating 'idle'"):
         deploy([str(folder), new])

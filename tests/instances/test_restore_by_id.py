@@ -127,7 +127,7 @@ def test_one_that_has_taken_the_name_of_another_is_not_taken_for_it(client, rest
     assert restore()["outcome"] == "unchanged"
 
 
-def test_the_way_back_deletes_nothing_that_was_there(client, simulator, restore, swapped):
+def test_the_rollback_deletes_nothing_that_was_there(client, simulator, restore, swapped):
     before = workflows(client)
     simulator.inject("drop", method="POST", path="/workflows$", body='"idle"', times=None, after_processing=True)
     with pytest.raises(ServiceDeploymentError, match="the deployment failed while creating 'idle'"):

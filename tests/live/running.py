@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotOfferedError
 from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import Source, read_source
 from airflow_provider_service.simulator.samples import chain
 from tests.instances.workflows import child
@@ -59,7 +59,7 @@ def put(client: ServiceClient, *nodes: dict[str, Any], name: str | None = None, 
 
 def deploy(client: ServiceClient, sources: Any) -> dict[str, list[str]]:
     """Deploy definitions, or sources that were read already; the names of the workflows by what happened to them."""
-    target = Target(client)
+    target = DeploymentTarget(client)
     plan = make_plan(sources if isinstance(sources[0], Source) else read_source(sources), target)
     apply_plan(plan, target)
     return {action: names for action, names in plan.by_action().items() if names}

@@ -44,7 +44,7 @@ LACKING = {
         "example_service_health_check",
         "example_service_query_to_table",
         "example_service_upsert_rows",
-        "example_service_wanted_state",
+        "example_service_desired_state",
     }
 }
 
@@ -111,11 +111,11 @@ def test_audit_report(run: Run, tmp_path: Path) -> None:
     assert "| Executions |" in (tmp_path / "service-insights.md").read_text()
 
 
-def test_wanted_state_twice(run: Run, client: ServiceClient) -> None:
+def test_desired_state_twice(run: Run, client: ServiceClient) -> None:
     for name in ("airflow-old-one", "other"):
         client.tags.create(name)
     for _ in range(2):
-        state, tasks = run("example_service_wanted_state")
+        state, tasks = run("example_service_desired_state")
         assert (state, tasks) == ("success", {"tags": {"success"}, "tables": {"success"}})
         held = {tag.name: tag.id for tag in client.tags.list()}
         assert held.keys() >= {"airflow-critical", "airflow-nightly", "other"}

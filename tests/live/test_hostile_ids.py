@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.instances.export import Selection, exported, write_folder
+from airflow_provider_service.instances.export import ExportSelection, exported, write_folder
 from airflow_provider_service.instances.gaps import Gaps
 from tests.instances.workflows import node, webhook, workflow
 
@@ -53,7 +53,7 @@ def test_the_service_keeps_ids_that_its_users_choose(client: ServiceClient) -> N
 
 def test_an_export_stays_in_its_folder_and_can_be_deployed(client: ServiceClient, tmp_path: Path) -> None:
     folder, left_out = tmp_path / "a/b/c/d/export", Gaps()
-    write_folder(str(folder), exported(client, Selection(), left_out=left_out), code_files=True)
+    write_folder(str(folder), exported(client, ExportSelection(), left_out=left_out), code_files=True)
     assert [gap.what for gap in left_out] == [f"workflow 'shared' with the id '{HOSTILE}'"]
     assert below(tmp_path) == {f"a/b/c/d/export/{one}" for one in FILES}
     assert list(deploy(client, [str(folder)])) == ["unchanged"]

@@ -12,8 +12,8 @@ from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.client.models.workflows import Workflow
 from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.export import Selection, exported, write_folder
-from airflow_provider_service.instances.planning import Target, make_plan
+from airflow_provider_service.instances.export import ExportSelection, exported, write_folder
+from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service.instances.source import Source, read_source
 from tests.instances.workflows import address, node, parent, webhook, workflow
 
@@ -50,7 +50,7 @@ def state_of(client: ServiceClient) -> tuple[dict[str, Any], list[str]]:
     return {one.name: of(one) for one in found}, sorted(str(tag.name) for tag in client.tags.list())
 
 
-def without_ids(client: ServiceClient, selection: Selection) -> list[dict[str, Any]]:
+def without_ids(client: ServiceClient, selection: ExportSelection) -> list[dict[str, Any]]:
     """Exported definitions without the ids of the workflows, which each server has its own of."""
     return [{**one.definition, "id": None} for one in exported(client, selection)]
 
@@ -60,10 +60,10 @@ def test_deploying_twice_writes_nothing(client: ServiceClient, live_server: Live
     assert deploy(client, source)["create"] == ["child", "parent"]
     changed_at = {one.id: one.updated_at for one in client.workflows.list()}
     assert deploy(client, source) == {"unchanged": ["child", "parent"]}
-    write_folder(str(tmp_path / "one"), exported(client, Selection(["child", "parent"])))
+    write_folder(str(tmp_path / "one"), exported(client, ExportSelection(["child", "parent"])))
     assert deploy(client, [str(tmp_path / "one")]) == {"unchanged": ["child", "parent"]}
     assert {one.id: one.updated_at for one in client.workflows.list()} == changed_at
-    write_folder(str(tmp_path / "two"), exported(client, Selection(["child", "parent"])))
+    write_folder(str(tmp_path / "two"), exported(client, ExportSelection(["child", "parent"])))
     files = [{path.name: path.read_text() for path in (tmp_path / name).iterdir()} for name in ("one", "two")]
     assert files[0] == files[1]
 
@@ -101,7 +101,7 @@ def test_promotion_between_two_servers(
         table = client.data_tables.create("promoted", columns)
         rows["nodes"].append(node("Rows", "dataTable", {"dataTableId": address(table.id)}, typeVersion=1))
     deploy(client, [called(live_server), parent(), get, rows])
-    names = Selection(["child", "parent", "get", "rows"])
+    names = ExportSelection(["child", "parent", "get", "rows"])
     promoted = [Source(one.definition, one.workflow_id) for one in exported(client, names)]
     with make_server() as other, connect(monkeypatch, other) as there:
         uses_there = put_credential(there, other)
@@ -124,7 +124,7 @@ def test_promotion_between_two_servers(
 def test_a_rename_a_removal_and_a_taken_path(client: ServiceClient, live_server: LiveServer) -> None:
     if live_server.generation.major == 1:
         pytest.skip("a server of version 1 does not archive by its API")
-    target = Target(client, deployment_name="live", archive_missing=True)
+    target = DeploymentTarget(client, deployment_name="live", archive_missing=True)
 
     def run(*definitions: dict[str, Any]) -> dict[str, list[str]]:
         plan = make_plan(read_source([*definitions]), target)

@@ -11,8 +11,8 @@ from airflow.serialization import serialized_objects
 
 from airflow_provider_service.operators._rendering import revealed
 from airflow_provider_service.operators.credentials import ServiceUpdateCredentialOperator
+from airflow_provider_service.operators.desired_state import ServiceEnsureVariablesOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.operators.wanted import ServiceEnsureVariablesOperator
 
 SECRETS = {"X-Token": "literal-secret", "X-List": ["literal-secret"], "X-Template": "{{ var.value.token }}"}
 SERIALIZATION: Any = getattr(serialized_objects, "DagSerialization", None) or serialized_objects.SerializedDAG

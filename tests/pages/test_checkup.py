@@ -12,9 +12,9 @@ import pytest
 from airflow_provider_service.cli import commands
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.http.scopes import SPECIFIED_SCOPES
+from airflow_provider_service.connection_check import server_version
 from airflow_provider_service.pages.checkup import SUBJECTS, examine, is_healthy, to_report
 from airflow_provider_service.pages.jobs import JOBS, since
-from airflow_provider_service.reach import server_version
 from airflow_provider_service.reports.html import as_html
 from airflow_provider_service.runs.bridge.access import BridgeSecret
 from airflow_provider_service.runs.bridge.install import Installer

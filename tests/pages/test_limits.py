@@ -11,7 +11,7 @@ from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.pages import rendering
 from airflow_provider_service.pages.drawing import MAX_LINES, MAX_NODES
 from airflow_provider_service.pages.execution_view import MAX_ALL_BARS, MAX_BARS, MAX_NAME_CHARS, MAX_ROWS, MAX_RUNS
-from airflow_provider_service.pages.reading import Seen, see
+from airflow_provider_service.pages.reading import ExecutionReading, see
 from tests.client.tiny_server import TinyServer, answer
 
 HUGE = 10**310
@@ -22,7 +22,7 @@ def run_of(began: Any = 1_767_225_600_000, took: Any = 3, status: str = "success
     return {"startTime": began, "executionTime": took, "executionStatus": status, "data": {"main": [[{"json": {}}]]}}
 
 
-def read(runs: dict[str, list[Any]], connections: Any = None, position: Any = (0, 0), **more: Any) -> Seen:
+def read(runs: dict[str, list[Any]], connections: Any = None, position: Any = (0, 0), **more: Any) -> ExecutionReading:
     """What a page shows of an execution of these runs."""
     nodes = [{"name": name, "type": "n8n-nodes-base.noOp", "position": list(position)} for name in runs]
     workflow = {"id": "w", "name": "Large", "nodes": nodes, "connections": connections or {}}

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
 from airflow_provider_service.pages import reading
-from airflow_provider_service.pages.reading import Seen, keep_seconds, see
+from airflow_provider_service.pages.reading import ExecutionReading, keep_seconds, see
 from tests.live.servers import wait_until
 
 from .conftest import HOSTILE, PAYLOAD
@@ -166,7 +166,7 @@ def test_a_connection_that_cannot_be_used_is_told_without_secrets(error, words):
     def fail():
         raise error
 
-    seen = see(fail, "1", Seen(), base_url="https://service.example.com", show_data=False)
+    seen = see(fail, "1", ExecutionReading(), base_url="https://service.example.com", show_data=False)
 
     assert words in seen.error
     assert "s3cr3t" not in seen.error

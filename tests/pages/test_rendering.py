@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.pages import rendering
-from airflow_provider_service.pages.reading import Seen, see
+from airflow_provider_service.pages.reading import ExecutionReading, see
 from airflow_provider_service.pages.task_view import AttemptView, TaskView
 
 from .conftest import HOSTILE, PAYLOAD
@@ -40,7 +40,7 @@ def task(state: str | None = "success", **more) -> TaskView:
 
 @pytest.fixture
 def seen(simulator, start):
-    def one(ending: str) -> Seen:
+    def one(ending: str) -> ExecutionReading:
         _, execution_id = start(ending)
         config = ServiceConfig(base_url=simulator.base_url, api_key=simulator.api_key)
         return rendering.drawn(see(lambda: config, execution_id, None, base_url=config.base_url, show_data=False))
@@ -115,10 +115,10 @@ def test_a_page_follows_until_nothing_more_changes(seen, ending, state, follow):
         (task(is_ours=False, execution_id=None), None, "does not run a workflow", False),
         (task("running", execution_id=None), None, "has not started an execution yet", True),
         (task("failed", execution_id=None), None, "no longer knows which", False),
-        (task("deferred"), Seen(error="The service is down"), "The service is down", True),
-        (task("failed"), Seen(error="The service is down"), "The service is down", False),
-        (task("failed"), Seen(is_gone=True), "does not have execution 7", False),
-        (task("running"), Seen(is_large=True), "too large", True),
+        (task("deferred"), ExecutionReading(error="The service is down"), "The service is down", True),
+        (task("failed"), ExecutionReading(error="The service is down"), "The service is down", False),
+        (task("failed"), ExecutionReading(is_gone=True), "does not have execution 7", False),
+        (task("running"), ExecutionReading(is_large=True), "too large", True),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_words(shown, seen_now, words, follow):

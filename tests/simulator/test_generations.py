@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_service.reach import server_version
+from airflow_provider_service.connection_check import server_version
 from airflow_provider_service.simulator import generations
 from airflow_provider_service.simulator.gateway import OPERATIONS
 

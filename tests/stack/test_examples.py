@@ -37,7 +37,7 @@ ENDS = {
     "example_service_nightly_audit": "success",
     "example_service_audit_report": "success",
     "example_service_housekeeping": "success",
-    "example_service_wanted_state": "success",
+    "example_service_desired_state": "success",
     "example_service_query_to_table": "success",
     "example_service_deploy_folder": "success",
     "example_service_asset_event": "success",

@@ -6,7 +6,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client.lookup import get_data_table
-from airflow_provider_service.operators.wanted import ServiceEnsureDataTablesOperator
+from airflow_provider_service.operators.desired_state import ServiceEnsureDataTablesOperator
 
 from .conftest import counts
 

@@ -10,8 +10,8 @@ from airflow_provider_service.arguments import as_list, require, require_choice
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.lookup import find_data_table
 from airflow_provider_service.client.models.column_names import require_new_name
-from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
-from airflow_provider_service.instances.wanted.reading import named_values
+from airflow_provider_service.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service.instances.desired_state.reading import named_values
 from airflow_provider_service.rows.options import COLUMN_TYPES
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def add_columns(client: Resources, table: DataTable, wanted: Mapping[str, str], 
         client.data_table_columns.create(table.id, name, wanted[name])  # type: ignore[arg-type]
 
 
-def plan_data_tables(client: Resources, wanted: Any, prune: Prune, *, project_id: str | None) -> Plan:
+def plan_data_tables(client: Resources, wanted: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
     """What makes data tables, and their columns, as they are wanted.
 
     :param wanted: the columns of each table by its name, as for :func:`types_by_name`.
@@ -94,15 +94,17 @@ def plan_data_tables(client: Resources, wanted: Any, prune: Prune, *, project_id
     in_project = None if project_id is None else {"projectId": project_id}
     every = client.data_tables.list(filter=in_project) if prune != Prune() else ()
     deleted = prune.deletions(every, tables, lambda client, one: client.data_tables.delete(one.id))
-    return Plan([*changes, *deleted], len(tables) - len(changes))
+    return DesiredStatePlan([*changes, *deleted], len(tables) - len(changes))
 
 
-def _changes(name: str, wanted: dict[str, str], table: DataTable | None, project_id: str | None) -> list[Change]:
+def _changes(
+    name: str, wanted: dict[str, str], table: DataTable | None, project_id: str | None
+) -> list[DesiredStateChange]:
     if table is None:
         create = partial(create_table, name=name, wanted=wanted, project_id=project_id)
-        return [Change("create", name, {"columns": wanted}, create)]
+        return [DesiredStateChange("create", name, {"columns": wanted}, create)]
     missing = missing_columns(table, wanted)
     if not missing:
         return []
     add = partial(add_columns, table=table, wanted=wanted, missing=missing)
-    return [Change("update", name, {"added_columns": {column: wanted[column] for column in missing}}, add)]
+    return [DesiredStateChange("update", name, {"added_columns": {column: wanted[column] for column in missing}}, add)]

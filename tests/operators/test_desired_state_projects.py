@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client.lookup import get_project
-from airflow_provider_service.operators.wanted import ServiceEnsureProjectsOperator
+from airflow_provider_service.operators.desired_state import ServiceEnsureProjectsOperator
 
 from .conftest import counts
 

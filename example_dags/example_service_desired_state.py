@@ -6,7 +6,7 @@ from datetime import datetime
 
 from airflow.sdk import DAG
 
-from airflow_provider_service.operators.wanted import ServiceEnsureDataTablesOperator, ServiceEnsureTagsOperator
+from airflow_provider_service.operators.desired_state import ServiceEnsureDataTablesOperator, ServiceEnsureTagsOperator
 
 # As in a YAML file, which path= would name.
 TABLES = """
@@ -20,7 +20,7 @@ airflow_example_customers:
 """
 
 with DAG(
-    "example_service_wanted_state",
+    "example_service_desired_state",
     schedule="0 1 * * *",
     start_date=datetime(2026, 1, 1),
     catchup=False,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.instances.wanted.changes import Plan, Prune
+    from airflow_provider_service.instances.desired_state.changes import DesiredStatePlan, Prune
     from airflow_provider_service.operators.results import EnsureResult
     from airflow_provider_service.task_arguments import TaskArguments, Templated
 
@@ -52,18 +52,18 @@ class _EnsureOperator(ServiceBaseOperator):
         self.preview = preview
 
     @abstractmethod
-    def plan(self, prune: Prune) -> Plan:
+    def plan(self, prune: Prune) -> DesiredStatePlan:
         """Compare what is wanted with what the instance holds."""
 
     def wanted(self, name: str) -> Any:
         """What is wanted, from the argument of that name or from the file."""
-        from airflow_provider_service.instances.wanted.reading import read_wanted
+        from airflow_provider_service.instances.desired_state.reading import read_desired_state
 
-        return read_wanted(name, revealed(getattr(self, name)), self.path)
+        return read_desired_state(name, revealed(getattr(self, name)), self.path)
 
     def perform(self, context: Context) -> EnsureResult:
         """Compare, and make the changes."""
-        from airflow_provider_service.instances.wanted.changes import Prune
+        from airflow_provider_service.instances.desired_state.changes import Prune
 
         prune = Prune.of(self.prune, self.prune_names, self.prune_prefix)
         url = self.link_to(context, ServicePageLink(), self.page)
@@ -141,9 +141,9 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
         self.tags = as_rendered(tags)
         self.check_arguments()
 
-    def plan(self, prune: Prune) -> Plan:
+    def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the tags as they are wanted."""
-        from airflow_provider_service.instances.wanted.tags import plan_tags
+        from airflow_provider_service.instances.desired_state.tags import plan_tags
 
         return plan_tags(self.hook, self.wanted("tags"), prune)
 
@@ -203,9 +203,9 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         self.project_name = as_rendered(project_name)
         self.check_arguments()
 
-    def plan(self, prune: Prune) -> Plan:
+    def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the variables as they are wanted."""
-        from airflow_provider_service.instances.wanted.variables import plan_variables
+        from airflow_provider_service.instances.desired_state.variables import plan_variables
 
         wanted = self.wanted("variables")
         mask_all(wanted)
@@ -268,9 +268,9 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         self.project_name = as_rendered(project_name)
         self.check_arguments()
 
-    def plan(self, prune: Prune) -> Plan:
+    def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the data tables as they are wanted."""
-        from airflow_provider_service.instances.wanted.data_tables import plan_data_tables
+        from airflow_provider_service.instances.desired_state.data_tables import plan_data_tables
 
         project_id = PROJECT.id_in(self, self.hook)
         return plan_data_tables(self.hook, self.wanted("data_tables"), prune, project_id=project_id)
@@ -325,8 +325,8 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         self.projects = as_rendered(projects)
         self.check_arguments()
 
-    def plan(self, prune: Prune) -> Plan:
+    def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the projects as they are wanted."""
-        from airflow_provider_service.instances.wanted.projects import plan_projects
+        from airflow_provider_service.instances.desired_state.projects import plan_projects
 
         return plan_projects(self.hook, self.wanted("projects"), prune)

@@ -8,10 +8,10 @@ from typing import Any
 from airflow_provider_service.arguments import refuse, require
 from airflow_provider_service.client.errors import ServiceInputError, type_of
 from airflow_provider_service.client.http.redaction import hidden
-from airflow_provider_service.instances.wanted.text import parsed
+from airflow_provider_service.instances.desired_state.text import parsed
 
 
-def read_wanted(name: str, value: object, path: object) -> Any:
+def read_desired_state(name: str, value: object, path: object) -> Any:
     """What is wanted, from an argument or from the file that is given instead.
 
     :param name: the argument, for messages. No message shows a value, which may be a secret.

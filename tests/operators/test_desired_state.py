@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.operators.wanted import (
+from airflow_provider_service.operators.desired_state import (
     ServiceEnsureProjectsOperator,
     ServiceEnsureTagsOperator,
     ServiceEnsureVariablesOperator,

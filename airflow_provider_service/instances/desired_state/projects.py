@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import refuse, require
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
 from airflow_provider_service.client.lookup import find_project
-from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
-from airflow_provider_service.instances.wanted.reading import named_values
+from airflow_provider_service.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service.instances.desired_state.reading import named_values
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
@@ -49,7 +49,7 @@ class _Members:
                 client.projects.delete_user(project_id, self.ids[email])
 
 
-def plan_projects(client: Resources, wanted: Any, prune: Prune) -> Plan:
+def plan_projects(client: Resources, wanted: Any, prune: Prune) -> DesiredStatePlan:
     """What makes team projects, and their members, as they are wanted.
 
     :param wanted: the members of each project by its name: their roles by email address, and None for one who must not
@@ -71,7 +71,7 @@ def plan_projects(client: Resources, wanted: Any, prune: Prune) -> Plan:
         lambda client, one: client.projects.delete(one.id),
     )
     _require_empty(client, [change.name for change in deleted])
-    return Plan([*changes, *deleted], len(projects) - len(changes))
+    return DesiredStatePlan([*changes, *deleted], len(projects) - len(changes))
 
 
 class _Users:
@@ -104,17 +104,17 @@ def _roles(name: str, members: object) -> dict[str, str | None]:
     return {email.lower(): role for email, role in roles.items()}
 
 
-def _creation(name: str, roles: Roles, users: _Users) -> list[Change]:
+def _creation(name: str, roles: Roles, users: _Users) -> list[DesiredStateChange]:
     added = {email: role for email, role in roles.items() if role is not None}
     members = _Members(added=added, ids=users.ids(list(added)))
 
     def perform(client: Resources) -> None:
         members.perform(client, client.projects.create(name).id)
 
-    return [Change("create", name, members.details(), perform)]
+    return [DesiredStateChange("create", name, members.details(), perform)]
 
 
-def _update(project: Project, roles: Roles, users: _Users) -> list[Change]:
+def _update(project: Project, roles: Roles, users: _Users) -> list[DesiredStateChange]:
     require(project.type != "personal", f"{project.name!r} is a personal project, whose members cannot be changed")
     if not roles:
         return []
@@ -127,7 +127,11 @@ def _update(project: Project, roles: Roles, users: _Users) -> list[Change]:
         ids={**{email: one.id for email, one in held.items()}, **users.ids(list(added))},
     )
     details = members.details()
-    return [Change("update", project.name, details, partial(members.perform, project_id=project.id))] if details else []
+    return (
+        [DesiredStateChange("update", project.name, details, partial(members.perform, project_id=project.id))]
+        if details
+        else []
+    )
 
 
 def _require_empty(client: Resources, names: Sequence[str]) -> None:

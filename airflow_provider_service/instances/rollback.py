@@ -1,4 +1,4 @@
-"""The way back from a deployment that failed: what runs first, then drafts and tags, then what was created."""
+"""The rollback of a deployment that failed: what runs first, then drafts and tags, then what was created."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RELEASE_PAUSE_SECONDS = 0.25
 REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
 
-class WayBack:
+class Rollback:
     """Notes what a deployment is about to change, and puts it back.
 
     :param client: client or hook of the instance.

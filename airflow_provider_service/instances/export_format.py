@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service.client.definitions import UNSET, running
 from airflow_provider_service.client.models.workflows import writable
-from airflow_provider_service.instances.references import Named, with_references
+from airflow_provider_service.instances.workflow_references import Named, with_references
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.workflows import Workflow
@@ -18,7 +18,7 @@ _VOLATILE = ("staticData",)
 _LEFT_OUT_IF_EMPTY = ("description", "nodeGroups", "pinData")
 
 
-def portable(
+def to_export_format(
     workflow: Workflow, directory: Directory, *, pinned_data: bool = False, draft: bool = False
 ) -> dict[str, Any]:
     """Bring a workflow into the form that it has as a file.

@@ -17,7 +17,7 @@ Action = Literal["create", "update", "delete"]
 
 
 @dataclass(frozen=True)
-class Change:
+class DesiredStateChange:
     """What makes one object as it is wanted. It shows no secret.
 
     :param name: name of the object.
@@ -41,13 +41,13 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DesiredStatePlan:
     """The changes, in the order in which they are made: what is deleted comes last.
 
     :param unchanged: how many objects are as they are wanted.
     """
 
-    changes: Sequence[Change]
+    changes: Sequence[DesiredStateChange]
     unchanged: int
 
     def count(self, action: Action) -> int:
@@ -81,7 +81,7 @@ class Prune:
 
     def deletions(
         self, held: Iterable[Any], wanted: Iterable[str], delete: Callable[[Resources, Any], object]
-    ) -> list[Change]:
+    ) -> list[DesiredStateChange]:
         """The deletion of each object that is named and not wanted.
 
         :param held: the objects that there are; each has a name.
@@ -92,7 +92,7 @@ class Prune:
         both = sorted(self.names & kept)
         require(not both, f"prune_names holds {', '.join(map(repr, both))}, which is wanted as well")
         return [
-            Change("delete", name_of(one), perform=_deleting(delete, one))
+            DesiredStateChange("delete", name_of(one), perform=_deleting(delete, one))
             for one in held
             if name_of(one) not in kept and self._takes(name_of(one))
         ]

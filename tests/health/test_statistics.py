@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service.client.models.statuses import ExecutionStatus
-from airflow_provider_service.health import figures
-from airflow_provider_service.health.figures import Figures, Tally, Thresholds, span
+from airflow_provider_service.health.statistics import Figures, Tally, Thresholds, span
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -67,7 +66,7 @@ def test_their_order_does_not_matter(history, random):
 
 @pytest.mark.parametrize("ascending", [True, False])
 def test_many_durations_take_no_more_memory_and_stay_close(monkeypatch, ascending):
-    monkeypatch.setattr(figures, "MAX_DURATIONS", 1000)
+    monkeypatch.setattr("airflow_provider_service.health.statistics.MAX_DURATIONS", 1000)
     one = Tally(Random(0))
     for second in range(20_000):
         length = second if ascending else 20_000 - second

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import as_list, require
 from airflow_provider_service.client.lookup import create_tag
 from airflow_provider_service.client.models.tags import MAX_TAG_CHARS
-from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
-from airflow_provider_service.instances.wanted.reading import names_in
+from airflow_provider_service.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service.instances.desired_state.reading import names_in
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
 
 
-def plan_tags(client: Resources, wanted: Any, prune: Prune) -> Plan:
+def plan_tags(client: Resources, wanted: Any, prune: Prune) -> DesiredStatePlan:
     """What makes the tags as they are wanted.
 
     :param wanted: their names.
@@ -27,6 +27,6 @@ def plan_tags(client: Resources, wanted: Any, prune: Prune) -> Plan:
     held = list(client.tags.list())
     known = {tag.name for tag in held}
     missing = [name for name in names if name not in known]
-    created = [Change("create", name, perform=partial(create_tag, name=name)) for name in missing]
+    created = [DesiredStateChange("create", name, perform=partial(create_tag, name=name)) for name in missing]
     deleted = prune.deletions(held, names, lambda client, tag: client.tags.delete(tag.id))
-    return Plan([*created, *deleted], len(names) - len(missing))
+    return DesiredStatePlan([*created, *deleted], len(names) - len(missing))

@@ -11,7 +11,7 @@ from airflow_provider_service.client.errors import ServiceError
 
 
 @contextmanager
-def failing_at_once() -> Iterator[None]:
+def fail_without_retry() -> Iterator[None]:
     """Turn errors that a retry would run into again into failures that Airflow does not retry.
 
     :raises AirflowFailException: the error raised within is final.

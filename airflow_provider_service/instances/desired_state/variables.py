@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import require
 from airflow_provider_service.client.errors import type_of
 from airflow_provider_service.client.lookup import variables_of
-from airflow_provider_service.instances.wanted.changes import Change, Plan, Prune
-from airflow_provider_service.instances.wanted.reading import named_values
+from airflow_provider_service.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service.instances.desired_state.reading import named_values
 
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models.variables import Variable
 
 
-def plan_variables(client: Resources, wanted: Any, prune: Prune, *, project_id: str | None) -> Plan:
+def plan_variables(client: Resources, wanted: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
     """What makes the variables of a project, or of the whole instance, as they are wanted.
 
     :param wanted: their values by their keys.
@@ -36,14 +36,14 @@ def plan_variables(client: Resources, wanted: Any, prune: Prune, *, project_id: 
         if key not in held or held[key].value != value
     ]
     deleted = prune.deletions(held.values(), values, lambda client, one: client.variables.delete(one.id))
-    return Plan([*changes, *deleted], len(values) - len(changes))
+    return DesiredStatePlan([*changes, *deleted], len(values) - len(changes))
 
 
-def _change(key: str, value: str, found: Variable | None, project_id: str | None) -> Change:
+def _change(key: str, value: str, found: Variable | None, project_id: str | None) -> DesiredStateChange:
     perform: Callable[[Resources], object]
     if found is None:
         perform = lambda client: client.variables.create(key, value, project_id=project_id)  # noqa: E731
-        return Change("create", key, perform=perform)
+        return DesiredStateChange("create", key, perform=perform)
     variable_id = found.id
     perform = lambda client: client.variables.update(variable_id, key, value)  # noqa: E731
-    return Change("update", key, perform=perform)
+    return DesiredStateChange("update", key, perform=perform)

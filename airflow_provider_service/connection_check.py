@@ -17,7 +17,7 @@ _RELEASE = re.compile(r'"release":"n8n@(\d{1,5}\.\d{1,5}\.\d{1,5}[\w.+-]{0,30})"
 _HOST = "The connection's host ends with the path prefix of the service, if it has one, not with the path of a page"
 
 
-class Reach(NamedTuple):
+class ConnectionCheck(NamedTuple):
     """How an attempt to reach the service went.
 
     :param is_good: whether address and key are right.
@@ -30,19 +30,19 @@ class Reach(NamedTuple):
     scopes: frozenset[str] | None = None
 
 
-def reach(client: ServiceClient) -> Reach:
+def check_connection(client: ServiceClient) -> ConnectionCheck:
     """Try the address and the key: ``GET /discover``. Safe to repeat."""
     base_url = client.base_url
     try:
         scopes = _scopes(client)
     except ServiceStartingError:
-        return Reach(False, _starting_or_elsewhere(client))
+        return ConnectionCheck(False, _starting_or_elsewhere(client))
     except ServiceError as error:
-        return Reach(False, str(error))
+        return ConnectionCheck(False, str(error))
     if scopes is None:
         may = "the key may list workflows (this server does not report the key's scopes)"
-        return Reach(True, f"Connected to {base_url}; {may}")
-    return Reach(True, f"Connected to {base_url}; the key holds {len(scopes)} scopes", scopes)
+        return ConnectionCheck(True, f"Connected to {base_url}; {may}")
+    return ConnectionCheck(True, f"Connected to {base_url}; the key holds {len(scopes)} scopes", scopes)
 
 
 def server_version(client: ServiceClient) -> str | None:

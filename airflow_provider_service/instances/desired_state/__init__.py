@@ -1,0 +1,1 @@
+"""Desired state: what an instance should hold, compared with what it holds."""

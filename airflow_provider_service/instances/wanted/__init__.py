@@ -1,1 +1,0 @@
-"""Wanted state: what an instance should hold, compared with what it holds."""
