@@ -35,22 +35,22 @@ class Alternatives:
         """The two arguments."""
         return self.id_field, self.name_field
 
-    def check(self, given: object, *, are_rendered: bool) -> None:
+    def check(self, arguments: object, *, are_rendered: bool) -> None:
         """Refuse arguments that name no object or two.
 
-        :param given: what has the arguments as attributes.
+        :param arguments: what has the arguments as attributes.
         :param are_rendered: False while a DAG file is parsed, when a template may still be rendered to None.
         :raises ServiceInputError: both are given, or none of them although one is required.
         """
-        values = self._values(given)
+        values = self._values(arguments)
         present = {name: value for name, value in values.items() if value is not None}
         if self.is_optional and not present:
             return
         if are_rendered or not present or not any(map(_is_template, present.values())):
             require_one_of(**values)
 
-    def _values(self, given: object) -> Mapping[str, Any]:
-        return {name: getattr(given, name) for name in self.fields}
+    def _values(self, arguments: object) -> Mapping[str, Any]:
+        return {name: getattr(arguments, name) for name in self.fields}
 
 
 @dataclass(frozen=True)
@@ -66,44 +66,46 @@ class Reference(Alternatives):
     project: Reference | None = None
     needs_project: bool = False
 
-    def id_in(self, given: object, client: Resources) -> str | None:
+    def id_in(self, arguments: object, client: Resources) -> str | None:
         """Return the id that is given, or the id of the object with the name; None if neither is given.
 
-        :param given: what has the arguments as attributes.
+        :param arguments: what has the arguments as attributes.
         :raises ServiceInputError: the one that is given is empty.
         :raises ServiceLookupError: no object has the name, or several do.
         """
-        given_id, name = self._values(given).values()
-        if isinstance(given_id, str) and not given_id.strip():
-            refuse(self.id_field, "text that is not empty", given_id)
-        found: str | None = given_id if given_id is not None or name is None else self.named_in(given, client).id
+        object_id, name = self._values(arguments).values()
+        if isinstance(object_id, str) and not object_id.strip():
+            refuse(self.id_field, "text that is not empty", object_id)
+        found: str | None = object_id if object_id is not None or name is None else self.named_in(arguments, client).id
         return found
 
-    def required_id_in(self, given: object, client: Resources) -> str:
+    def required_id_in(self, arguments: object, client: Resources) -> str:
         """Return the id that is given, or the id of the object with the name.
 
         :raises ServiceInputError: neither is given, or both.
         :raises ServiceLookupError: no object has the name, or several do.
         """
-        require_one_of(**self._values(given))
-        return str(self.id_in(given, client))
+        require_one_of(**self._values(arguments))
+        return str(self.id_in(arguments, client))
 
-    def named_in(self, given: object, client: Resources) -> Any:
+    def named_in(self, arguments: object, client: Resources) -> Any:
         """Return the object with the name that is given.
 
         :raises ServiceLookupError: none has the name, or several do.
         """
-        return self.look_up(client, self._text(getattr(given, self.name_field)), **self._project_of(given, client))
+        return self.look_up(
+            client, self._text(getattr(arguments, self.name_field)), **self._project_of(arguments, client)
+        )
 
     def _text(self, name: object) -> str:
         if not isinstance(name, str) or not name.strip():
             refuse(self.name_field, "text that is not empty", name)
         return name
 
-    def _project_of(self, given: object, client: Resources) -> dict[str, str | None]:
+    def _project_of(self, arguments: object, client: Resources) -> dict[str, str | None]:
         if self.project is None:
             return {}
-        project_id = self.project.id_in(given, client)
+        project_id = self.project.id_in(arguments, client)
         require(
             project_id or not self.needs_project,
             f"{self.name_field} needs {' or '.join(self.project.fields)}, in which it is looked up",
@@ -111,30 +113,30 @@ class Reference(Alternatives):
         return {"project_id": project_id}
 
 
-def tag_name_in(given: object, client: Resources) -> str | None:
+def tag_name_in(arguments: object, client: Resources) -> str | None:
     """Return the name of the tag that is given by its id or name, with which lists are filtered; None if none is given.
 
-    :param given: what has ``tag_id`` and ``tag_name`` as attributes.
+    :param arguments: what has ``tag_id`` and ``tag_name`` as attributes.
     :raises ServiceLookupError: no tag has the name.
     :raises ServiceNotFoundError: no tag has the id.
     """
-    tag_id, tag_name = (getattr(given, name) for name in TAG.fields)
+    tag_id, tag_name = (getattr(arguments, name) for name in TAG.fields)
     if tag_id is not None:
         return str(client.tags.get(tag_id).name)
-    return None if tag_name is None else str(TAG.named_in(given, client).name)
+    return None if tag_name is None else str(TAG.named_in(arguments, client).name)
 
 
-def data_table_in(given: object, client: Resources) -> DataTable:
+def data_table_in(arguments: object, client: Resources) -> DataTable:
     """Return the data table that is given by its id or name, with its columns.
 
-    :param given: what has the arguments of the table and of its project as attributes.
+    :param arguments: what has the arguments of the table and of its project as attributes.
     :raises ServiceLookupError: no table has the name, or several do.
     :raises ServiceNotFoundError: no table has the id.
     """
-    table_id = getattr(given, DATA_TABLE.id_field)
+    table_id = getattr(arguments, DATA_TABLE.id_field)
     if table_id is not None:
         return client.data_tables.get(table_id)
-    found: DataTable = DATA_TABLE.named_in(given, client)
+    found: DataTable = DATA_TABLE.named_in(arguments, client)
     return found
 
 

@@ -48,12 +48,12 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
 
 
 def _open(hook: ServiceHook, name: str) -> None:
-    from airflow_provider_service.pages.reading import told
+    from airflow_provider_service.pages.reading import error_text
 
     try:
         _ = hook.config
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-        reason = error.reason if isinstance(error, ServiceConfigError) else told(error)
+        reason = error.reason if isinstance(error, ServiceConfigError) else error_text(error)
         raise ServiceConfigError(f"'{name}' cannot be used: {reason}", source="connection") from None
 
 

@@ -1,1 +1,1 @@
-"""Health of workflows: figures on their executions over a window of time, and thresholds for them."""
+"""Health of workflows: statistics on their executions over a window of time, and thresholds for them."""

@@ -24,7 +24,7 @@ class HealthPoll:
     unmet: str = "the workflows were not healthy"
 
     def poll(self, client: ServiceClient) -> PollResult:
-        """Read the figures once."""
+        """Read the statistics once."""
         from airflow_provider_service.health.reading import perform
 
         health = perform(self.check, client)

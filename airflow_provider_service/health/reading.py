@@ -1,6 +1,6 @@
 """Perform a check of the health of workflows.
 
-The figures come from the executions themselves: the service's insights lag behind them, and know no single workflow.
+The statistics come from the executions themselves: the service's insights lag behind them, and know no single workflow.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def perform(check: HealthCheck, client: ServiceClient) -> Health:
     members = []
     for id_, known in workflows.items():
         if check.names_workflows or known.active or id_ in has_run:
-            figures = tallies[id_].figures(now)
+            statistics = tallies[id_].statistics(now)
             url = page_url(client.base_url, WORKFLOW_EXECUTIONS_PAGE, id_)
-            breaches = check.thresholds.breached_by(figures)
-            members.append(Member(id_, known.name, known.keeps_executions, figures, breaches, url))
+            breaches = check.thresholds.breached_by(statistics)
+            members.append(Member(id_, known.name, known.keeps_executions, statistics, breaches, url))
     url = members[0].url if len(members) == 1 else page_url(client.base_url, EXECUTIONS_PAGE)
     return Health(since, now, check.window, members, url)
 
@@ -99,9 +99,9 @@ def _executions(
     check: HealthCheck, client: ServiceClient, ids: list[str], project_id: str | None, since: datetime
 ) -> Iterator[Execution]:
     # Running executions are in none of these lists, and would count as nothing.
-    wanted = [(id_, None) for id_ in ids] if check.names_workflows else [(None, project_id)]
+    requested = [(id_, None) for id_ in ids] if check.names_workflows else [(None, project_id)]
     read = 0
-    for workflow_id, in_project in wanted:
+    for workflow_id, in_project in requested:
         for execution in _started_since(
             since, partial(client.executions.list, workflow_id=workflow_id, project_id=in_project)
         ):

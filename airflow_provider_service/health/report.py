@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_service.client.errors import one_line
 from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.health.statistics import Breach, Figures, span
+from airflow_provider_service.health.statistics import Breach, ExecutionStatistics, span
 from airflow_provider_service.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table, Tone
 from airflow_provider_service.text_table import cut, text_table
 
@@ -18,7 +18,7 @@ MAX_WORKFLOWS = 50
 MAX_NAMED = 10
 MAX_BARS = 20
 
-_INCOMPLETE = "the workflow does not keep all its executions, so the figures are incomplete"
+_INCOMPLETE = "the workflow does not keep all its executions, so the statistics are incomplete"
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,18 @@ class Member:
     workflow_id: str
     name: str
     keeps_executions: bool
-    figures: Figures
+    statistics: ExecutionStatistics
     breaches: list[Breach]
     url: str
 
     def to_xcom(self) -> dict[str, Any]:
         """The workflow as a task returns it."""
-        figures = {name: _rounded(value) for name, value in asdict(self.figures).items()}
-        last_success = self.figures.last_success_at
+        statistics = {name: _rounded(value) for name, value in asdict(self.statistics).items()}
+        last_success = self.statistics.last_success_at
         return {
             "workflow_id": self.workflow_id,
             "name": self.name,
-            **figures,
+            **statistics,
             "last_success_at": None if last_success is None else wire_time(last_success),
             "breaches": [breach.to_xcom() for breach in self.breaches],
             "url": self.url,
@@ -50,7 +50,7 @@ class Member:
         return f"'{one_line(self.name)}' ({self.reasons()}) {self.url}"
 
     def reasons(self) -> str:
-        """The thresholds that do not hold, in words, and what makes the figures doubtful."""
+        """The thresholds that do not hold, in words, and what makes the statistics doubtful."""
         reasons = [breach.text for breach in self.breaches]
         if not self.keeps_executions:
             reasons.append(_INCOMPLETE)
@@ -58,31 +58,31 @@ class Member:
 
     def cells(self) -> tuple[str, ...]:
         """The workflow as a row of a table."""
-        figures = self.figures
+        statistics = self.statistics
         return (
             cut(one_line(self.name)),
-            str(figures.runs),
-            str(figures.failed),
-            str(figures.canceled),
-            _shown(figures.success_age),
-            _shown(figures.duration_median),
-            _shown(figures.duration_p95),
+            str(statistics.runs),
+            str(statistics.failed),
+            str(statistics.canceled),
+            _shown(statistics.success_age),
+            _shown(statistics.duration_median),
+            _shown(statistics.duration_p95),
             ", ".join(breach.threshold for breach in self.breaches) or "-",
         )
 
     def row(self) -> tuple[Cell, ...]:
         """The workflow as a row of a report."""
-        figures = self.figures
+        statistics = self.statistics
         return (
             Link(self.name, self.url),
             "unhealthy" if self.breaches else "healthy",
-            figures.runs,
-            figures.failed,
-            figures.canceled,
-            _percent(figures.failure_rate),
-            _shown(figures.success_age),
-            _shown(figures.duration_median),
-            _shown(figures.duration_p95),
+            statistics.runs,
+            statistics.failed,
+            statistics.canceled,
+            _percent(statistics.failure_rate),
+            _shown(statistics.success_age),
+            _shown(statistics.duration_median),
+            _shown(statistics.duration_p95),
             self.reasons(),
         )
 
@@ -147,10 +147,10 @@ class Health:
         return self._ordered()[:MAX_WORKFLOWS]
 
     def _total(self, name: str) -> int:
-        return sum(getattr(one.figures, name) for one in self.members)
+        return sum(getattr(one.statistics, name) for one in self.members)
 
     def table(self) -> Iterator[str]:
-        """The figures as lines of a table."""
+        """The statistics as lines of a table."""
         yield from text_table(_COLUMNS, [one.cells() for one in self._shown()])
         if len(self.members) > MAX_WORKFLOWS:
             yield f"and {len(self.members) - MAX_WORKFLOWS} more workflows"
@@ -195,8 +195,8 @@ class Health:
         )
 
     def _chart(self) -> list[Chart]:
-        most = sorted((one for one in self.members if one.figures.runs), key=lambda one: -one.figures.runs)
-        bars = [Bar(one.name, [one.figures.succeeded, one.figures.failed]) for one in most[:MAX_BARS]]
+        most = sorted((one for one in self.members if one.statistics.runs), key=lambda one: -one.statistics.runs)
+        bars = [Bar(one.name, [one.statistics.succeeded, one.statistics.failed]) for one in most[:MAX_BARS]]
         more = len(most) - len(bars)
         note = f"The {MAX_BARS} workflows with most runs; {more} more have fewer." if more else ""
         return [Chart("Runs", [Series("succeeded", "good"), Series("failed", "bad")], bars, note)] if bars else []

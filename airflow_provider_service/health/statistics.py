@@ -1,4 +1,4 @@
-"""Figures on the executions of one workflow, and the thresholds that they breach. Nothing here reads or sends."""
+"""Statistics on the executions of one workflow, and the thresholds that they breach. Nothing here reads or sends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from airflow_provider_service.client.models.statuses import ExecutionStatus
 
-#: Up to this many runs of a workflow, the figures on durations are exact; above, a sample of this size stands for them.
+#: Up to this many runs of a workflow, the statistics on durations are exact; above, a sample of this size is used.
 MAX_DURATIONS = 10_000
 
 # The service ends an execution as crashed that it has lost. Somebody, or a time limit, has ended one that is canceled:
@@ -20,8 +20,8 @@ _FAILURES: tuple[ExecutionStatus, ...] = ("error", "crashed")
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Figures on the runs of one workflow that started within a window.
+class ExecutionStatistics:
+    """Statistics on the runs of one workflow that started within a window.
 
     :param runs: runs that succeeded or failed; those that are active or were canceled are neither.
     :param failure_rate: share of the runs that failed, from 0 to 1; None without runs.
@@ -85,13 +85,13 @@ class Tally:
     def _runs(self) -> int:
         return self._counts["success"] + self._failed
 
-    def figures(self, now: datetime) -> Figures:
-        """The figures on what has been counted.
+    def statistics(self, now: datetime) -> ExecutionStatistics:
+        """The statistics on what has been counted.
 
         :param now: date and time by the clock of the service.
         """
         age = max((now - self._last_success).total_seconds(), 0.0) if self._last_success else None
-        return Figures(
+        return ExecutionStatistics(
             runs=self._runs,
             succeeded=self._counts["success"],
             failed=self._failed,
@@ -114,7 +114,7 @@ class Breach(NamedTuple):
     """A threshold that does not hold.
 
     :param threshold: its name, which is that of the argument.
-    :param value: the figure; None for the age of a success that there is not.
+    :param value: what was measured; None for the age of a success that there is not.
     :param limit: the threshold.
     :param text: both in words.
     """
@@ -131,7 +131,7 @@ class Breach(NamedTuple):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What the figures of each workflow must keep to; None for what does not matter. Times are in seconds."""
+    """What the statistics of each workflow must keep to; None for what does not matter. Times are in seconds."""
 
     max_failure_rate: float | None = None
     max_age_of_success: float | None = None
@@ -142,20 +142,20 @@ class Thresholds:
     def __bool__(self) -> bool:
         return any(limit is not None for limit in asdict(self).values())
 
-    def breached_by(self, figures: Figures) -> list[Breach]:
+    def breached_by(self, statistics: ExecutionStatistics) -> list[Breach]:
         """The thresholds that do not hold. Without runs, no rate and no duration is too high."""
         found = [
-            self._above("max_failure_rate", "failure rate", figures.failure_rate, "{:.4g}".format),
-            self._above("max_age_of_success", "age of the last success", figures.success_age, span),
-            self._above("max_duration_median", "median duration", figures.duration_median, span),
-            self._above("max_duration_p95", "95th percentile of the duration", figures.duration_p95, span),
+            self._above("max_failure_rate", "failure rate", statistics.failure_rate, "{:.4g}".format),
+            self._above("max_age_of_success", "age of the last success", statistics.success_age, span),
+            self._above("max_duration_median", "median duration", statistics.duration_median, span),
+            self._above("max_duration_p95", "95th percentile of the duration", statistics.duration_p95, span),
         ]
-        if self.max_age_of_success is not None and figures.success_age is None:
+        if self.max_age_of_success is not None and statistics.success_age is None:
             text = f"no success, max_age_of_success is {span(self.max_age_of_success)}"
             found.append(Breach("max_age_of_success", None, self.max_age_of_success, text))
-        if self.min_runs is not None and figures.runs < self.min_runs:
-            text = f"{figures.runs} runs, below min_runs {self.min_runs}"
-            found.append(Breach("min_runs", figures.runs, self.min_runs, text))
+        if self.min_runs is not None and statistics.runs < self.min_runs:
+            text = f"{statistics.runs} runs, below min_runs {self.min_runs}"
+            found.append(Breach("min_runs", statistics.runs, self.min_runs, text))
         return [breach for breach in found if breach]
 
     def _above(self, threshold: str, what: str, value: float | None, shown: Any) -> Breach | None:

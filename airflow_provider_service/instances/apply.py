@@ -35,8 +35,8 @@ class _Deployment:
         self._plan, self._target = plan, target
         self._client = target.client
         self._writer = Writer(target.client)
-        held = frozenset(one.workflow_id for one in plan.every if one.before)
-        self._rollback = Rollback(target.client, self._writer, held.union(target.workflow_ids.values()))
+        existing = frozenset(one.workflow_id for one in plan.every if one.before)
+        self._rollback = Rollback(target.client, self._writer, existing.union(target.workflow_ids.values()))
         self._tag_ids: dict[str, str] = {}
         self._step = "starting"
         #: Ids by the tokens that stand for them in definitions; an existing workflow stands for itself.
@@ -54,7 +54,7 @@ class _Deployment:
                 if change.before is None:
                     self._create(change)
             for change in self._plan.changed:
-                if change.wanted:
+                if change.desired:
                     self._write(change)
                 if change.tags is not None:
                     self._tag(change, change.tags)
@@ -111,7 +111,7 @@ class _Deployment:
         self._step = f"writing {change.name!r}"
         if change.before is not None:
             self._rollback.note(change)
-        self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.wanted, self._ids))
+        self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.desired, self._ids))
 
     def _tag(self, change: WorkflowChange, tags: Sequence[str]) -> None:
         self._step = f"setting the tags of {change.name!r}"
@@ -154,13 +154,13 @@ class _Deployment:
         if record is None or not record.differs(ids):
             return
         self._step = f"writing {record.name!r}"
-        wanted = record.definition(ids)
-        if record.held is not None:
-            self._rollback.note_workflow(self._client.workflows.get(record.held.id))
-            self._writer.write_draft(record.held.id, wanted)
+        desired = record.definition(ids)
+        if record.existing is not None:
+            self._rollback.note_workflow(self._client.workflows.get(record.existing.id))
+            self._writer.write_draft(record.existing.id, desired)
             return
         self._rollback.note_creation(record.name, self._target.project_id)
-        made = self._writer.create(wanted, project_id=self._target.project_id, folder_id=None)
+        made = self._writer.create(desired, project_id=self._target.project_id, folder_id=None)
         self._rollback.note_created(record.name, made.id)
 
 

@@ -56,7 +56,7 @@ class DeploymentRecord:
     """What earlier deployments of one name have deployed.
 
     :param name: name of the workflow that is the record.
-    :param held: that workflow; None if there is none that this connection has signed.
+    :param existing: that workflow; None if there is none that this connection has signed.
     :param recorded: the ids that it holds.
     :param owned: the ids of workflows that were deployed under this name, exist and are not archived, and are not
         deployed under another name as well.
@@ -64,7 +64,7 @@ class DeploymentRecord:
 
     client: Resources
     name: str
-    held: Workflow | None
+    existing: Workflow | None
     recorded: frozenset[str]
     owned: frozenset[str]
 
@@ -72,8 +72,8 @@ class DeploymentRecord:
     def read(cls, client: Resources, directory: Directory, deployment_name: str) -> DeploymentRecord:
         """Find the record in an instance, and what it says."""
         name, recorded, elsewhere = _NAME + deployment_name, dict[str, frozenset[str]](), set[str]()
-        held = directory.workflows
-        for one in filter(is_deployment_record, held.values()):
+        existing = directory.workflows
+        for one in filter(is_deployment_record, existing.values()):
             ids, signature = _content(one)
             if one.name != name:
                 elsewhere |= ids
@@ -87,14 +87,14 @@ class DeploymentRecord:
                     one.id,
                 )
         # Somebody may have made a copy, perhaps of an older one; what it holds was deployed as well.
-        oldest = min(recorded, key=lambda one: (str(held[one].created_at), one), default=None)
-        owned = (frozenset[str]().union(*recorded.values()) & held.keys()) - elsewhere
-        found = held[oldest] if oldest else None
+        oldest = min(recorded, key=lambda one: (str(existing[one].created_at), one), default=None)
+        owned = (frozenset[str]().union(*recorded.values()) & existing.keys()) - elsewhere
+        found = existing[oldest] if oldest else None
         return cls(client, name, found, recorded[oldest] if oldest else frozenset(), frozenset(owned))
 
     def differs(self, ids: Iterable[str]) -> bool:
         """Whether the record must be written so that it holds these ids."""
-        return self.held is None or self.recorded != frozenset(ids)
+        return self.existing is None or self.recorded != frozenset(ids)
 
     def definition(self, ids: Iterable[str]) -> dict[str, Any]:
         """The workflow that is the record of these ids."""

@@ -22,37 +22,37 @@ _GENERATED = ("id", "webhookId")
 _MISSING = object()
 
 
-def changed_lines(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """The differences between what runs and what is wanted.
+def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
+    """The differences between what runs and what is desired.
 
     :param before: the fields of the workflow that an update accepts.
-    :param wanted: those that are deployed. A field that it lacks stays as it is.
+    :param desired: those that are deployed. A field that it lacks stays as it is.
     """
-    if before and before.get("name") != wanted["name"]:
-        yield f"renamed {before.get('name')!r} to {wanted['name']!r}"
-    if before and "description" in wanted:
-        yield from _values("description", before.get("description"), wanted["description"])
-    yield from _nodes(before.get("nodes") or [], wanted.get("nodes") or [])
-    yield from _connections(before.get("connections") or {}, wanted.get("connections") or {})
-    yield from _settings(before.get("settings") or {}, wanted.get("settings") or {})
+    if before and before.get("name") != desired["name"]:
+        yield f"renamed {before.get('name')!r} to {desired['name']!r}"
+    if before and "description" in desired:
+        yield from _values("description", before.get("description"), desired["description"])
+    yield from _nodes(before.get("nodes") or [], desired.get("nodes") or [])
+    yield from _connections(before.get("connections") or {}, desired.get("connections") or {})
+    yield from _settings(before.get("settings") or {}, desired.get("settings") or {})
     for name, words in {"nodeGroups": "groups of nodes", "pinData": "pinned data"}.items():
-        if name in wanted and (before.get(name) or None) != (wanted[name] or None):
+        if name in desired and (before.get(name) or None) != (desired[name] or None):
             yield f"{words} changed"
 
 
-def _nodes(before: list[Any], wanted: list[Any]) -> Iterator[str]:
-    held, new = _by_name(before), _by_name(wanted)
-    for name in (one for one in held if one not in new):
-        yield f"- node {name!r} ({held[name].get('type')})"
+def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
+    existing, new = _by_name(before), _by_name(desired)
+    for name in (one for one in existing if one not in new):
+        yield f"- node {name!r} ({existing[name].get('type')})"
     for name, node in new.items():
-        if name not in held:
+        if name not in existing:
             yield f"+ node {name!r} ({node.get('type')})"
             continue
-        old = {"typeVersion": 1, "parameters": {}, **held[name]}
+        old = {"typeVersion": 1, "parameters": {}, **existing[name]}
         kept = {key: old[key] for key in _GENERATED if key in old}
         now = {"typeVersion": 1, "parameters": {}, **kept, **node}
         yield from _values(f"node {name!r}", without_caches(old), without_caches(now))
-    if list(held) != list(new) and held.keys() == new.keys():
+    if list(existing) != list(new) and existing.keys() == new.keys():
         yield "order of the nodes changed"
 
 
@@ -60,10 +60,10 @@ def _by_name(nodes: list[Any]) -> dict[str, Mapping[str, Any]]:
     return {str(node.get("name")): node for node in nodes if isinstance(node, Mapping)}
 
 
-def _connections(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted(before.keys() | wanted.keys()):
-        if before.get(name) != wanted.get(name):
-            old, new = (", ".join(_targets(one.get(name))) or "none" for one in (before, wanted))
+def _connections(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(before.keys() | desired.keys()):
+        if before.get(name) != desired.get(name):
+            old, new = (", ".join(_targets(one.get(name))) or "none" for one in (before, desired))
             yield f"connections of {name!r}" + (f": {old} -> {new}" if old != new else " changed in what has no target")
 
 
@@ -79,8 +79,8 @@ def _targets(outputs: Any) -> Iterator[str]:
                     f"input {place}" if place != 0 or to != kind else "",
                     f"of kind {to}" if to != kind else "",
                 )
-                told = " ".join(filter(None, words))
-                yield _shown(target.get("node")) + (f" ({told})" if told else "")
+                described = " ".join(filter(None, words))
+                yield _shown(target.get("node")) + (f" ({described})" if described else "")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -91,39 +91,39 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _settings(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in sorted(wanted.items()):
+def _settings(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in sorted(desired.items()):
         yield from _values(f"setting {name}", before.get(name, UNSET.get(name)), value)
 
 
-def _values(place: str, before: Any, wanted: Any) -> Iterator[str]:
-    if before == wanted:
+def _values(place: str, before: Any, desired: Any) -> Iterator[str]:
+    if before == desired:
         return
-    if isinstance(before, Mapping) and isinstance(wanted, Mapping):
-        is_secret_field = _SECRET.search(str(wanted.get("name", ""))) or _SECRET.search(str(before.get("name", "")))
-        for name in sorted({*map(str, before), *map(str, wanted)}):
-            old, new = before.get(name, _MISSING), wanted.get(name, _MISSING)
+    if isinstance(before, Mapping) and isinstance(desired, Mapping):
+        is_secret_field = _SECRET.search(str(desired.get("name", ""))) or _SECRET.search(str(before.get("name", "")))
+        for name in sorted({*map(str, before), *map(str, desired)}):
+            old, new = before.get(name, _MISSING), desired.get(name, _MISSING)
             is_hidden = bool(_SECRET.search(name) and name != "credentials") or bool(
                 is_secret_field and name == "value"
             )
             yield from _hidden(f"{place}: {name}", old, new) if is_hidden else _values(_below(place, name), old, new)
-    elif isinstance(before, list) and isinstance(wanted, list) and len(before) == len(wanted):
-        for number, (old, new) in enumerate(zip(before, wanted, strict=True)):
+    elif isinstance(before, list) and isinstance(desired, list) and len(before) == len(desired):
+        for number, (old, new) in enumerate(zip(before, desired, strict=True)):
             yield from _values(f"{place}[{number}]", old, new)
-    elif isinstance(before, str) and isinstance(wanted, str) and "\n" in before + wanted:
-        lines = unified_diff(before.splitlines(), wanted.splitlines(), n=1, lineterm="")
+    elif isinstance(before, str) and isinstance(desired, str) and "\n" in before + desired:
+        lines = unified_diff(before.splitlines(), desired.splitlines(), n=1, lineterm="")
         yield f"{place}:"
         yield from (f"  {line}" for line in islice(lines, 2, 2 + _MAX_LINES))
     else:
-        yield f"{place}: {_shown(before)} -> {_shown(wanted)}"
+        yield f"{place}: {_shown(before)} -> {_shown(desired)}"
 
 
 def _below(place: str, name: str) -> str:
     return f"{place}.{name}" if ": " in place else f"{place}: {name}"
 
 
-def _hidden(place: str, before: Any, wanted: Any) -> Iterator[str]:
-    if before != wanted:
+def _hidden(place: str, before: Any, desired: Any) -> Iterator[str]:
+    if before != desired:
         yield f"{place}: {HIDDEN} changed"
 
 

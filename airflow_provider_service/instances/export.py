@@ -40,14 +40,14 @@ class ExportSelection(NamedTuple):
     project_id: str | None = None
 
     @classmethod
-    def of(cls, given: Any, client: Resources) -> ExportSelection:
+    def of(cls, arguments: Any, client: Resources) -> ExportSelection:
         """The workflows that arguments select.
 
-        :param given: what has ``workflow_names`` and the arguments of the tag and the project as attributes.
+        :param arguments: what has ``workflow_names`` and the arguments of the tag and the project as attributes.
         :raises ServiceLookupError: no tag or project has the name, or several do.
         """
-        names = None if given.workflow_names is None else as_texts("workflow_names", given.workflow_names)
-        return cls(names, tag_name_in(given, client), PROJECT.id_in(given, client))
+        names = None if arguments.workflow_names is None else as_texts("workflow_names", arguments.workflow_names)
+        return cls(names, tag_name_in(arguments, client), PROJECT.id_in(arguments, client))
 
     def workflows(self, client: Resources) -> list[Workflow]:
         """The workflows as a list shows them, in the order of their names.
@@ -93,36 +93,36 @@ def exported(
         yield Exported(workflow_id, {**definition, "name": name, "id": workflow_id})
 
 
-def export_folder(given: Any, client: Resources) -> dict[str, Any]:
+def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
     """Write the workflows that arguments select into a folder. Safe to repeat.
 
-    :param given: what has the arguments of :meth:`ExportSelection.of` as attributes, and ``path``, ``code_files`` and
-        ``pinned_data``.
+    :param arguments: what has the arguments of :meth:`ExportSelection.of` as attributes, and ``path``,
+        ``code_files`` and ``pinned_data``.
     :returns: ``{"path", "workflows", "files", "left_out"}``.
     """
     left_out = Gaps()
     workflows = exported(
         client,
-        ExportSelection.of(given, client),
-        pinned_data=given.pinned_data,
-        left_out=left_out if given.workflow_names is None else None,
+        ExportSelection.of(arguments, client),
+        pinned_data=arguments.pinned_data,
+        left_out=left_out if arguments.workflow_names is None else None,
     )
-    files = write_folder(given.path, workflows, code_files=given.code_files)
+    files = write_folder(arguments.path, workflows, code_files=arguments.code_files)
     gaps = [one._asdict() for one in left_out]
-    return {"path": given.path, "workflows": len(files), "files": files, "left_out": gaps}
+    return {"path": arguments.path, "workflows": len(files), "files": files, "left_out": gaps}
 
 
-def to_promote(given: Any, client: Resources) -> list[Source]:
+def to_promote(arguments: Any, client: Resources) -> list[Source]:
     """Read the workflows that arguments select for another instance.
 
-    :param given: as for :meth:`ExportSelection.of`; at least one of its arguments must select.
+    :param arguments: as for :meth:`ExportSelection.of`; at least one of its arguments must select.
     :param client: client or hook of the instance to read from.
     :raises ServiceInputError: nothing is selected, or nothing is found.
     """
     names = ("workflow_names", *OPTIONAL_TAG.fields, *PROJECT.fields)
-    selects = any(getattr(given, name) is not None for name in names)
+    selects = any(getattr(arguments, name) is not None for name in names)
     require(selects, "give workflow_names, a tag or a project of the source")
-    found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(given, client))]
+    found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(arguments, client))]
     require(found, "the source has no workflow to promote")
     return found
 

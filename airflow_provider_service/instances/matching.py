@@ -49,15 +49,15 @@ class Matches:
     def _unclaimed(self, name: str) -> list[Entry]:
         return [one for one in self._directory.entries(Named("workflow", None, name)) if one.id not in self._claimed]
 
-    def _note_name(self, source: Source, held: Entry) -> None:
-        if source.name in (held.name, name_with_id(held.name, held.id)):
+    def _note_name(self, source: Source, existing: Entry) -> None:
+        if source.name in (existing.name, name_with_id(existing.name, existing.id)):
             return
-        self.renamed[held.id] = source.name
+        self.renamed[existing.id] = source.name
         if others := self._unclaimed(source.name):
             self.problems.append(
-                f"{source.name!r} ({source.place}): its id {held.id} is that of workflow {held.name!r}, and its name "
-                f"that of workflow {_listed(others)}. Remove the id from the definition if it is for the latter, or "
-                "give one of them another name"
+                f"{source.name!r} ({source.place}): its id {existing.id} is that of workflow {existing.name!r}, and "
+                f"its name that of workflow {_listed(others)}. Remove the id from the definition if it is for the latter, "
+                "or give one of them another name"
             )
 
     def _require_one(self, source: Source, named: Sequence[Entry]) -> None:

@@ -22,10 +22,10 @@ class WorkflowChange:
     """What happens to one workflow.
 
     :param name: name of the workflow.
-    :param workflow_id: its id; for one that does not exist yet, a token that stands for it in ``wanted``.
+    :param workflow_id: its id; for one that does not exist yet, a token that stands for it in ``desired``.
     :param actions: what happens to it; none if it is as it should be.
     :param diff: what changes, in lines.
-    :param wanted: the fields that are written, with the ids of this instance; empty if its content stays.
+    :param desired: the fields that are written, with the ids of this instance; empty if its content stays.
     :param before: the workflow as it is; None if it does not exist yet.
     :param tags: names of the tags that it gets; None if they stay.
     :param folder_id: the folder in which it is created.
@@ -36,7 +36,7 @@ class WorkflowChange:
     workflow_id: str
     actions: tuple[Action, ...]
     diff: tuple[str, ...]
-    wanted: Mapping[str, Any]
+    desired: Mapping[str, Any]
     before: Workflow | None
     tags: tuple[str, ...] | None
     folder_id: str | None
@@ -45,7 +45,7 @@ class WorkflowChange:
     @property
     def goes_live(self) -> bool:
         """Whether another version runs afterwards than before, or one where none did."""
-        is_rewritten = bool(self.wanted) and self.before is not None and self.before.active
+        is_rewritten = bool(self.desired) and self.before is not None and self.before.active
         return bool({"activate", "publish"} & {*self.actions}) or (is_rewritten and "deactivate" not in self.actions)
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class DeploymentPlan:
         for tag in self.new_tags:
             yield f"create tag {tag!r}"
         if self.record and self._record_differs:
-            yield f"{self.record.name}: {'update' if self.record.held else 'create'}"
+            yield f"{self.record.name}: {'update' if self.record.existing else 'create'}"
         for change in self.changed:
             yield str(change)
             yield from (f"    {line}" for line in change.diff)

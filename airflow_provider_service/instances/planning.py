@@ -85,9 +85,9 @@ class _Planner:
         self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id, self._matches.renamed)
 
     def plan(self) -> DeploymentPlan:
-        held = {name: self._held(name) for name in self._sources}
-        self._resolver.ids.update((name, one.id) for name, one in held.items() if one)
-        changes = {name: self._change(source, held[name]) for name, source in self._sources.items()}
+        existing = {name: self._existing(name) for name in self._sources}
+        self._resolver.ids.update((name, one.id) for name, one in existing.items() if one)
+        changes = {name: self._change(source, existing[name]) for name, source in self._sources.items()}
         new_tags = self._new_tags(list(changes.values()))
         names = {one.workflow_id: name for name, one in changes.items()}
         calls = {name: {names[one] for one in ids & names.keys()} - {name} for name, ids in self._called.items()}
@@ -102,10 +102,10 @@ class _Planner:
         """The workflows that are archived, those that call others before these."""
         gone = record.owned - {*self._matches.ids.values()}
         read = (self._target.client.workflows.get(one) for one in filter(is_plain_id, gone))
-        held = {f"{one.name} {one.id}": one for one in read if not one.is_archived}
-        called = {key: called_by(running(one)) for key, one in held.items()}
-        callers = {key: {other for other in held if one.id in called[other]} for key, one in held.items()}
-        return [held[key] for key in in_order(callers)]
+        existing = {f"{one.name} {one.id}": one for one in read if not one.is_archived}
+        called = {key: called_by(running(one)) for key, one in existing.items()}
+        callers = {key: {other for other in existing if one.id in called[other]} for key, one in existing.items()}
+        return [existing[key] for key in in_order(callers)]
 
     def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[str]:
         """Why workflows cannot be archived: what runs or is deployed calls them."""
@@ -119,20 +119,20 @@ class _Planner:
                     "starts it: change that first, or put its definition back"
                 )
 
-    def _held(self, name: str) -> Workflow | None:
+    def _existing(self, name: str) -> Workflow | None:
         workflow_id = self._matches.ids.get(name)
         # An item of a list lacks the description and the pinned data, so it cannot be compared.
         return self._target.client.workflows.get(workflow_id) if workflow_id else None
 
     def _change(self, source: Source, before: Workflow | None) -> WorkflowChange:
-        wanted, tags = self._wanted(source, before), self._tags(source, before)
-        state = _State.of(before, wanted, is_active=self._is_active(source, before))
+        desired, tags = self._desired(source, before), self._tags(source, before)
+        state = _State.of(before, desired, is_active=self._is_active(source, before))
         return WorkflowChange(
             name=source.name,
             workflow_id=self._resolver.ids[source.name],
             actions=state.actions(has_other_tags=tags is not None),
-            diff=tuple(map(self._with_names, _diff(before, wanted if state.differs else None, tags))),
-            wanted=wanted if state.is_written else {},
+            diff=tuple(map(self._with_names, _diff(before, desired if state.differs else None, tags))),
+            desired=desired if state.is_written else {},
             before=before,
             tags=tags,
             folder_id=self._folder_id(source) if before is None else None,
@@ -145,15 +145,15 @@ class _Planner:
             line = line.replace(json.dumps(workflow_id), repr(name))
         return line
 
-    def _wanted(self, source: Source, before: Workflow | None) -> dict[str, Any]:
+    def _desired(self, source: Source, before: Workflow | None) -> dict[str, Any]:
         used = _used_ids(before) if before else set()
         definition = {**source.definition, "nodes": _with_known_ids(source.definition["nodes"], before)}
         mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
         self._called[source.name], self._needed[source.name] = called_by(mapped), needed_by(mapped)
-        wanted = read_definition(mapped, f"the definition of {source.name!r}")
+        desired = read_definition(mapped, f"the definition of {source.name!r}")
         if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
-            wanted["name"] = before.name  # the id is only in the name of the source, because others share its own
-        return {**wanted, "settings": taking_back(wanted["settings"], before.settings if before else None)}
+            desired["name"] = before.name  # the id is only in the name of the source, because others share its own
+        return {**desired, "settings": taking_back(desired["settings"], before.settings if before else None)}
 
     def _is_active(self, source: Source, before: Workflow | None) -> bool:
         if self._activate is not None:
@@ -165,15 +165,15 @@ class _Planner:
         """The tags to give, or None if there is nothing to do; a definition without tags leaves them as they are."""
         if "tags" not in source.definition:
             return None
-        wanted = tag_names(source.definition)
-        self._resolver.check_tags(sorted(wanted), source.name)
-        held = {tag.name for tag in before.tags or ()} if before else set()
-        return tuple(sorted(wanted)) if wanted != held else None
+        desired = tag_names(source.definition)
+        self._resolver.check_tags(sorted(desired), source.name)
+        existing = {tag.name for tag in before.tags or ()} if before else set()
+        return tuple(sorted(desired)) if desired != existing else None
 
     def _new_tags(self, changes: Sequence[WorkflowChange]) -> tuple[str, ...]:
-        wanted = {tag for one in changes for tag in one.tags or ()}
-        known = {tag.name for tag in self._target.client.tags.list()} if wanted else set()
-        return tuple(sorted(wanted - known))
+        desired = {tag for one in changes for tag in one.tags or ()}
+        known = {tag.name for tag in self._target.client.tags.list()} if desired else set()
+        return tuple(sorted(desired - known))
 
     def _folder_id(self, source: Source) -> str | None:
         named = source.definition.get("parentFolder")
@@ -203,7 +203,7 @@ def _archived(before: Workflow) -> WorkflowChange:
         workflow_id=before.id,
         actions=("archive",),
         diff=(words,),
-        wanted={},
+        desired={},
         before=before,
         tags=None,
         folder_id=None,
@@ -231,13 +231,13 @@ class _State:
     runs: bool
 
     @classmethod
-    def of(cls, before: Workflow | None, wanted: Mapping[str, Any], *, is_active: bool) -> _State:
+    def of(cls, before: Workflow | None, desired: Mapping[str, Any], *, is_active: bool) -> _State:
         if before is None:
             return cls(exists=False, is_renamed=False, was_active=False, is_active=is_active, is_held=False, runs=False)
-        content = {name: value for name, value in wanted.items() if name != "name"}
+        content = {name: value for name, value in desired.items() if name != "name"}
         return cls(
             exists=True,
-            is_renamed=before.name != wanted["name"],
+            is_renamed=before.name != desired["name"],
             was_active=before.active,
             is_active=is_active,
             is_held=is_as_defined(before, content),
@@ -273,8 +273,8 @@ class _State:
         return tuple(action for action, does in happens.items() if does)
 
 
-def _diff(before: Workflow | None, wanted: Mapping[str, Any] | None, tags: Sequence[str] | None) -> list[str]:
-    lines = [] if wanted is None else list(changed_lines(running(before) if before else {}, wanted))
+def _diff(before: Workflow | None, desired: Mapping[str, Any] | None, tags: Sequence[str] | None) -> list[str]:
+    lines = [] if desired is None else list(changed_lines(running(before) if before else {}, desired))
     if tags is not None:
         old = sorted(tag.name or "" for tag in (before.tags or () if before else ()))
         lines.append(f"tags: {', '.join(old) or 'none'} -> {', '.join(tags) or 'none'}")
@@ -286,8 +286,12 @@ def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
     known = {str(node.get("name")): node for node in (running(before).get("nodes") or ())} if before else {}
     filled = []
     for node in nodes:
-        held = known.get(str(node.get("name")), {}) if isinstance(node, Mapping) else {}
-        kept = {name: held[name] for name in _KEPT_IN_NODES if held.get(name) and held.get("type") == node.get("type")}
+        existing = known.get(str(node.get("name")), {}) if isinstance(node, Mapping) else {}
+        kept = {
+            name: existing[name]
+            for name in _KEPT_IN_NODES
+            if existing.get(name) and existing.get("type") == node.get("type")
+        }
         filled.append({**kept, **node} if isinstance(node, Mapping) else node)
     return filled
 

@@ -59,19 +59,19 @@ class Resolver:
         is_same = known is not None and name in (None, known.name) and named.type in (None, known.type)
         if known is not None and is_same and is_plain_id(known.id):
             return Named(named.kind, known.id, known.name, type=named.type)
-        wanted = Named(named.kind, named.id, name, named.place, named.type)
-        entries = self._directory.entries(wanted) if name else []
-        if len(entries) == 1 and (new := self._new_name(wanted.kind, entries[0])):
-            self.problems.append(f"{workflow!r}, {named.place}: {wanted} gets the name {new!r}; name it so")
+        requested = Named(named.kind, named.id, name, named.place, named.type)
+        entries = self._directory.entries(requested) if name else []
+        if len(entries) == 1 and (new := self._new_name(requested.kind, entries[0])):
+            self.problems.append(f"{workflow!r}, {named.place}: {requested} gets the name {new!r}; name it so")
             return named
         preferred = [one for one in entries if one.id in used]
         chosen = preferred if len(preferred) == 1 else entries
         if len(chosen) == 1 and not is_plain_id(chosen[0].id):
             # The service evaluates text in a definition that looks like one of its expressions.
-            self.problems.append(f"{workflow!r}, {named.place}: the id of {wanted} {NOT_PLAIN}")
+            self.problems.append(f"{workflow!r}, {named.place}: the id of {requested} {NOT_PLAIN}")
             return named
         if len(chosen) != 1:
-            self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(wanted, chosen)}")
+            self.problems.append(f"{workflow!r}, {named.place}: {self._why_not(requested, chosen)}")
             return named
         return Named(named.kind, chosen[0].id, chosen[0].name, type=named.type)
 

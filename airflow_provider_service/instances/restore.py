@@ -179,19 +179,19 @@ class Restore:
             )
 
     def _target(self, workflow_ids: Mapping[str, str]) -> DeploymentTarget:
-        held = Inventory(self.client)
+        existing = Inventory(self.client)
         ids = {
             one.name: found
             for one in self.backup.workflows.values()
-            if one.project is not None and (found := held.project_id(one.project))
+            if one.project is not None and (found := existing.project_id(one.project))
         }
         return DeploymentTarget(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
 
     def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[DeploymentPlan, list[str]]:
         """The plan for the workflows, and the names of those that differ and are left as they are."""
-        held, stored = Directory(self.client).workflows, self.backup.workflows
-        known = self._known_ids(held)
-        others = Counter(one.name for one in held.values() if one.id not in known.values())
+        existing, stored = Directory(self.client).workflows, self.backup.workflows
+        known = self._known_ids(existing)
+        others = Counter(one.name for one in existing.values() if one.id not in known.values())
         ambiguous = [name for name in stored if name not in known and others[name] > 1]
         left = [name for name in stored if name in keeps or (is_first and name in ambiguous)]
         plan = self._make(left, known)
@@ -203,9 +203,9 @@ class Restore:
                 plan = plan if self.on_conflict == "fail" else self._make(left, known)
         return plan, sorted(left)
 
-    def _known_ids(self, held: Collection[str]) -> dict[str, str]:
+    def _known_ids(self, existing: Collection[str]) -> dict[str, str]:
         """The ids of the backup's workflows that the instance holds, by name."""
-        return {name: one.id for name, one in self.backup.workflows.items() if one.id in held}
+        return {name: one.id for name, one in self.backup.workflows.items() if one.id in existing}
 
     def _make(self, left: Sequence[str], known: Mapping[str, str]) -> DeploymentPlan:
         stored = self.backup.workflows.items()
@@ -231,21 +231,23 @@ class Restore:
         names = [one.name for one in plan.changes]
         resolver = Resolver(self.client, Directory(self.client, planned=self._planned), names, by_id)
         resolver.ids.update(plan.known_ids)
-        wanted = {}
+        desired = {}
         for one in stored:
             draft = one.draft_of(resolver.ids[one.name])
             mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=set()))
-            wanted[one.name] = read_definition(mapped, f"the draft of {one.name!r}")
+            desired[one.name] = read_definition(mapped, f"the draft of {one.name!r}")
         refuse_all(resolver.problems)
-        held = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
-        return {name: one for name, one in wanted.items() if name in held and not is_as_defined(held[name], one)}
+        existing = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
+        return {
+            name: one for name, one in desired.items() if name in existing and not is_as_defined(existing[name], one)
+        }
 
     def _write_drafts(self, keeps: Sequence[str]) -> None:
         plan, _ = self._plan_workflows(keeps, is_first=False)
         writer = Writer(self.client)
-        for name, wanted in self._drafts(plan).items():
+        for name, desired in self._drafts(plan).items():
             log.info("Writing the draft of %r", name)
-            writer.write_draft(plan.known_ids[name], wanted)
+            writer.write_draft(plan.known_ids[name], desired)
 
 
 def _counts(plan: DesiredStatePlan, left: Sequence[str]) -> dict[str, int]:

@@ -43,7 +43,7 @@ class ObjectsPlan:
 
     def __init__(self, backup: StoredBackup, inventory: Inventory) -> None:
         self._contents, self._backup = backup.contents, backup
-        self._held, self._client = inventory, inventory.client
+        self._existing, self._client = inventory, inventory.client
         #: What cannot be restored, and why.
         self.gaps: list[Gap] = []
         #: Objects that workflows name and that do not exist yet.
@@ -58,20 +58,20 @@ class ObjectsPlan:
             "data_tables": self._tables(),
         }
 
-    def _offered(self, kind: str, wanted: Sequence[Any], held: object) -> bool:
-        if wanted and held is None:
-            why = next((gap.why for gap in self._held.gaps if gap.what == kind), "")
-            self.gaps.append(Gap(f"{len(wanted)} {kind}", why))
-        return bool(wanted) and held is not None
+    def _offered(self, kind: str, desired: Sequence[Any], existing: object) -> bool:
+        if desired and existing is None:
+            why = next((gap.why for gap in self._existing.gaps if gap.what == kind), "")
+            self.gaps.append(Gap(f"{len(desired)} {kind}", why))
+        return bool(desired) and existing is not None
 
     def _projects(self) -> DesiredStatePlan:
         projects = self._contents.projects or []
-        if not self._offered("projects", projects, self._held.team_projects):
+        if not self._offered("projects", projects, self._existing.team_projects):
             return DesiredStatePlan([], 0)
         return plan_projects(self._client, {one.name: self._roles(one) for one in projects}, _NOTHING)
 
     def _roles(self, project: ProjectEntry) -> dict[str, str]:
-        known = {one.email.lower() for one in self._held.users or ()}
+        known = {one.email.lower() for one in self._existing.users or ()}
         unknown = [one.email for one in project.members if one.email.lower() not in known]
         if unknown:
             why = f"there is no user {', '.join(unknown)}, or this key may not see it; invite users first"
@@ -79,47 +79,47 @@ class ObjectsPlan:
         return {one.email: one.role for one in project.members if one.role and one.email not in unknown}
 
     def _folders(self) -> DesiredStatePlan:
-        wanted = [one for one in self._contents.projects or () if one.folders]
-        if self._held.team_projects is None:  # the projects are named as a whole
+        desired = [one for one in self._contents.projects or () if one.folders]
+        if self._existing.team_projects is None:  # the projects are named as a whole
             return DesiredStatePlan([], 0)
         changes, unchanged = [], 0
-        for one in wanted:
-            project_id = self._held.project_id(one.name)
-            held = self._held.folder_ids(project_id) if project_id else {}
-            missing = [path for path in one.folders if tuple(path) not in held]
+        for one in desired:
+            project_id = self._existing.project_id(one.name)
+            existing = self._existing.folder_ids(project_id) if project_id else {}
+            missing = [path for path in one.folders if tuple(path) not in existing]
             unchanged += len(one.folders) - len(missing)
             if missing:
                 perform = partial(_create_folders, project=one.name, paths=one.folders)
                 changes.append(DesiredStateChange("create", f"{one.name}: {len(missing)} folders", perform=perform))
-        refused = [gap for gap in self._held.gaps if gap.what == "folders"]
+        refused = [gap for gap in self._existing.gaps if gap.what == "folders"]
         self.gaps += refused
         return DesiredStatePlan([] if refused else changes, unchanged)
 
     def _variables(self) -> DesiredStatePlan:
         variables = self._contents.variables or []
-        if not self._offered("variables", variables, self._held.variables):
+        if not self._offered("variables", variables, self._existing.variables):
             return DesiredStatePlan([], 0)
         changes, unchanged = [], 0
         for project in sorted({one.project for one in variables}, key=str):
             values = {one.key: one.value for one in variables if one.project == project}
-            if project is not None and self._held.project_id(project) is None:
+            if project is not None and self._existing.project_id(project) is None:
                 perform = partial(_write_variables, project=project, values=values)
                 changes.append(DesiredStateChange("create", f"{project}: {len(values)} variables", perform=perform))
                 continue
-            project_id = None if project is None else self._held.project_id(project)
+            project_id = None if project is None else self._existing.project_id(project)
             plan = plan_variables(self._client, values, _NOTHING, project_id=project_id)
             unchanged += plan.unchanged
             changes += [replace(one, name=_label(project, one.name)) for one in plan.changes]
         return DesiredStatePlan(changes, unchanged)
 
     def _credentials(self) -> DesiredStatePlan:
-        wanted = self._contents.credentials or []
-        if not self._offered("credentials", wanted, self._held.credentials):
+        desired = self._contents.credentials or []
+        if not self._offered("credentials", desired, self._existing.credentials):
             return DesiredStatePlan([], 0)
-        held = {(one.name, one.type) for one in self._held.credentials or ()}
-        missing = {(one.name, one.type): one for one in wanted if (one.name, one.type) not in held}
+        existing = {(one.name, one.type) for one in self._existing.credentials or ()}
+        missing = {(one.name, one.type): one for one in desired if (one.name, one.type) not in existing}
         changes = [change for one in missing.values() for change in self._stub(one)]
-        return DesiredStatePlan(changes, len({(one.name, one.type) for one in wanted}) - len(missing))
+        return DesiredStatePlan(changes, len({(one.name, one.type) for one in desired}) - len(missing))
 
     def _stub(self, entry: CredentialEntry) -> Iterator[DesiredStateChange]:
         try:
@@ -134,15 +134,15 @@ class ObjectsPlan:
         )
 
     def _tables(self) -> DesiredStatePlan:
-        wanted = self._contents.data_tables or []
-        if not self._offered("data tables", wanted, self._held.data_tables):
+        desired = self._contents.data_tables or []
+        if not self._offered("data tables", desired, self._existing.data_tables):
             return DesiredStatePlan([], 0)
-        changes = [change for one in wanted for change in self._table(one)]
-        return DesiredStatePlan(changes, len(wanted) - len(changes))
+        changes = [change for one in desired for change in self._table(one)]
+        return DesiredStatePlan(changes, len(desired) - len(changes))
 
     def _table(self, entry: TableEntry) -> Iterator[DesiredStateChange]:
         label = _label(entry.project, entry.name)
-        table = (self._held.data_tables or {}).get((self._project_here(entry.project), entry.name))
+        table = (self._existing.data_tables or {}).get((self._project_here(entry.project), entry.name))
         perform = partial(_write_table, backup=self._backup, entry=entry)
         if table is None:
             self.planned["data table"].append(Entry(f"new-{label}", entry.name))
@@ -159,7 +159,7 @@ class ObjectsPlan:
 
     def _project_here(self, name: str | None) -> str | None:
         """The team project as this instance has it; without a licence for projects, everything is personal."""
-        return name if self._held.team_projects is not None else None
+        return name if self._existing.team_projects is not None else None
 
 
 def _label(project: str | None, name: str) -> str:
@@ -179,11 +179,11 @@ def _project_id(client: Resources, name: str | None) -> str | None:
 
 def _create_folders(client: Resources, project: str, paths: Sequence[Sequence[str]]) -> None:
     project_id = str(_project_id(client, project))
-    held = dict(Inventory(client).folder_ids(project_id))
+    existing = dict(Inventory(client).folder_ids(project_id))
     for path in map(tuple, paths):
-        if path and path not in held:
-            parent = held.get(path[:-1]) if len(path) > 1 else None
-            held[path] = client.folders.create(project_id, path[-1], parent_folder_id=parent).id
+        if path and path not in existing:
+            parent = existing.get(path[:-1]) if len(path) > 1 else None
+            existing[path] = client.folders.create(project_id, path[-1], parent_folder_id=parent).id
 
 
 def _write_variables(client: Resources, project: str, values: Mapping[str, str]) -> None:
@@ -210,9 +210,9 @@ def _empty(field: Mapping[str, Any]) -> Any:
 
 
 def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> None:
-    held = Inventory(client)
-    project = entry.project if held.team_projects is not None else None
-    table = (held.data_tables or {}).get((project, entry.name))
+    existing = Inventory(client)
+    project = entry.project if existing.team_projects is not None else None
+    table = (existing.data_tables or {}).get((project, entry.name))
     if table is None:
         table = create_table(client, entry.name, entry.types, _project_id(client, project))
     else:

@@ -30,7 +30,7 @@ from airflow_provider_service.rows.formats import JsonLinesFormat
 from airflow_provider_service.rows.values import typed_row
 
 if TYPE_CHECKING:
-    from airflow_provider_service.rows.formats import Row
+    from airflow_provider_service.rows.source_rows import SourceRow
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -81,7 +81,7 @@ class StoredBackup:
     contents: Contents
     workflows: Mapping[str, StoredWorkflow]
 
-    def rows(self, table: TableEntry) -> Generator[Row, None, None]:
+    def rows(self, table: TableEntry) -> Generator[SourceRow, None, None]:
         """The rows of a table, oldest first, with one in memory at a time.
 
         :raises ServiceInputError: the archive has been changed since it was checked.

@@ -31,18 +31,18 @@ class Writer:
         #: Whether the server keeps drafts apart from what runs; an older one runs at once what is written.
         self.keeps_drafts = True
 
-    def create(self, wanted: Mapping[str, Any], *, project_id: str | None, folder_id: str | None) -> Workflow:
+    def create(self, desired: Mapping[str, Any], *, project_id: str | None, folder_id: str | None) -> Workflow:
         """Create a workflow, inactive."""
-        return self._client.workflows.create(**content(wanted), project_id=project_id, parent_folder_id=folder_id)
+        return self._client.workflows.create(**content(desired), project_id=project_id, parent_folder_id=folder_id)
 
-    def write_draft(self, workflow_id: str, wanted: Mapping[str, Any]) -> Workflow:
+    def write_draft(self, workflow_id: str, desired: Mapping[str, Any]) -> Workflow:
         """Write a draft; on a server without drafts, what is written also runs."""
 
         def write(publish_if_active: bool | None = None) -> Workflow:
             return self._client.workflows.update(
                 workflow_id,
-                **content(wanted),
-                description=wanted.get("description"),
+                **content(desired),
+                description=desired.get("description"),
                 publish_if_active=publish_if_active,
             )
 
@@ -70,12 +70,12 @@ class Writer:
                 return
 
 
-def with_ids(wanted: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
+def with_ids(desired: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
     """A definition in which tokens have become the ids that they stand for.
 
     :raises ServiceInputError: an id could become more than a value.
     """
-    text = json.dumps(wanted)
+    text = json.dumps(desired)
     for token, workflow_id in ids.items():
         text = text.replace(token, plain_id(workflow_id))
     done: dict[str, Any] = json.loads(text)

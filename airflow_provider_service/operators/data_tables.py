@@ -70,11 +70,11 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
 
     def perform(self, context: Context) -> DataTableResult:
         """Create the table, or add missing columns to the existing one."""
-        wanted = types_by_name(self.columns)
-        table, created = self._create_or_find(wanted)
+        desired = types_by_name(self.columns)
+        table, created = self._create_or_find(desired)
         url = self.link_table(context, table)
-        added = [] if created else missing_columns(table, wanted)
-        add_columns(self.hook, table, wanted, added)
+        added = [] if created else missing_columns(table, desired)
+        add_columns(self.hook, table, desired, added)
         outcome = "created" if created else "extended" if added else "unchanged"
         self.log.info("Data table %s (%s) is %s: %s", table.id, table.name, outcome, url)
         return {
@@ -86,10 +86,10 @@ class ServiceCreateDataTableOperator(TableLinkedOperator):
             "url": url,
         }
 
-    def _create_or_find(self, wanted: Mapping[str, str]) -> tuple[DataTable, bool]:
+    def _create_or_find(self, desired: Mapping[str, str]) -> tuple[DataTable, bool]:
         project_id = PROJECT.id_in(self, self.hook)
         try:
-            return create_table(self.hook, self.name, wanted, project_id), True
+            return create_table(self.hook, self.name, desired, project_id), True
         except ServiceConflictError:
             if self.if_exists == "fail":
                 raise

@@ -110,13 +110,13 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
             f"definition: there is no file {self.definition!r}; a relative path starts at the folder of the DAG file",
         )
         definition = parse_definition(self.definition)
-        wanted = read_definition(definition)
+        desired = read_definition(definition)
         project_id = PROJECT.id_in(self, self.hook)
-        before = self._find(wanted["name"], project_id)
-        workflow = before or self._create(wanted, project_id)
+        before = self._find(desired["name"], project_id)
+        workflow = before or self._create(desired, project_id)
         url = self.link_to(context, ServiceWorkflowLink(), WORKFLOW_PAGE, workflow.id)
         self._warn_of_tags(definition, workflow)
-        workflow, is_updated = self._deploy(workflow, wanted)
+        workflow, is_updated = self._deploy(workflow, desired)
         outcome = outcome_of(before, workflow, is_updated)
         self.log.info(
             "Workflow %s (%s) was %s and is %s: %s",
@@ -128,12 +128,12 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         )
         return {**summary(workflow, url), "outcome": outcome}
 
-    def _deploy(self, workflow: Workflow, wanted: Mapping[str, Any]) -> tuple[Workflow, bool]:
+    def _deploy(self, workflow: Workflow, desired: Mapping[str, Any]) -> tuple[Workflow, bool]:
         """Write what differs and publish it; also return whether the definition was written or published."""
         from airflow_provider_service.client.definitions import content, is_as_defined, runs_as_defined
         from airflow_provider_service.client.webhook_conflicts import naming_the_holder
 
-        is_held, runs = is_as_defined(workflow, wanted), runs_as_defined(workflow, wanted)
+        is_held, runs = is_as_defined(workflow, desired), runs_as_defined(workflow, desired)
         if self.activate is False and workflow.active:
             workflow = self.hook.workflows.deactivate(workflow.id)  # first: the new version must not run
         goes_live = workflow.active or bool(self.activate)
@@ -142,10 +142,10 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
                 self.log.info("The draft of workflow %s differs from what runs, and was not changed", workflow.id)
             return workflow, False
         live_version = workflow.active_version_id
-        with self._saying_what_runs(workflow), naming_the_holder(self.hook, workflow.id, nodes=wanted["nodes"]):
+        with self._saying_what_runs(workflow), naming_the_holder(self.hook, workflow.id, nodes=desired["nodes"]):
             if not is_held:
-                text = wanted.get("description")
-                workflow = self.hook.workflows.update(workflow.id, **content(wanted), description=text)
+                text = desired.get("description")
+                workflow = self.hook.workflows.update(workflow.id, **content(desired), description=text)
             # A server without versions names none: the definition that it holds is the one that runs.
             if goes_live and not (workflow.active and workflow.active_version_id in (None, workflow.version_id)):
                 workflow = self.hook.workflows.activate(workflow.id)
@@ -190,8 +190,8 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
                 return found.id
         return OPTIONAL_WORKFLOW.id_in(self, self.hook)
 
-    def _create(self, wanted: Mapping[str, Any], project_id: str | None) -> Workflow:
+    def _create(self, desired: Mapping[str, Any], project_id: str | None) -> Workflow:
         from airflow_provider_service.client.definitions import content
 
         folder_id = PARENT_FOLDER.id_in(self, self.hook)
-        return self.hook.workflows.create(**content(wanted), project_id=project_id, parent_folder_id=folder_id)
+        return self.hook.workflows.create(**content(desired), project_id=project_id, parent_folder_id=folder_id)

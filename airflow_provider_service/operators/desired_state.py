@@ -1,4 +1,4 @@
-"""Operators that make an instance hold what is wanted, and change nothing if it does."""
+"""Operators that bring an instance to its desired state, and change nothing if it is there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMED = Alternatives("prune_names", "prune_prefix", is_optional=True)
 
 
 class _EnsureOperator(ServiceBaseOperator):
-    """Base of the operators that compare what is wanted with what the instance holds."""
+    """Base of the operators that compare the desired state with what the instance holds."""
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "prune_names", "prune_prefix")
     operator_extra_links = (ServicePageLink(),)
@@ -53,10 +53,10 @@ class _EnsureOperator(ServiceBaseOperator):
 
     @abstractmethod
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """Compare what is wanted with what the instance holds."""
+        """Compare the desired state with what the instance holds."""
 
-    def wanted(self, name: str) -> Any:
-        """What is wanted, from the argument of that name or from the file."""
+    def desired(self, name: str) -> Any:
+        """The desired state, from the argument of that name or from the file."""
         from airflow_provider_service.instances.desired_state.reading import read_desired_state
 
         return read_desired_state(name, revealed(getattr(self, name)), self.path)
@@ -102,8 +102,8 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
     :param tags: names of the tags, 1 to 24 characters each: a list, or text in YAML or JSON.
     :param path: path or address of a YAML or JSON file with them, instead of ``tags``; templates in it are not
         rendered.
-    :param prune: True to delete the tags that ``prune_names`` or ``prune_prefix`` names and that are not wanted; False
-        by default. Nothing else is ever deleted. Workflows lose tags that are deleted.
+    :param prune: True to delete the tags that ``prune_names`` or ``prune_prefix`` names and that are not declared;
+        False by default. Nothing else is ever deleted. Workflows lose tags that are deleted.
     :param prune_names: exact names of tags to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of tags to delete, besides ``prune_names``; None (the default) for none.
     :param preview: True to return what would change, without changing it; False by default.
@@ -142,10 +142,10 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the tags as they are wanted."""
+        """The changes that make the tags as they are declared."""
         from airflow_provider_service.instances.desired_state.tags import plan_tags
 
-        return plan_tags(self.hook, self.wanted("tags"), prune)
+        return plan_tags(self.hook, self.desired("tags"), prune)
 
 
 class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
@@ -158,7 +158,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
     :param project_id: id of the project that the variables belong to; None (the default) for those of the whole
         instance.
     :param project_name: exact name of that project, instead of its id.
-    :param prune: True to delete the variables that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
+    :param prune: True to delete the variables that ``prune_names`` or ``prune_prefix`` names and that are not declared;
         False by default. Nothing else is ever deleted.
     :param prune_names: exact names of variables to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of variables to delete, besides ``prune_names``; None (the default) for
@@ -204,12 +204,12 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the variables as they are wanted."""
+        """The changes that make the variables as they are declared."""
         from airflow_provider_service.instances.desired_state.variables import plan_variables
 
-        wanted = self.wanted("variables")
-        mask_all(wanted)
-        return plan_variables(self.hook, wanted, prune, project_id=PROJECT.id_in(self, self.hook))
+        desired = self.desired("variables")
+        mask_all(desired)
+        return plan_variables(self.hook, desired, prune, project_id=PROJECT.id_in(self, self.hook))
 
 
 class ServiceEnsureDataTablesOperator(_EnsureOperator):
@@ -224,8 +224,8 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
     :param project_id: id of the project of the tables; None (the default) to look them up in all projects, and to
         create those that none has in the personal project of the key's user.
     :param project_name: exact name of that project, instead of its id.
-    :param prune: True to delete the data tables that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
-        False by default. Nothing else is ever deleted. Tables are deleted with their rows.
+    :param prune: True to delete the data tables that ``prune_names`` or ``prune_prefix`` names and that are not
+        declared; False by default. Nothing else is ever deleted. Tables are deleted with their rows.
     :param prune_names: exact names of data tables to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of data tables to delete, besides ``prune_names``; None (the default)
         for none.
@@ -269,11 +269,11 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the data tables as they are wanted."""
+        """The changes that make the data tables as they are declared."""
         from airflow_provider_service.instances.desired_state.data_tables import plan_data_tables
 
         project_id = PROJECT.id_in(self, self.hook)
-        return plan_data_tables(self.hook, self.wanted("data_tables"), prune, project_id=project_id)
+        return plan_data_tables(self.hook, self.desired("data_tables"), prune, project_id=project_id)
 
 
 class ServiceEnsureProjectsOperator(_EnsureOperator):
@@ -284,7 +284,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         removed; members that are not named are kept.
     :param path: path or address of a YAML or JSON file with them, instead of ``projects``; templates in it are not
         rendered.
-    :param prune: True to delete the projects that ``prune_names`` or ``prune_prefix`` names and that are not wanted;
+    :param prune: True to delete the projects that ``prune_names`` or ``prune_prefix`` names and that are not declared;
         False by default. Nothing else is ever deleted. A project that holds workflows or data tables is never deleted.
     :param prune_names: exact names of projects to delete; None (the default) for none.
     :param prune_prefix: beginning of the names of projects to delete, besides ``prune_names``; None (the default) for
@@ -326,7 +326,7 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
         self.check_arguments()
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
-        """The changes that make the projects as they are wanted."""
+        """The changes that make the projects as they are declared."""
         from airflow_provider_service.instances.desired_state.projects import plan_projects
 
-        return plan_projects(self.hook, self.wanted("projects"), prune)
+        return plan_projects(self.hook, self.desired("projects"), prune)

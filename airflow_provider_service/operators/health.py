@@ -29,7 +29,7 @@ HEALTH_KEY = "health"
 class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     """Check how the executions of workflows have gone over a window of time. It only reads, and is safe to repeat.
 
-    The figures are computed from the executions that started within the window. Each workflow is judged by itself:
+    The statistics are computed from the executions that started within the window. Each workflow is judged by itself:
     every threshold must hold for each of them. A threshold of None, the default of each, is not checked. ``success`` is
     a success; ``error`` and ``crashed`` are failures. Executions that are active or were canceled are neither, and
     those that a person ran in the editor do not count.
@@ -53,13 +53,13 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     :param max_duration_median: highest median of the duration from start to end of a run, in seconds, or a timedelta.
     :param max_duration_p95: highest 95th percentile of that duration, in seconds, or a timedelta.
     :param on_breach: what to do if a threshold is breached: ``"fail"`` (the default), ``"skip"`` or ``"report"``. A
-        task that fails is retried as its ``retries`` say, and each attempt reads the figures anew.
+        task that fails is retried as its ``retries`` say, and each attempt reads the statistics anew.
     :param report_path: file for a report that people read: a path, or an address of object storage such as
         ``s3://my_conn@bucket/report.html``. Its suffix chooses the format: ``.md``, ``.html`` or ``.json``. The
         directory must exist, and an existing file is replaced. It is written even if the task then fails or is skipped.
         None (the default) for no report.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: a :class:`HealthResult`. ``workflows`` holds the figures of at most 50 workflows, unhealthy ones first:
+    :returns: a :class:`HealthResult`. ``workflows`` holds the statistics of at most 50 workflows, unhealthy ones first:
         ``{"workflow_id", "name", "runs", "succeeded", "failed", "canceled", "failure_rate", "success_age",
         "duration_median", "duration_p95", "last_success_at", "breaches", "url"}``, with ``{"threshold", "value",
         "limit"}`` for each breach and all times in seconds. A task that fails or is skipped leaves the same under the
@@ -111,7 +111,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
         self.check_arguments()
 
     def perform(self, context: Context) -> HealthResult:
-        """Read the figures and compare them with the thresholds."""
+        """Read the statistics and compare them with the thresholds."""
         from airflow_provider_service.health.reading import perform
 
         check = HealthCheck.of(self)

@@ -51,15 +51,15 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> InviteUsersResult:
         """Invite the users and return who was invited."""
-        wanted = [self._user(one) for one in as_list("users", self.users)]
-        addresses = [user["email"].lower() for user in wanted]
+        requested = [self._user(one) for one in as_list("users", self.users)]
+        addresses = [user["email"].lower() for user in requested]
         twice = sorted({one for one in addresses if addresses.count(one) > 1})
         require(not twice, f"users lists {', '.join(twice)} more than once")
         url = self.link_to(context, ServicePageLink(), USERS_PAGE)
-        invitations = self.hook.users.create(wanted) if wanted else []
+        invitations = self.hook.users.create(requested) if requested else []
         _refuse_failures(invitations)
         answered = {invitation.user.email.lower() for invitation in invitations}
-        active = [user["email"] for user in wanted if user["email"].lower() not in answered]
+        active = [user["email"] for user in requested if user["email"].lower() not in answered]
         self.log.info("%d users invited, %d already active: %s", len(invitations), len(active), url)
         return {
             "invited": [

@@ -299,12 +299,12 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
     def perform(self, context: Context) -> WorkflowTagsResult:
         """Set the tags, unless the workflow already has exactly these."""
         is_by_name = self.tags is not None
-        wanted = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
+        desired = set(as_texts("tags", self.tags) if is_by_name else as_texts("tag_ids", self.tag_ids))
         existing = self.hook.workflows.list_tags(self.target_id)
         url = self.link(context)
-        changed = {tag.name if is_by_name else tag.id for tag in existing} != wanted
+        changed = {tag.name if is_by_name else tag.id for tag in existing} != desired
         if changed:
-            tag_ids = self._ids_of(wanted, existing) if is_by_name else sorted(wanted)
+            tag_ids = self._ids_of(desired, existing) if is_by_name else sorted(desired)
             existing = self.hook.workflows.update_tags(self.target_id, tag_ids)
         names = sorted(tag.name for tag in existing)
         self.log.info(
@@ -312,10 +312,10 @@ class ServiceSetWorkflowTagsOperator(ServiceWorkflowOperator):
         )
         return {"workflow_id": self.target_id, "tags": names, "changed": changed, "url": url}
 
-    def _ids_of(self, wanted: Set[str], existing: Sequence[Tag]) -> list[str]:
-        names = sorted(wanted)
+    def _ids_of(self, desired: Set[str], existing: Sequence[Tag]) -> list[str]:
+        names = sorted(desired)
         known = {tag.name: tag.id for tag in existing}
-        if not known.keys() >= wanted:
+        if not known.keys() >= desired:
             known.update((tag.name, tag.id) for tag in self.hook.tags.list())
         missing = [name for name in names if name not in known]
         require(

@@ -29,8 +29,8 @@ class Evidence:
     """What Airflow holds of a task instance and its users cannot write, with the exception of ``saved``.
 
     :param run_key: what marks the calls of the task.
-    :param execution_id: the execution that the task was told to wait for, to stop or to retry; None if it was not.
-    :param workflows: id and name of the workflow that the task was told to run.
+    :param execution_id: the execution that the task was asked to wait for, to stop or to retry; None if it was not.
+    :param workflows: id and name of the workflow that the task was asked to run.
     :param saved: execution and workflow that the task has saved in its state (Airflow 3.3 and newer), by id. Whoever
         may edit the task instance may write it, too.
     """

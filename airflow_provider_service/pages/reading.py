@@ -94,7 +94,7 @@ def see(
     try:
         config = config_of()
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
-        return replace(last, error=f"The connection cannot be used: {told(error)}")
+        return replace(last, error=f"The connection cannot be used: {error_text(error)}")
     if config.base_url != base_url:
         return ExecutionReading(
             error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
@@ -117,7 +117,7 @@ def see(
     return ExecutionReading(base_url, view, call, is_large=last.is_large)
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What to say of a connection that could not be got; the text of a stranger's error may hold a secret."""
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
 

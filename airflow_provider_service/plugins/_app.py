@@ -158,7 +158,7 @@ async def _connection_page(request: Request, connection_id: str, user: GetUserDe
     except TimeoutError:
         done = Checkup([checkup.Finding("service", "FAIL", "the service has not answered yet; reload the page")])
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
-        done = Checkup([checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.told(error)}")])
+        done = Checkup([checkup.Finding("connection", "FAIL", f"it cannot be used: {reading.error_text(error)}")])
     return await run_in_threadpool(_checkup_page, request, user, connection_id, done)
 
 

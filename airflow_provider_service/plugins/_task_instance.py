@@ -130,7 +130,7 @@ def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[Attempt
 
 
 def _arguments(session: Session, ti: TaskInstance, key: dict[str, Any]) -> dict[str, str | None]:
-    """What the operator was told, as far as it takes it; None for what is not known."""
+    """The arguments of the operator, as far as it takes it; None for what is not known."""
     fields = session.scalar(select(RenderedTaskInstanceFields.rendered_fields).filter_by(**key))
     if fields is None:  # not begun yet, or so long ago that Airflow has dropped them
         fields = _declared_once(session, ti)

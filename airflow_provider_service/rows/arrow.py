@@ -14,7 +14,8 @@ from airflow_provider_service.client.models.moments import parse_moment
 if TYPE_CHECKING:
     from types import ModuleType
 
-Row = Mapping[str, Any]
+    from airflow_provider_service.rows.source_rows import SourceRow
+
 
 #: Rows in a record batch, which take much less memory than as values of Python.
 BATCH_ROWS = 10_000
@@ -34,7 +35,7 @@ def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
         raise ServiceInputError(f"{user} needs {package}: pip install 'airflow-provider-service[{extra}]'") from error
 
 
-def python_rows(arrow: ModuleType, batch: Any) -> Iterator[Row]:
+def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
     """The rows of a record batch as Python's values; nanoseconds are cut off at microseconds."""
     columns = [
         column.cast(arrow.timestamp("us", column.type.tz), safe=False)
@@ -52,7 +53,7 @@ def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
     return arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in types.items()])
 
 
-def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[Row]) -> Iterator[Any]:
+def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[SourceRow]) -> Iterator[Any]:
     """Record batches of stored rows, one in memory at a time.
 
     :param types: types by column, in the order of the schema.

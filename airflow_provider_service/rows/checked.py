@@ -48,14 +48,14 @@ class CheckedRows:
     :param types: type by column name.
     :param key_columns: columns that identify a row; empty if every row is one of its own.
     :param on_duplicate: what to do if rows have the same key: use the ``"last"`` one, or ``"fail"``.
-    :param wanted: takes the rows in the types of the columns, by key, in the order in which a key first appeared.
+    :param requested: takes the rows in the types of the columns, by key, in the order in which a key first appeared.
     :param rounded_keys: takes the keys that the service rounds, as text of the values that were given.
     """
 
     types: Mapping[str, str]
     key_columns: Sequence[str]
     on_duplicate: OnDuplicate
-    wanted: MutableMapping[Key, Row]
+    requested: MutableMapping[Key, Row]
     rounded_keys: MutableMapping[Key, list[str]]
     duplicates: int = field(default=0, init=False)
     _rounded: _Rounded = field(default_factory=_Rounded, init=False)
@@ -71,7 +71,7 @@ class CheckedRows:
         columns = rounded_columns(given, row, self.types)
         key = self._checked_key(place, given, row, columns) if self.key_columns else (number,)
         self._rounded.note(place, columns, given, row)
-        self.wanted[key] = row
+        self.requested[key] = row
 
     def report(self) -> None:
         """Warn about values that are stored less exactly than they were given, and about rows that were dropped."""
@@ -89,9 +89,9 @@ class CheckedRows:
         key = key_of(row, self.key_columns)
         given_key = [str(given[name]) for name in self.key_columns]
         is_rounded = not set(self.key_columns).isdisjoint(columns)
-        if key in self.wanted:
-            held = self.rounded_keys.get(key)
-            differs = (is_rounded or held is not None) and held != given_key
+        if key in self.requested:
+            existing = self.rounded_keys.get(key)
+            differs = (is_rounded or existing is not None) and existing != given_key
             _refuse_duplicate(place, dict(zip(self.key_columns, key, strict=True)), differs, self.on_duplicate)
             self.duplicates += 1
         if is_rounded:
@@ -105,12 +105,12 @@ def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) ->
     :param types: type by column name.
     :raises ServiceInputError: a row does not fit the table.
     """
-    wanted: dict[Key, Row] = {}
-    checked = CheckedRows(types, (), "last", wanted, {})
+    requested: dict[Key, Row] = {}
+    checked = CheckedRows(types, (), "last", requested, {})
     for number, given in enumerate(rows, start=1):
         checked.add(number, given)
     checked.report()
-    return list(wanted.values())
+    return list(requested.values())
 
 
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:

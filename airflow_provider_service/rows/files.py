@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_service.arguments import as_texts, require
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS
 from airflow_provider_service.object_storage import reading, require_place, whole_file
 from airflow_provider_service.rows.formats import format_of
-from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns
+from airflow_provider_service.rows.source_rows import NoteColumns, SourceRow, ignore_columns
 
 if TYPE_CHECKING:
     from airflow_provider_service.object_storage import StoredPath
-
-Row = Mapping[str, Any]
 
 
 def types_to_write(types: Mapping[str, str]) -> dict[str, str]:
@@ -48,7 +46,7 @@ def chosen_types(types: Mapping[str, str], columns: object, *, with_system_colum
 def write_rows(
     path: StoredPath,
     types: Mapping[str, str],
-    rows: Iterable[Row],
+    rows: Iterable[SourceRow],
     *,
     neutralize_formulas: bool = True,
     conn_id: str | None = None,
@@ -69,7 +67,7 @@ def write_rows(
 
 def read_rows(
     path: StoredPath, note_columns: NoteColumns = ignore_columns, *, conn_id: str | None = None
-) -> Generator[Row, None, None]:
+) -> Generator[SourceRow, None, None]:
     """Read the rows of a file; those of a ``.csv`` file hold text and None only. Safe to repeat.
 
     :param path: path or address that ends in ``.csv``, ``.jsonl`` or ``.parquet``; the first two may end in ``.gz``.

@@ -14,12 +14,11 @@ from airflow_provider_service.client.errors import ServiceInputError, shown
 from airflow_provider_service.object_storage import require_path
 from airflow_provider_service.rows.arrow import BATCH_ROWS, arrow_schema, optional_library, python_rows, record_batches
 from airflow_provider_service.rows.csv_cells import MAX_ROW_CHARS, csv_line, csv_records
-from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns, require_distinct
+from airflow_provider_service.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-Row = Mapping[str, Any]
 
 #: Record batches in a row group that is written: small row groups are slow to read.
 GROUP_BATCHES = 10
@@ -34,7 +33,7 @@ class CsvFormat:
     def __init__(self, *, neutralize_formulas: bool = True) -> None:
         self._neutralize_formulas = neutralize_formulas
 
-    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[Row]) -> int:
+    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
         """Write rows, one at a time, and return their number."""
         count = 0
         with _as_text(file) as text:
@@ -44,7 +43,7 @@ class CsvFormat:
                 text.write(csv_line((row.get(name) for name in types), self._neutralize_formulas))
         return count
 
-    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
+    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
         """Read rows of text and None, by the names in the header; empty lines are skipped if there are several columns.
 
         :raises ServiceInputError: the file is not UTF-8, it has no header, the header repeats a name, or a row has
@@ -70,7 +69,7 @@ class CsvFormat:
 class JsonLinesFormat:
     """One JSON object a line."""
 
-    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[Row]) -> int:
+    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
         """Write rows, one at a time, and return their number; a column that a row lacks is left out."""
         count = 0
         with _as_text(file) as text:
@@ -80,7 +79,7 @@ class JsonLinesFormat:
                 text.write(json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n")
         return count
 
-    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
+    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
         """Read rows; empty lines are skipped. Without a row, the names of the columns are not known.
 
         :raises ServiceInputError: the file is not UTF-8, or a line is not a JSON object, has a key twice, or is too
@@ -96,7 +95,7 @@ class JsonLinesFormat:
 class ParquetFormat:
     """Record batches of typed columns; needs pyarrow, the extra ``parquet``."""
 
-    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[Row]) -> int:
+    def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
         """Write rows, a row group of a few record batches at a time, and return their number.
 
         :raises ServiceInputError: pyarrow is not installed.
@@ -110,7 +109,7 @@ class ParquetFormat:
                 count += sum(map(len, group))
         return count
 
-    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[Row]:
+    def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
         """Read rows as Python's values, a record batch at a time.
 
         :raises ServiceInputError: pyarrow is not installed, or the file is not Parquet, is damaged, or has several
@@ -180,7 +179,7 @@ def _damage_named(arrow: ModuleType) -> Iterator[None]:
         raise ServiceInputError(f"the file is not Parquet, or is damaged: {error}; nothing was written") from error
 
 
-def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> Row:
+def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> SourceRow:
     found = dict(pairs)
     if len(found) < len(pairs):
         require_distinct((name for name, _ in pairs), "the object")
@@ -190,7 +189,7 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> Row:
 _JSON = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
 
 
-def _object(line: str, number: int) -> Row:
+def _object(line: str, number: int) -> SourceRow:
     if len(line) > MAX_ROW_CHARS:
         raise ServiceInputError(f"line {number} has more than {MAX_ROW_CHARS:,} characters; nothing was written")
 

@@ -16,12 +16,10 @@ from airflow_provider_service.rows.arrow import (
     python_rows,
     record_batches,
 )
-from airflow_provider_service.rows.source_rows import NoteColumns, ignore_columns, require_distinct
+from airflow_provider_service.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-Row = Mapping[str, Any]
 
 
 def rows_in(
@@ -56,7 +54,7 @@ def is_frame(given: Any) -> bool:
     )
 
 
-def arrow_table(types: Mapping[str, str], rows: Iterable[Row]) -> Any:
+def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
     """An Arrow table of stored rows, with only a batch of them as values of Python at a time.
 
     :param types: types by column, in order: ``id`` becomes int64, numbers float64, dates timestamps in UTC.
@@ -66,7 +64,7 @@ def arrow_table(types: Mapping[str, str], rows: Iterable[Row]) -> Any:
     return arrow.Table.from_batches(record_batches(arrow, types, rows), arrow_schema(arrow, types))
 
 
-def pandas_frame(types: Mapping[str, str], rows: Iterable[Row]) -> Any:
+def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
     """A DataFrame of stored rows whose types do not depend on the values: booleans are pandas' own, with ``pd.NA``.
 
     :param types: types by column, in order.
@@ -87,7 +85,7 @@ def _rows_of_items(items: Iterable[Any], name: str, note_columns: NoteColumns) -
             yield item
 
 
-def _frame_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[Row, None, None]:
+def _frame_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
     read = _pandas_rows if _is_pandas(frame) else _arrow_rows
     return read(frame, name, note_columns)
 
@@ -97,7 +95,7 @@ def _is_pandas(given: Any) -> bool:
     return pandas is not None and isinstance(given, getattr(pandas, "DataFrame", ()))
 
 
-def _pandas_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[Row, None, None]:
+def _pandas_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
     """Rows without Arrow, which refuses columns of mixed values: each value is judged by the type of its column.
 
     An index with a name is a column; one without is left out, as it only numbers the rows.
@@ -129,7 +127,7 @@ def _python_value(value: Any) -> Any:
     return value
 
 
-def _arrow_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[Row, None, None]:
+def _arrow_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
     arrow = _pyarrow(f"a {type(frame).__name__} as {name}")
     with _explained(arrow, frame, name):
         reader = _reader(arrow, frame)

@@ -78,8 +78,8 @@ class _Ids:
 
 
 def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = None) -> int:
-    progress = Progress("Inserted", len(spool.wanted))
-    note, rows = None if ids is None else ids.note, spool.wanted.values()
+    progress = Progress("Inserted", len(spool.requested))
+    note, rows = None if ids is None else ids.note, spool.requested.values()
     try:
         for inserted in insert_in_batches(client, table_id, rows, max_rows=spool.chunk_rows, note_ids=note):
             progress.reach(inserted)

@@ -14,7 +14,7 @@ from airflow_provider_service.client.models.column_names import SYSTEM_COLUMNS, 
 from airflow_provider_service.rows.options import COLUMN_TYPES
 from airflow_provider_service.rows.values import check_columns
 
-Row = Mapping[str, Any]
+SourceRow = Mapping[str, Any]
 #: Takes the names of a source's columns, which it may know although it has no rows.
 NoteColumns = Callable[[Iterable[str]], object]
 #: Reads the rows of a source, each once.
@@ -62,7 +62,7 @@ class MappedColumns:
         if len(set(targets)) < len(targets):
             raise ServiceInputError(f"column_mapping gives several columns the same name: {shown(self._mapping)}")
 
-    def apply(self, row: Row, place: str) -> Row:
+    def apply(self, row: SourceRow, place: str) -> SourceRow:
         """The row with the names of the table.
 
         :param place: how messages refer to the row, e.g. ``"row 3"``.
@@ -126,7 +126,7 @@ class GrowingTypes(dict[str, str]):
                     "cannot change the type of a column"
                 )
 
-    def grow(self, row: Row, place: str) -> None:
+    def grow(self, row: SourceRow, place: str) -> None:
         """Note the columns of a row that the table lacks.
 
         :param place: how messages refer to the row, e.g. ``"row 3"``.
@@ -141,7 +141,7 @@ class GrowingTypes(dict[str, str]):
                 self[name] = type_of_value(value, f"{place}, column {name!r}")
                 self._undecided.discard(name)
 
-    def require_known(self, row: Row, place: str) -> None:
+    def require_known(self, row: SourceRow, place: str) -> None:
         """Refuse columns that the table lacks and is not to get.
 
         :param place: how messages refer to the row.

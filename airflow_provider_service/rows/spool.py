@@ -28,7 +28,7 @@ class Spool:
 
     :param chunk_rows: rows or ids that are taken from the file at a time.
 
-    - ``wanted``: rows by key, in the order in which a key first appeared.
+    - ``requested``: rows by key, in the order in which a key first appeared.
     - ``rounded_keys``: keys that the service rounds, as they were given.
     """
 
@@ -41,7 +41,7 @@ class Spool:
             self._db.execute(f"PRAGMA {setting}")
         self._db.execute("CREATE TABLE stored (id INTEGER PRIMARY KEY, key TEXT, row TEXT)")
         self._db.execute("CREATE TABLE others (id INTEGER PRIMARY KEY)")
-        self.wanted: SpooledMapping = SpooledMapping(self._db, "wanted", chunk_rows)
+        self.requested: SpooledMapping = SpooledMapping(self._db, "requested", chunk_rows)
         self.rounded_keys: SpooledMapping = SpooledMapping(self._db, "rounded", chunk_rows)
         self._db.execute("BEGIN")  # one transaction, which is never committed
 
@@ -54,38 +54,38 @@ class Spool:
         self._db.close()
 
     def store(self, row: Row, key: Key, *, with_others: bool) -> None:
-        """Keep a row of the table if its key is wanted. A row that is given again replaces itself.
+        """Keep a row of the table if its key is requested. A row that is given again replaces itself.
 
-        :param with_others: keep the id of a row whose key is not wanted.
+        :param with_others: keep the id of a row whose key is not requested.
         """
-        if key in self.wanted:
+        if key in self.requested:
             values = (row["id"], key_text(key), json.dumps(row))
             self._db.execute("INSERT OR REPLACE INTO stored VALUES (?, ?, ?)", values)
         elif with_others:
             self._db.execute("INSERT OR IGNORE INTO others VALUES (?)", (row["id"],))
 
     def compared(self) -> Iterator[tuple[dict[Key, Row], list[Row]]]:
-        """Chunks of wanted rows by key, each with the stored rows of the same keys, by id."""
+        """Chunks of requested rows by key, each with the stored rows of the same keys, by id."""
         self._db.execute("CREATE INDEX IF NOT EXISTS stored_key ON stored (key)")
         query = (
-            "SELECT stored.row FROM wanted JOIN stored ON stored.key = wanted.key "
-            "WHERE wanted.n > ? AND wanted.n <= ? ORDER BY stored.id"
+            "SELECT stored.row FROM requested JOIN stored ON stored.key = requested.key "
+            "WHERE requested.n > ? AND requested.n <= ? ORDER BY stored.id"
         )
         first = 0
-        for last, chunk in self.wanted.chunks():
+        for last, chunk in self.requested.chunks():
             with closing(self._db.execute(query, (first, last))) as found:
                 yield chunk, [json.loads(row) for (row,) in found]
             first = last
 
     def other_ids(self) -> Iterator[list[int]]:
-        """Chunks of the ids of stored rows whose key is not wanted, ascending."""
+        """Chunks of the ids of stored rows whose key is not requested, ascending."""
         with closing(self._db.execute("SELECT id FROM others ORDER BY id")) as found:
             ids = (row_id for (row_id,) in found)
             while chunk := list(islice(ids, self.chunk_rows)):
                 yield chunk
 
     def other_count(self) -> int:
-        """Number of stored rows whose key is not wanted."""
+        """Number of stored rows whose key is not requested."""
         [(count,)] = self._db.execute("SELECT count(*) FROM others")
         return int(count)
 

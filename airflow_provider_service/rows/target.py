@@ -73,18 +73,18 @@ class LoadOptions:
     change_strategy: ChangeStrategy = "auto"
 
     @classmethod
-    def of(cls, given: Any) -> LoadOptions:
+    def of(cls, arguments: Any) -> LoadOptions:
         """The options that arguments give.
 
-        :param given: what has the arguments of a transfer as attributes.
+        :param arguments: what has the arguments of a transfer as attributes.
         :raises ServiceInputError: one has a value of another kind.
         """
-        options = {one.name: getattr(given, one.name) for one in fields(cls)}
+        options = {one.name: getattr(arguments, one.name) for one in fields(cls)}
         for name in ("column_mapping", "column_types"):
             if options[name] is not None:
                 require_mapping(name, options[name])
-        keys = text_or_texts("key_columns", given.key_columns)
-        return cls(**{**options, "key_columns": keys, "column_mapping": given.column_mapping or {}})
+        keys = text_or_texts("key_columns", arguments.key_columns)
+        return cls(**{**options, "key_columns": keys, "column_mapping": arguments.column_mapping or {}})
 
 
 @dataclass(frozen=True)
@@ -133,22 +133,22 @@ class TableTarget:
     _rejected: int = field(default=0, init=False)
 
     @classmethod
-    def named_by(cls, given: Any, client: Resources, *, create_table: bool) -> TableTarget:
+    def named_by(cls, arguments: Any, client: Resources, *, create_table: bool) -> TableTarget:
         """The table that arguments name by its id or name, or the one that is to be created with that name.
 
-        :param given: what has the arguments of the table and of its project as attributes.
+        :param arguments: what has the arguments of the table and of its project as attributes.
         :param create_table: whether a table that does not exist is created.
         :raises ServiceInputError: a table that may have to be created has no name.
         :raises ServiceLookupError: the table or its project does not exist.
         """
         if not create_table:
-            return cls(client, data_table_in(given, client))
+            return cls(client, data_table_in(arguments, client))
         require(
-            given.data_table_name is not None,
+            arguments.data_table_name is not None,
             "create_table needs data_table_name: the service chooses the id of a new table",
         )
-        name = str(given.data_table_name).strip()  # as the service does
-        project_id = PROJECT.id_in(given, client)
+        name = str(arguments.data_table_name).strip()  # as the service does
+        project_id = PROJECT.id_in(arguments, client)
         return cls(client, find_data_table(client, name, project_id=project_id), name=name, project_id=project_id)
 
     def load(self, read: ReadRows, options: LoadOptions, open_rejects: OpenRejects | None = None) -> Loaded:
@@ -166,12 +166,12 @@ class TableTarget:
         if options.key_columns and not may_grow:
             check_key_columns(options.key_columns, types)
         with Spool() as spool:
-            checked = CheckedRows(types, options.key_columns, options.on_duplicate, spool.wanted, spool.rounded_keys)
+            checked = CheckedRows(types, options.key_columns, options.on_duplicate, spool.requested, spool.rounded_keys)
             count = self._spool(read, MappedColumns(options.column_mapping), types, checked, open_rejects)
             if options.key_columns and count:
                 check_key_columns(options.key_columns, types)
             if self.table is not None and not options.allow_empty:
-                require_rows(len(spool.wanted), mode, options.delete_missing)
+                require_rows(len(spool.requested), mode, options.delete_missing)
             table, added = self._prepared(types)
             changes = self._write(table, spool, types, mode, options)
         return Loaded(table, count, self._rejected, added, changes)

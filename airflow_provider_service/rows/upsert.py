@@ -54,7 +54,7 @@ def upsert_rows(
     change_strategy: ChangeStrategy = "auto",
     delete_missing: bool = False,
 ) -> LoadResult:
-    """Update the rows whose keys exist, insert the others, and delete the rest if wanted. Safe to repeat.
+    """Update the rows whose keys exist, insert the others, and delete the rest if requested. Safe to repeat.
 
     The table is read at most once, and rows are compared and written chunk by chunk. Not atomic: a change that another
     writer makes between reading and writing is not noticed.
@@ -77,16 +77,16 @@ def upsert_rows(
         require_deletable(client, table_id)
     _read_stored(client, table_id, spool, types, key_columns, with_others=delete_missing)
     if on_stored_duplicates == "fail":
-        for wanted, stored in spool.compared():
-            plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
-    progress = Progress("Compared and written", len(spool.wanted))
+        for requested, stored in spool.compared():
+            plan_upsert(requested, stored, key_columns, on_stored_duplicates)
+    progress = Progress("Compared and written", len(spool.requested))
     inserted = updated = unchanged = deleted = 0
-    for wanted, stored in spool.compared():
-        plan = plan_upsert(wanted, stored, key_columns, on_stored_duplicates)
+    for requested, stored in spool.compared():
+        plan = plan_upsert(requested, stored, key_columns, on_stored_duplicates)
         write_plan(client, table_id, plan, strategy)
         inserted, updated = inserted + len(plan.inserts), updated + len(plan.changes)
         unchanged, deleted = unchanged + plan.unchanged, deleted + len(plan.surplus)
-        progress.reach(progress.count + len(wanted))
+        progress.reach(progress.count + len(requested))
     progress.report()
     if delete_missing:
         deleted += _delete_others(client, table_id, spool)
@@ -102,8 +102,8 @@ def _read_stored(
     *,
     with_others: bool,
 ) -> None:
-    is_few = not with_others and len(spool.wanted) <= MAX_SEARCHED_KEYS
-    keys: Collection[Any] | None = list(spool.wanted) if is_few else None
+    is_few = not with_others and len(spool.requested) <= MAX_SEARCHED_KEYS
+    keys: Collection[Any] | None = list(spool.requested) if is_few else None
     progress = Progress("Read and compared")
     for row in progress.counting(stored_rows(client, table_id, keys, types, key_columns)):
         spool.store(row, key_of(row, key_columns), with_others=with_others)

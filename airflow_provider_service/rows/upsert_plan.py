@@ -59,25 +59,25 @@ class UpsertPlan:
 
 
 def plan_upsert(
-    wanted: Mapping[Key, Row],
+    requested: Mapping[Key, Row],
     stored: Iterable[Row],
     key_columns: Sequence[str],
     on_stored_duplicates: OnStoredDuplicates,
 ) -> UpsertPlan:
-    """Compare the wanted rows with the stored ones.
+    """Compare the requested rows with the stored ones.
 
-    :param wanted: rows by key, in the types of the columns.
-    :param stored: rows of the table, at least those with a wanted key; a row may occur twice.
+    :param requested: rows by key, in the types of the columns.
+    :param stored: rows of the table, at least those with a requested key; a row may occur twice.
     :raises ServiceInputError: several stored rows have the same key, and the policy is to fail.
     """
-    found = _by_wanted_key(stored, wanted, key_columns)
+    found = _by_requested_key(stored, requested, key_columns)
     doubled = {key: list(rows) for key, rows in found.items() if len(rows) > 1}
     if doubled and on_stored_duplicates == "fail":
         raise ServiceInputError(_several_rows(doubled, key_columns))
-    plan = UpsertPlan(inserts=[row for key, row in wanted.items() if key not in found])
+    plan = UpsertPlan(inserts=[row for key, row in requested.items() if key not in found])
     for key, rows in found.items():
-        kept = rows.values() if len(rows) == 1 else _kept(rows, wanted[key], on_stored_duplicates)
-        _plan_key(plan, wanted[key], kept, rows)
+        kept = rows.values() if len(rows) == 1 else _kept(rows, requested[key], on_stored_duplicates)
+        _plan_key(plan, requested[key], kept, rows)
     if doubled:
         log.warning(
             "%d keys have several rows in the table, %d in all: on_stored_duplicates=%r removes %d of them",
@@ -94,14 +94,14 @@ def key_of(row: Mapping[str, Any], key_columns: Sequence[str]) -> Key:
     return tuple(row.get(name) for name in key_columns)
 
 
-def _by_wanted_key(
-    stored: Iterable[Row], wanted: Mapping[Key, Row], key_columns: Sequence[str]
+def _by_requested_key(
+    stored: Iterable[Row], requested: Mapping[Key, Row], key_columns: Sequence[str]
 ) -> dict[Key, dict[int, Row]]:
     # By id, because a page can repeat a row while others delete rows: it must not count as a copy of itself.
     found: dict[Key, dict[int, Row]] = {}
     for row in stored:
         key = key_of(row, key_columns)
-        if key in wanted:
+        if key in requested:
             found.setdefault(key, {})[row["id"]] = row
     return found
 

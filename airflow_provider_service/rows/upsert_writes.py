@@ -33,13 +33,13 @@ def write_plan(client: Resources, table_id: str, plan: UpsertPlan, strategy: Cha
     replaced = [change.row["id"] for change in plan.changes]
     if _replaces(client, table_id, strategy, len(updates), replaced):
         inserts = [*plan.inserts, *(change.replacement for change in plan.changes)]
-        doomed = [*plan.surplus, *replaced]
+        ids_to_delete = [*plan.surplus, *replaced]
     else:
         _update(client, table_id, updates)
-        inserts, doomed = plan.inserts, plan.surplus
+        inserts, ids_to_delete = plan.inserts, plan.surplus
     for inserted in insert_in_batches(client, table_id, inserts):
         log.info("Inserted %d of %d rows", inserted, len(inserts))
-    _delete(client, table_id, doomed)
+    _delete(client, table_id, ids_to_delete)
 
 
 def _replaces(

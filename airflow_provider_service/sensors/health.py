@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ServiceWorkflowHealthSensor(PollingSensor):
     """Wait until no workflow breaches a threshold. It only reads, and is safe to repeat.
 
-    Figures, thresholds and the choice of workflows are those of ``ServiceWorkflowHealthCheckOperator``; at least one
+    Statistics, thresholds and the choice of workflows are those of ``ServiceWorkflowHealthCheckOperator``; at least one
     threshold is needed, and those that are None, the default of each, are not checked.
 
     Arguments of Airflow's own sensor apply as well. The task fails if a threshold is still breached after ``timeout``

@@ -28,8 +28,8 @@ def check(ti: Any = None, **arguments: Any) -> dict[str, Any]:
         task.hook.close()
 
 
-def figures(**arguments: Any) -> dict[str, dict[str, Any]]:
-    """The figures of each workflow by its name."""
+def statistics(**arguments: Any) -> dict[str, dict[str, Any]]:
+    """The statistics of each workflow by its name."""
     return {one["name"]: one for one in check(on_breach="report", **arguments)["workflows"]}
 
 
@@ -43,12 +43,12 @@ def test_the_figures_of_one_workflow(simulator, workflow):
     done = check(workflow_id=one, on_breach="report")
 
     url = f"{simulator.base_url}/workflow/{one}/executions"
-    [figure] = done.pop("workflows")
-    assert abs(figure.pop("success_age") - HOUR) < 60
+    [statistic] = done.pop("workflows")
+    assert abs(statistic.pop("success_age") - HOUR) < 60
     start, end = (parse_moment(done.pop(name)) for name in ("window_start", "window_end"))
     assert end - start == timedelta(hours=24)
-    assert abs(end - parse_moment(figure.pop("last_success_at")) - timedelta(hours=1)) < timedelta(minutes=1)
-    assert figure == {
+    assert abs(end - parse_moment(statistic.pop("last_success_at")) - timedelta(hours=1)) < timedelta(minutes=1)
+    assert statistic == {
         "workflow_id": one,
         "name": "Sync",
         "runs": 4,
@@ -81,7 +81,7 @@ def test_only_the_window_counts_by_the_clock_of_the_service(simulator, workflow)
     workflow("Late", "success", ended=HOUR / 2)
     simulator.clock.shift(5 * HOUR)
     simulator.clock.shift(-5 * HOUR)  # from here on the service is five hours behind
-    found = figures(all_workflows=True, window=timedelta(hours=1))
+    found = statistics(all_workflows=True, window=timedelta(hours=1))
 
     assert found["Late"]["runs"] == 1
     assert abs(found["Late"]["success_age"] - HOUR / 2) < 60
@@ -94,7 +94,7 @@ def test_a_server_that_does_not_select_by_start_gives_the_same_figures(simulator
     simulator.version = version
     simulator.clear_requests()
 
-    found = figures(all_workflows=True)
+    found = statistics(all_workflows=True)
 
     assert {name: (one["runs"], one["failed"]) for name, one in found.items()} == {"Old": (0, 0), "Sync": (2, 1)}
     assert ["startedAfter" in query for query in lists(simulator)] == [True, False]
@@ -111,7 +111,7 @@ def test_such_a_server_is_read_until_all_executions_are_older(simulator, workflo
         simulator.start_execution(one, status=status, age=ended)
     simulator.clear_requests()
 
-    assert figures(all_workflows=True)["Sync"]["runs"] == 1
+    assert statistics(all_workflows=True)["Sync"]["runs"] == 1
     assert len(lists(simulator)) == 1 + 3
 
 
@@ -120,14 +120,14 @@ def test_the_last_success_is_shown_as_the_service_dates_it(simulator, workflow, 
     workflow("Sync", "success")
     [execution] = simulator.state.executions
     execution.stopped_at = ended.replace(tzinfo=UTC)
-    found = figures(all_workflows=True)
+    found = statistics(all_workflows=True)
     shown = ended.isoformat(timespec="milliseconds")
     assert [one["last_success_at"] for one in found.values()] == [f"{shown}Z"]
 
 
 def test_runs_from_the_editor_do_not_count(workflow):
     workflow("Sync", "error", mode="manual")
-    assert figures(workflow_name="Sync")["Sync"]["runs"] == 0
+    assert statistics(workflow_name="Sync")["Sync"]["runs"] == 0
 
 
 def test_by_tag_also_what_is_inactive_and_did_not_run(client, workflow):
@@ -138,7 +138,7 @@ def test_by_tag_also_what_is_inactive_and_did_not_run(client, workflow):
     workflow("Other", "error")
 
     for by in ({"tag_name": "critical"}, {"tag_id": tag.id}):
-        found = figures(**by, min_runs=1)
+        found = statistics(**by, min_runs=1)
         assert {name: len(one["breaches"]) for name, one in found.items()} == {"Runs": 1, "Off": 1}
 
 
@@ -155,7 +155,7 @@ def test_otherwise_what_is_active_or_ran(simulator, client, workflow, by):
         workflow("Elsewhere", "error")
 
     chosen = {"all": {"all_workflows": True}, "project": {"project_id": project.id}, "name": {"project_name": "Team"}}
-    found = figures(**chosen[by])
+    found = statistics(**chosen[by])
 
     assert {name: one["runs"] for name, one in found.items()} == {"Idle": 0, "Ran": 1}
 
@@ -233,7 +233,7 @@ def test_all_pages_are_read_and_long_work_is_logged(simulator, workflow, monkeyp
     workflow("Busy", *["success"] * 700)
     caplog.set_level("INFO")
 
-    assert figures(all_workflows=True)["Busy"]["runs"] == 700
+    assert statistics(all_workflows=True)["Busy"]["runs"] == 700
     assert len(lists(simulator)) == 3
     progress = [line for line in caplog.messages if "were read" in line]
     assert progress == [f"{count} executions of the last 24 h were read" for count in (300, 600)]

@@ -36,7 +36,7 @@ def test_it_waits_until_the_workflows_are_healthy(mode, simulator: ServiceSimula
 
     assert ending.kind == "returned", ending
     assert ending.value["healthy"] is True
-    assert [figure["runs"] for figure in ending.value["workflows"]] == [1]
+    assert [statistic["runs"] for statistic in ending.value["workflows"]] == [1]
     assert ending.pushed["_link_ServicePageLink"] == f"{simulator.base_url}/workflow/{one}/executions"
     assert (mode.pause in ti.pauses) == (mode.pause is not None)
 

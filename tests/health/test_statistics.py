@@ -1,4 +1,4 @@
-"""The figures agree with what a simple count of all executions gives."""
+"""The statistics agree with what a simple count of all executions gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_service.client.models.statuses import ExecutionStatus
-from airflow_provider_service.health.statistics import Figures, Tally, Thresholds, span
+from airflow_provider_service.health.statistics import ExecutionStatistics, Tally, Thresholds, span
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ def tally(history, seed=0):
     one = Tally(Random(seed))
     for status, started_at, duration in history:
         one.count(status, started_at, None if duration is None or started_at is None else started_at + duration)
-    return one.figures(NOW)
+    return one.statistics(NOW)
 
 
 @given(st.lists(executions))
@@ -71,7 +71,7 @@ def test_many_durations_take_no_more_memory_and_stay_close(monkeypatch, ascendin
     for second in range(20_000):
         length = second if ascending else 20_000 - second
         one.count("success", NOW - timedelta(days=1), NOW - timedelta(days=1) + timedelta(seconds=length))
-    found = one.figures(NOW)
+    found = one.statistics(NOW)
     assert found.runs == 20_000
     assert len(one._durations) == 1000
     assert abs(found.duration_median - 10_000) < 1_000
@@ -96,7 +96,7 @@ def test_exactly_the_thresholds_that_do_not_hold_are_breached(history, rate, age
 
 
 def test_a_breach_says_value_and_limit():
-    found = Figures(4, 1, 3, 0, 0.75, 90_000.0, 90.0, 7_300.0, NOW)
+    found = ExecutionStatistics(4, 1, 3, 0, 0.75, 90_000.0, 90.0, 7_300.0, NOW)
     texts = [one.text for one in Thresholds(0.5, 3_600, 5, 60, 3_600).breached_by(found)]
     assert texts == [
         "failure rate 0.75, above max_failure_rate 0.5",

@@ -1,4 +1,4 @@
-"""What is wanted is made, changed and pruned by name; nothing else is touched, and a repeat changes nothing."""
+"""What is declared is made, changed and pruned by name; nothing else is touched, and a repeat changes nothing."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def test_a_preview_changes_nothing(execute, client, writes, caplog):
 def test_only_what_is_named_is_pruned(execute, client, named, left):
     for name in ("air-a", "air-b", "old", "Old"):
         client.tags.create(name)
-    wanted = ["new", "air-a"]
-    assert execute(ServiceEnsureTagsOperator, tags=wanted, prune=True, **named)["deleted"] == 1
+    desired = ["new", "air-a"]
+    assert execute(ServiceEnsureTagsOperator, tags=desired, prune=True, **named)["deleted"] == 1
     assert tags(client) == left
-    assert execute(ServiceEnsureTagsOperator, tags=wanted, prune=True, **named)["changes"] == []
+    assert execute(ServiceEnsureTagsOperator, tags=desired, prune=True, **named)["changes"] == []
 
 
 def test_what_is_deleted_in_the_meantime_is_no_error(execute, client, simulator):
@@ -86,7 +86,7 @@ def test_what_is_deleted_in_the_meantime_is_no_error(execute, client, simulator)
         ({"prune": True, "prune_names": "old"}, "prune_names must be a list, not str"),
         ({"prune": True, "prune_names": [""]}, "each of prune_names must be text that is not empty"),
         ({"prune": True, "prune_prefix": 1}, "prune_prefix must be text that is not empty, not 1"),
-        ({"prune": True, "prune_names": ["new"]}, "prune_names holds 'new', which is wanted as well"),
+        ({"prune": True, "prune_names": ["new"]}, "prune_names holds 'new', which is declared as well"),
         ({"tags": ["a", "a "]}, "tags has 'a' more than once"),
         ({"tags": ["a", ""]}, "each name in tags must be text that is not empty"),
         ({"tags": ["x" * 25]}, "the name of a tag has at most 24 characters: 'xxx"),
@@ -105,7 +105,7 @@ def test_what_cannot_be_meant_is_refused(execute, client, writes, arguments, mes
 @pytest.mark.parametrize(
     "arguments", [{"tags": ["a"], "path": "b.yaml"}, {"tags": ["a"], "prune_names": ["b"], "prune_prefix": "c"}]
 )
-def test_what_is_wanted_is_named_once(execute, simulator, arguments):
+def test_what_is_declared_is_named_once(execute, simulator, arguments):
     with pytest.raises(ServiceInputError, match="give either"):
         ServiceEnsureTagsOperator(task_id="task")
     with pytest.raises(AirflowFailException, match="give either"):
@@ -126,12 +126,12 @@ def test_variables_get_their_values(execute, client, writes, link):
     client.variables.create("same", "1")
     client.variables.create("other", "x")
     writes()
-    wanted = {"stage": "production", "same": "1", "new": ""}
-    done = execute(ServiceEnsureVariablesOperator, variables=wanted)
+    desired = {"stage": "production", "same": "1", "new": ""}
+    done = execute(ServiceEnsureVariablesOperator, variables=desired)
     assert counts(done) == (1, 1, 0, 1)
-    assert variables(client) == {**wanted, "other": "x"}
+    assert variables(client) == {**desired, "other": "x"}
     assert (len(writes()), link()) == (2, "/home/variables")
-    assert (counts(execute(ServiceEnsureVariablesOperator, variables=wanted)), writes()) == ((0, 0, 0, 3), [])
+    assert (counts(execute(ServiceEnsureVariablesOperator, variables=desired)), writes()) == ((0, 0, 0, 3), [])
 
 
 def test_variables_of_a_project_are_others(execute, client):
@@ -155,17 +155,17 @@ def test_variables_of_a_project_are_others(execute, client):
 
 @pytest.mark.parametrize("form", [dict, json.dumps, "token: {}".format])
 def test_no_value_is_shown(execute, client, task_instance, caplog, form):
-    wanted = form(SECRET) if isinstance(form, type("".format)) else form({"token": SECRET})
+    desired = form(SECRET) if isinstance(form, type("".format)) else form({"token": SECRET})
     client.variables.create("token", "before")
     with caplog.at_level("DEBUG"):
-        done = execute(ServiceEnsureVariablesOperator, variables=wanted)
+        done = execute(ServiceEnsureVariablesOperator, variables=desired)
     assert variables(client) == {"token": SECRET}
     assert done["changes"] == [{"action": "update", "name": "token"}]
     assert SECRET not in caplog.text + json.dumps(done) + json.dumps(task_instance.pushed)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("desired", "message"),
     [
         (f"a: {SECRET}\nb: [", "variables cannot be read as YAML or JSON: line 2"),
         (f"a: {SECRET}\na: {SECRET}", "line 2, column 1: the key 'a' is there more than once"),
@@ -176,9 +176,9 @@ def test_no_value_is_shown(execute, client, task_instance, caplog, form):
         ({"a b": SECRET}, "request/body/key"),
     ],
 )
-def test_no_value_is_shown_by_a_refusal(execute, caplog, wanted, message):
+def test_no_value_is_shown_by_a_refusal(execute, caplog, desired, message):
     with pytest.raises(AirflowFailException, match=message) as caught:
-        execute(ServiceEnsureVariablesOperator, variables=wanted)
+        execute(ServiceEnsureVariablesOperator, variables=desired)
     assert SECRET not in str(caught.value) + caplog.text
     assert showing(caught.value, SECRET) == []
 
@@ -188,15 +188,15 @@ def test_a_failure_in_the_middle_says_how_far_it_came(execute, simulator, client
         execute(ServiceEnsureVariablesOperator, variables={"first": "1", "not allowed": "2", "third": "3"})
     assert "Change 2 of 3 failed; those before it were made, and a repeat makes the rest" in caplog.text
     assert variables(client) == {"first": "1"}
-    wanted = {"first": "1", "second": "2", "third": "3"}
-    assert counts(execute(ServiceEnsureVariablesOperator, variables=wanted)) == (2, 0, 0, 1)
+    desired = {"first": "1", "second": "2", "third": "3"}
+    assert counts(execute(ServiceEnsureVariablesOperator, variables=desired)) == (2, 0, 0, 1)
 
 
 def test_a_plan_that_needs_a_license_says_so(execute, simulator):
     simulator.state.licensed = False
-    for operator, wanted in (
+    for operator, desired in (
         (ServiceEnsureVariablesOperator, {"variables": {"a": "b"}}),
         (ServiceEnsureProjectsOperator, {"projects": {"a": None}}),
     ):
         with pytest.raises(AirflowFailException, match="license"):
-            execute(operator, **wanted)
+            execute(operator, **desired)

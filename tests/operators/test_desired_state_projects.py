@@ -1,4 +1,4 @@
-"""Projects that are wanted get their members; what holds something is not deleted."""
+"""Projects that are declared get their members; what holds something is not deleted."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def people(simulator):
 
 @pytest.mark.usefixtures("people")
 def test_projects_get_their_members(execute, client, writes):
-    wanted = {"Sales": {"ana@example.com": "project:editor"}, "Empty": None}
-    first = execute(ServiceEnsureProjectsOperator, projects=wanted)
+    desired = {"Sales": {"ana@example.com": "project:editor"}, "Empty": None}
+    first = execute(ServiceEnsureProjectsOperator, projects=desired)
     assert counts(first) == (2, 0, 0, 0)
     assert members(client, "Sales").items() >= {"ana@example.com": "project:editor"}.items()
-    again = execute(ServiceEnsureProjectsOperator, projects=wanted)
+    again = execute(ServiceEnsureProjectsOperator, projects=desired)
     assert counts(again) == (0, 0, 0, 2)
 
     project = get_project(client, "Sales").id
@@ -57,12 +57,12 @@ def test_projects_get_their_members(execute, client, writes):
 
 @pytest.mark.usefixtures("people")
 def test_a_creation_that_was_cut_off_is_completed(execute, client, simulator):
-    wanted = {"Sales": {"ana@example.com": "project:editor"}}
+    desired = {"Sales": {"ana@example.com": "project:editor"}}
     simulator.inject("status", status=400, path="/users$", method="POST")
     with pytest.raises(AirflowFailException):
-        execute(ServiceEnsureProjectsOperator, projects=wanted)
+        execute(ServiceEnsureProjectsOperator, projects=desired)
     assert "ana@example.com" not in members(client, "Sales")
-    assert counts(execute(ServiceEnsureProjectsOperator, projects=wanted)) == (0, 1, 0, 0)
+    assert counts(execute(ServiceEnsureProjectsOperator, projects=desired)) == (0, 1, 0, 0)
     assert "ana@example.com" in members(client, "Sales")
 
 

@@ -1,4 +1,4 @@
-"""Data tables that are wanted get their columns, and keep their rows."""
+"""Data tables that are declared get their columns, and keep their rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def test_tables_get_their_columns(execute, client, writes, link):
     table = client.data_tables.create("orders", [{"name": "sku", "type": "string"}, {"name": "own", "type": "date"}])
     client.data_table_rows.insert(table.id, [{"sku": "a"}])
     writes()
-    wanted = {"orders": {"sku": "string", "stock": "number"}, "stock": [{"name": "sku", "type": "string"}]}
-    done = execute(ServiceEnsureDataTablesOperator, data_tables=wanted)
+    desired = {"orders": {"sku": "string", "stock": "number"}, "stock": [{"name": "sku", "type": "string"}]}
+    done = execute(ServiceEnsureDataTablesOperator, data_tables=desired)
     assert counts(done) == (1, 1, 0, 0)
     assert done["changes"] == [
         {"action": "update", "name": "orders", "added_columns": {"stock": "number"}},
@@ -26,7 +26,7 @@ def test_tables_get_their_columns(execute, client, writes, link):
     assert held == {"sku": "string", "own": "date", "stock": "number"}
     assert [row["sku"] for row in client.data_table_rows.list(table.id)] == ["a"]
     writes()
-    assert (counts(execute(ServiceEnsureDataTablesOperator, data_tables=wanted)), writes()) == ((0, 0, 0, 2), [])
+    assert (counts(execute(ServiceEnsureDataTablesOperator, data_tables=desired)), writes()) == ((0, 0, 0, 2), [])
     assert link() == "/home/datatables"
 
 
@@ -34,9 +34,9 @@ def test_tables_that_cannot_be_so_are_all_named_before_anything_is_written(execu
     for name in ("one", "two"):
         client.data_tables.create(name, [{"name": "sku", "type": "string"}])
     writes()
-    wanted = {"new": {"a": "string"}, "one": {"sku": "number"}, "two": {"sku": "date"}}
+    desired = {"new": {"a": "string"}, "one": {"sku": "number"}, "two": {"sku": "date"}}
     with pytest.raises(AirflowFailException, match=r"data table 'one' .*'sku' is string, not number.*data table 'two'"):
-        execute(ServiceEnsureDataTablesOperator, data_tables=wanted)
+        execute(ServiceEnsureDataTablesOperator, data_tables=desired)
     assert writes() == []
 
 

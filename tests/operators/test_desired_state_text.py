@@ -1,4 +1,4 @@
-"""What is wanted as YAML or JSON, in an argument or a file; text that is damaged or hostile is refused."""
+"""The desired state as YAML or JSON, in an argument or a file; text that is damaged or hostile is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MERGED_LAUGHS = "a: &a {x: 1}\n" + "".join(
 @pytest.mark.parametrize("text", ["- a\n- b # more\n", '\t["a", "b"]', "[a, b]"])
 def test_yaml_and_json_as_text_or_file(execute, client, tmp_path, text):
     assert execute(ServiceEnsureTagsOperator, tags=text)["created"] == 2
-    for name in ("wanted.yaml", "wanted.json"):
+    for name in ("desired.yaml", "desired.json"):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8-sig")
         for address in (str(path), f"file://{path}"):
@@ -44,7 +44,7 @@ def test_yaml_and_json_as_text_or_file(execute, client, tmp_path, text):
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(execute, tmp_path, content, message):
-    path = tmp_path / "wanted.yaml"
+    path = tmp_path / "desired.yaml"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(AirflowFailException, match=f"the file '{path}' {message}"):
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_read_is_refused(execute, tmp_path, content, messa
     ],
 )
 def test_hostile_text_is_refused_with_its_line_and_without_its_values(execute, tmp_path, text, message):
-    path = tmp_path / "wanted.yaml"
+    path = tmp_path / "desired.yaml"
     path.write_text(text)
     with pytest.raises(AirflowFailException, match=f"the file '{path}' cannot be read as YAML or JSON: ") as caught:
         execute(ServiceEnsureVariablesOperator, path=str(path))

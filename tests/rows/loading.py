@@ -31,7 +31,7 @@ def load(
     """
     types = column_types(table)
     with Spool(chunk_rows=chunk_rows) as spool:
-        checked = CheckedRows(types, keys, "last", spool.wanted, spool.rounded_keys)
+        checked = CheckedRows(types, keys, "last", spool.requested, spool.rounded_keys)
         for number, row in enumerate(rows, start=1):
             checked.add(number, row)
         if mode == "upsert":

@@ -91,7 +91,7 @@ import pathlib, signal, sys
 from airflow_provider_service.rows.spool import Spool
 with Spool() as spool:
     for number in range(int(sys.argv[1])):
-        spool.wanted[(number,)] = {"text": "x" * 1_000}
+        spool.requested[(number,)] = {"text": "x" * 1_000}
     print(*(one.resolve() for one in pathlib.Path("/proc/self/fd").iterdir()), sep=";", flush=True)
     signal.pause()
 """

@@ -239,12 +239,12 @@ def test_memory_does_not_grow_with_the_number_of_rows() -> None:
         rows = ({"k": f"key {number}" * 5, "n": number, "b": True, "d": None} for number in range(count))
         tracemalloc.start()
         with Spool(chunk_rows=1_000) as spool:
-            checked = CheckedRows(TYPES, ("k",), "last", spool.wanted, spool.rounded_keys)
+            checked = CheckedRows(TYPES, ("k",), "last", spool.requested, spool.rounded_keys)
             for number, row in enumerate(rows, start=1):
                 checked.add(number, row)
                 spool.store({**row, "id": number}, (row["k"],), with_others=True)
                 spool.store({"id": -number}, (number,), with_others=True)
-            seen = sum(len(wanted) + len(stored) for wanted, stored in spool.compared())
+            seen = sum(len(requested) + len(stored) for requested, stored in spool.compared())
             assert (seen, sum(map(len, spool.other_ids()))) == (2 * count, count)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

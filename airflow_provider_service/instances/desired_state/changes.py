@@ -1,4 +1,4 @@
-"""What must be done so that an instance holds what is wanted, as a value, and doing it."""
+"""What must be done so that an instance has its desired state, as a value, and doing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Action = Literal["create", "update", "delete"]
 
 @dataclass(frozen=True)
 class DesiredStateChange:
-    """What makes one object as it is wanted. It shows no secret.
+    """What makes one object as it is declared. It shows no secret.
 
     :param name: name of the object.
     :param details: what of it changes.
@@ -44,7 +44,7 @@ class DesiredStateChange:
 class DesiredStatePlan:
     """The changes, in the order in which they are made: what is deleted comes last.
 
-    :param unchanged: how many objects are as they are wanted.
+    :param unchanged: how many objects are as they are declared.
     """
 
     changes: Sequence[DesiredStateChange]
@@ -57,7 +57,7 @@ class DesiredStatePlan:
 
 @dataclass(frozen=True)
 class Prune:
-    """Which objects are deleted unless they are wanted: those that are named, or whose names begin so. Never all.
+    """Which objects are deleted unless they are declared: those that are named, or whose names begin so. Never all.
 
     :param names: exact names.
     :param prefix: the beginning of names; None for none.
@@ -80,20 +80,20 @@ class Prune:
         return cls(frozenset(() if names is None else as_texts("prune_names", names)), prefix)
 
     def deletions(
-        self, held: Iterable[Any], wanted: Iterable[str], delete: Callable[[Resources, Any], object]
+        self, existing: Iterable[Any], desired: Iterable[str], delete: Callable[[Resources, Any], object]
     ) -> list[DesiredStateChange]:
-        """The deletion of each object that is named and not wanted.
+        """The deletion of each object that is named and not declared.
 
-        :param held: the objects that there are; each has a name.
+        :param existing: the objects that there are; each has a name.
         :param delete: deletes one; that it no longer exists is no error.
-        :raises ServiceInputError: a name is both wanted and named to be deleted.
+        :raises ServiceInputError: a name is both declared and named to be deleted.
         """
-        kept = set(wanted)
+        kept = set(desired)
         both = sorted(self.names & kept)
-        require(not both, f"prune_names holds {', '.join(map(repr, both))}, which is wanted as well")
+        require(not both, f"prune_names holds {', '.join(map(repr, both))}, which is declared as well")
         return [
             DesiredStateChange("delete", name_of(one), perform=_deleting(delete, one))
-            for one in held
+            for one in existing
             if name_of(one) not in kept and self._takes(name_of(one))
         ]
 

@@ -1,4 +1,4 @@
-"""Data tables with their columns as they are wanted. Columns and rows are added or kept, never removed."""
+"""Data tables with their columns as they are declared. Columns and rows are added or kept, never removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def types_by_name(columns: Any) -> dict[str, str]:
-    """Read the wanted columns of a table, which map names to types, or list ``{"name", "type"}``.
+    """Read the declared columns of a table, which map names to types, or list ``{"name", "type"}``.
 
     :raises ServiceInputError: a name or a type cannot be that of a column, or a name is there twice.
     """
@@ -41,53 +41,55 @@ def types_by_name(columns: Any) -> dict[str, str]:
     return dict(pairs)
 
 
-def create_table(client: Resources, name: str, wanted: Mapping[str, str], project_id: str | None) -> DataTable:
-    """Create a table with its wanted columns.
+def create_table(client: Resources, name: str, desired: Mapping[str, str], project_id: str | None) -> DataTable:
+    """Create a table with its declared columns.
 
     :raises ServiceConflictError: the name exists in the project.
     """
-    columns = [{"name": column, "type": kind} for column, kind in wanted.items()]
+    columns = [{"name": column, "type": kind} for column, kind in desired.items()]
     return client.data_tables.create(name, columns, project_id=project_id)
 
 
-def missing_columns(table: DataTable, wanted: Mapping[str, str]) -> list[str]:
-    """The wanted columns that a table lacks.
+def missing_columns(table: DataTable, desired: Mapping[str, str]) -> list[str]:
+    """The declared columns that a table lacks.
 
     :raises ServiceInputError: it has a column of another type.
     """
-    held = {column.name: column.type for column in table.columns or ()}
+    existing = {column.name: column.type for column in table.columns or ()}
     differing = [
-        f"{name!r} is {held[name]}, not {kind}" for name, kind in wanted.items() if held.get(name, kind) != kind
+        f"{name!r} is {existing[name]}, not {kind}"
+        for name, kind in desired.items()
+        if existing.get(name, kind) != kind
     ]
     require(
         not differing,
         f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
         "the service cannot change the type of a column",
     )
-    return [name for name in wanted if name not in held]
+    return [name for name in desired if name not in existing]
 
 
-def add_columns(client: Resources, table: DataTable, wanted: Mapping[str, str], missing: Sequence[str]) -> None:
+def add_columns(client: Resources, table: DataTable, desired: Mapping[str, str], missing: Sequence[str]) -> None:
     """Add columns to a table."""
     for name in missing:
-        client.data_table_columns.create(table.id, name, wanted[name])  # type: ignore[arg-type]
+        client.data_table_columns.create(table.id, name, desired[name])  # type: ignore[arg-type]
 
 
-def plan_data_tables(client: Resources, wanted: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """What makes data tables, and their columns, as they are wanted.
+def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
+    """What makes data tables, and their columns, as they are declared.
 
-    :param wanted: the columns of each table by its name, as for :func:`types_by_name`.
+    :param desired: the columns of each table by its name, as for :func:`types_by_name`.
     :param project_id: the project of the tables. None to look for them in every project, and to create those that are
         nowhere in the personal project of the key's user.
-    :raises ServiceInputError: a table or a column cannot be as it is wanted; all of these are named.
+    :raises ServiceInputError: a table or a column cannot be as it is declared; all of these are named.
     :raises ServiceLookupError: several projects have a table with a name.
     """
-    tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", wanted).items()}
-    held = {name: find_data_table(client, name, project_id=project_id) for name in tables}
+    tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
+    existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
     changes, problems = [], []
     for name, columns in tables.items():
         try:
-            changes += _changes(name, columns, held[name], project_id)
+            changes += _changes(name, columns, existing[name], project_id)
         except ServiceInputError as error:
             problems.append(str(error))
     require(not problems, "; ".join(problems))
@@ -98,13 +100,13 @@ def plan_data_tables(client: Resources, wanted: Any, prune: Prune, *, project_id
 
 
 def _changes(
-    name: str, wanted: dict[str, str], table: DataTable | None, project_id: str | None
+    name: str, desired: dict[str, str], table: DataTable | None, project_id: str | None
 ) -> list[DesiredStateChange]:
     if table is None:
-        create = partial(create_table, name=name, wanted=wanted, project_id=project_id)
-        return [DesiredStateChange("create", name, {"columns": wanted}, create)]
-    missing = missing_columns(table, wanted)
+        create = partial(create_table, name=name, desired=desired, project_id=project_id)
+        return [DesiredStateChange("create", name, {"columns": desired}, create)]
+    missing = missing_columns(table, desired)
     if not missing:
         return []
-    add = partial(add_columns, table=table, wanted=wanted, missing=missing)
-    return [DesiredStateChange("update", name, {"added_columns": {column: wanted[column] for column in missing}}, add)]
+    add = partial(add_columns, table=table, desired=desired, missing=missing)
+    return [DesiredStateChange("update", name, {"added_columns": {column: desired[column] for column in missing}}, add)]

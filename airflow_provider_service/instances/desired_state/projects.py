@@ -1,4 +1,4 @@
-"""Projects with their members as they are wanted."""
+"""Projects with their members as they are declared."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ class _Members:
                 client.projects.delete_user(project_id, self.ids[email])
 
 
-def plan_projects(client: Resources, wanted: Any, prune: Prune) -> DesiredStatePlan:
-    """What makes team projects, and their members, as they are wanted.
+def plan_projects(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
+    """What makes team projects, and their members, as they are declared.
 
-    :param wanted: the members of each project by its name: their roles by email address, and None for one who must not
+    :param desired: the members of each project by its name: their roles by email address, and None for one who must not
         be a member. Other members are kept.
-    :raises ServiceInputError: a project cannot be as it is wanted, or would be deleted although it holds something.
-    :raises ServiceLookupError: a wanted member is not a user, or several projects have a name.
+    :raises ServiceInputError: a project cannot be as it is declared, or would be deleted although it holds something.
+    :raises ServiceLookupError: a declared member is not a user, or several projects have a name.
     """
-    projects = {name: _roles(name, members) for name, members in named_values("projects", wanted).items()}
-    held = {name: find_project(client, name) for name in projects}
+    projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
+    existing = {name: find_project(client, name) for name in projects}
     users = _Users(client)
     changes = []
     for name, roles in projects.items():
-        found = held[name]
+        found = existing[name]
         changes += _creation(name, roles, users) if found is None else _update(found, roles, users)
     users.require_known()
     deleted = prune.deletions(
@@ -118,13 +118,15 @@ def _update(project: Project, roles: Roles, users: _Users) -> list[DesiredStateC
     require(project.type != "personal", f"{project.name!r} is a personal project, whose members cannot be changed")
     if not roles:
         return []
-    held = {one.email.lower(): one for one in users.client.projects.list_users(project.id)}
-    added = {email: role for email, role in roles.items() if role is not None and email not in held}
+    existing = {one.email.lower(): one for one in users.client.projects.list_users(project.id)}
+    added = {email: role for email, role in roles.items() if role is not None and email not in existing}
     members = _Members(
         added=added,
-        changed={email: role for email, role in roles.items() if role and email in held and held[email].role != role},
-        removed=[email for email, role in roles.items() if role is None and email in held],
-        ids={**{email: one.id for email, one in held.items()}, **users.ids(list(added))},
+        changed={
+            email: role for email, role in roles.items() if role and email in existing and existing[email].role != role
+        },
+        removed=[email for email, role in roles.items() if role is None and email in existing],
+        ids={**{email: one.id for email, one in existing.items()}, **users.ids(list(added))},
     )
     details = members.details()
     return (

@@ -1,4 +1,4 @@
-"""Reading what is wanted: from values, from text in YAML or JSON, or from a file."""
+"""Reading the desired state: from values, from text in YAML or JSON, or from a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_service.instances.desired_state.text import parsed
 
 
 def read_desired_state(name: str, value: object, path: object) -> Any:
-    """What is wanted, from an argument or from the file that is given instead.
+    """The desired state, from an argument or from the file that is given instead.
 
     :param name: the argument, for messages. No message shows a value, which may be a secret.
     :param value: a mapping or a list, or text in YAML or JSON.
@@ -36,7 +36,7 @@ def read_desired_state(name: str, value: object, path: object) -> Any:
 
 
 def named_values(name: str, value: object) -> Mapping[str, Any]:
-    """What is wanted, which maps names to values.
+    """The desired state, which maps names to values.
 
     :raises ServiceInputError: it does not.
     """
@@ -46,7 +46,7 @@ def named_values(name: str, value: object) -> Mapping[str, Any]:
 
 
 def names_in(name: str, names: Sequence[object]) -> list[str]:
-    """Names of what is wanted, without the blanks around them, which the service removes as well.
+    """Names of what is declared, without the blanks around them, which the service removes as well.
 
     :raises ServiceInputError: one is not text, or empty, or there twice.
     """

@@ -1,4 +1,4 @@
-"""Variables as they are wanted. Nothing that is shown holds a value."""
+"""Variables as they are declared. Nothing that is shown holds a value."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models.variables import Variable
 
 
-def plan_variables(client: Resources, wanted: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """What makes the variables of a project, or of the whole instance, as they are wanted.
+def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
+    """What makes the variables of a project, or of the whole instance, as they are declared.
 
-    :param wanted: their values by their keys.
+    :param desired: their values by their keys.
     :param project_id: the project; None for the variables of the whole instance.
     :raises ServiceInputError: a value is not text.
     """
-    values = named_values("variables", wanted)
+    values = named_values("variables", desired)
     for key, value in values.items():
         require(
             isinstance(value, str),
             f"the value of variable {key!r} must be text, not {type_of(value)}; in YAML, put it in quotes",
         )
-    held = {one.key: one for one in variables_of(client, project_id=project_id)}
+    existing = {one.key: one for one in variables_of(client, project_id=project_id)}
     changes = [
-        _change(key, value, held.get(key), project_id)
+        _change(key, value, existing.get(key), project_id)
         for key, value in values.items()
-        if key not in held or held[key].value != value
+        if key not in existing or existing[key].value != value
     ]
-    deleted = prune.deletions(held.values(), values, lambda client, one: client.variables.delete(one.id))
+    deleted = prune.deletions(existing.values(), values, lambda client, one: client.variables.delete(one.id))
     return DesiredStatePlan([*changes, *deleted], len(values) - len(changes))
 
 

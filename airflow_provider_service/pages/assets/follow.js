@@ -2,7 +2,7 @@
 // Follows what the page shows until it says that nothing more will change, and only while somebody can see it.
 (() => {
   const FURTHEST_SECONDS = 60;
-  const told = document.getElementById("told");
+  const announcement = document.getElementById("announcement");
   const trouble = document.getElementById("trouble");
   let version = null, failures = 0, timer = null, isAsking = false;
 
@@ -53,7 +53,7 @@
     for (const id of opened) { const one = document.querySelector(`#${id} details`); if (one) one.open = true; }
     const again = focused && document.querySelector(focused);
     if (again) again.focus({ preventScroll: true });
-    if (fresh.dataset.title !== before) { told.textContent = fresh.dataset.title; document.title = fresh.dataset.title; }
+    if (fresh.dataset.title !== before) { announcement.textContent = fresh.dataset.title; document.title = fresh.dataset.title; }
     showTime();
   }
 
