@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +11,7 @@ from airflow_provider_service.client.clock import clock
 from airflow_provider_service.daemon_threads import in_daemon_thread
 from airflow_provider_service.events.finished_executions import ExecutionPoll, Snapshot, listed_of, read
 from airflow_provider_service.events.selection import Members
+from airflow_provider_service.waits.faults import FaultTolerance
 
 if TYPE_CHECKING:
     from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
@@ -25,8 +25,6 @@ else:
         from airflow.triggers.shared_stream import SharedStreamProducer
     except ImportError:  # before Airflow 3.3 each watcher polls alone
         SharedStreamProducer = object
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -78,8 +76,9 @@ class EventPoll(SharedStreamProducer):
     async def open_stream(self) -> AsyncIterator[tuple[PolledExecutions, PolledExecutions]]:
         """Poll until closed."""
         poll = ExecutionPoll()
+        faults = FaultTolerance(f"executions for the watches at connection '{self._service_conn_id}'", None)
         while True:
-            polled = await until_it_works(partial(self._poll_once, poll), self._pause)
+            polled = await until_it_works(partial(self._poll_once, poll), self._pause, faults)
             yield polled, polled
             await clock().async_sleep(self._pause)
 
@@ -114,11 +113,14 @@ async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], 
     return await in_daemon_thread(act, name="service-watcher")
 
 
-async def until_it_works(action: Callable[[], Awaitable[T]], pause: float) -> T:
+async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, faults: FaultTolerance) -> T:
     """Repeat an action until it works. A watcher has no result with which to fail, so it logs what is wrong instead."""
     while True:
         try:
-            return await action()
+            result = await action()
         except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
-            log.error("The watch of executions is interrupted, trying again in %g s: %s", pause, error)
+            faults.tolerates(error)
             await clock().async_sleep(pause)
+        else:
+            faults.succeeded()
+            return result

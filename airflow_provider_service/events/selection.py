@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_service.arguments import as_texts, require, require_flag, text_or_texts
 from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.references import PROJECT, TAG, tag_name_in
+from airflow_provider_service.waits.faults import FaultTolerance
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.events.finished_executions import Snapshot, Workflows
-
-log = logging.getLogger(__name__)
 
 #: The workflows of a tag or a project are read again after so many polls.
 POLLS_TO_RENEWAL = 10
@@ -123,11 +121,13 @@ class _Found:
 
     :param workflows: their ids.
     :param due: number of the poll that reads them again.
+    :param faults: what happened to later reads.
     :param seen: ids of workflows of which is known whether they belong to the selection.
     """
 
     workflows: Workflows
     due: int
+    faults: FaultTolerance
     seen: set[str | None] = field(default_factory=set)
 
 
@@ -156,12 +156,14 @@ class Members:
         async with self._finding:
             found = self._found.get(key)
             if found is None:
-                found = self._found[key] = _Found(await find(selection.find), poll + POLLS_TO_RENEWAL)
+                workflows, faults = await find(selection.find), FaultTolerance(f"the workflows of {selection}", None)
+                found = self._found[key] = _Found(workflows, poll + POLLS_TO_RENEWAL, faults)
             elif selection.changes and (poll >= found.due or not found.seen.issuperset(seen)):
                 try:
                     found.workflows, found.due = await find(selection.find), poll + POLLS_TO_RENEWAL
                 except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
-                    log.warning("The workflows of the watch of %s cannot be read again now: %s", selection, error)
+                    found.faults.tolerates(error)
                     return found.workflows
+                found.faults.succeeded()
             found.seen.update(seen)
             return found.workflows

@@ -83,7 +83,8 @@ class PollingTrigger(BaseTrigger):
                 return outcome
             if not self._seconds_left:
                 return watch.timed_out()
-            self.log.info("Still waiting: %s", outcome.message if outcome else "nothing could be read")
+            if outcome:
+                self.log.info("Still waiting: %s", outcome.message)
 
     async def _poll(self, watch: PollWatch) -> PollOutcome | None:
         # Loaded in a thread: it takes a third of a second, which would stall the event loop.

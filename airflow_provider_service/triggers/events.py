@@ -16,6 +16,7 @@ from airflow_provider_service.client.models.statuses import ENDED_STATUSES
 from airflow_provider_service.events.finished_executions import Cursor, Snapshot, Workflows
 from airflow_provider_service.events.poll import EventPoll, PolledExecutions, until_it_works
 from airflow_provider_service.events.selection import Selection
+from airflow_provider_service.waits.faults import FaultTolerance
 from airflow_provider_service.waits.outcome import judge
 
 if TYPE_CHECKING:
@@ -127,15 +128,18 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     async def filter_shared_stream(self, shared_stream: AsyncIterator[PolledExecutions]) -> AsyncIterator[TriggerEvent]:
         """Report the ends of executions of this trigger's workflows."""
         store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key)
-        cursor, is_caught_up = await until_it_works(store.read, self.poll_interval), False
+        position = FaultTolerance(f"the position of the watch of {self.selection}", None)
+        faults = FaultTolerance(f"executions for the watch of {self.selection}", None)
+        cursor, is_caught_up = await until_it_works(store.read, self.poll_interval, position), False
         async for polled in shared_stream:
             known = cursor if cursor and cursor.base_url == polled.snapshot.base_url else None
             try:
                 workflows = await polled.members(self.selection)
                 snapshot = await self._seen(polled, known, workflows, is_caught_up)
             except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
-                log.error("The watch of %s is interrupted until the next poll: %s", self.selection, error)
+                faults.tolerates(error)
                 continue
+            faults.succeeded()
             is_caught_up = True
             if known is None:
                 known = self._beginning(snapshot, cursor)

@@ -24,7 +24,8 @@ from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
     from airflow_provider_service.task_arguments import Duration, OnVanished
-    from airflow_provider_service.waits.poller import Poller, Waiter
+    from airflow_provider_service.waits.poller import Poller
+    from airflow_provider_service.waits.waiter import Waiter
 
 _is_loaded = False
 
@@ -140,7 +141,8 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()
-        from airflow_provider_service.waits.poller import Waiter, poller_of
+        from airflow_provider_service.waits.poller import poller_of
+        from airflow_provider_service.waits.waiter import Waiter
 
         poller = await poller_of(self.service_conn_id, self.poll_interval)
         waiter = Waiter(self.wait)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import Context
 from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 from airflow_provider_service import metrics
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client.clock import Timer, clock
-from airflow_provider_service.client.models.executions import number_of
 from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
 
 # Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
@@ -31,12 +30,11 @@ from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service.waits import reads
 from airflow_provider_service.waits.outcome import Outcome
 from airflow_provider_service.waits.statistics import PollStatistics
-from airflow_provider_service.waits.watch import Watch
+from airflow_provider_service.waits.waiter import Waiter
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.client.models.statuses import ExecutionStatus
-    from airflow_provider_service.waits.wait import Wait
 
 log = logging.getLogger(__name__)
 
@@ -56,43 +54,6 @@ CONNECTION_CHECK_SECONDS = 60.0
 # Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
 HANDLE_TOGETHER = 50
 THREAD_NAME = "service-poller"
-
-
-class Waiter(Watch):
-    """A wait at a poller.
-
-    :param wait: the wait; its connection leads to the poller's server.
-    """
-
-    __slots__ = ("future", "is_last_poll", "is_slow")
-
-    def __init__(self, wait: Wait) -> None:
-        super().__init__(wait)
-        #: Ends with the outcome, or with None when the connection has changed.
-        self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
-        self.is_last_poll = self.is_slow = False
-
-    @property
-    def number(self) -> int:
-        """The id of the execution as a number; 0 if it is not a number."""
-        return number_of(self.execution_id)
-
-    def end(self, outcome: Outcome | None) -> None:
-        """End the wait with an outcome, unless it has already been left."""
-        if not self.future.done():
-            self.future.set_result(outcome)
-
-    def end_overdue(self) -> None:
-        """End the wait at its deadline, unless the last poll has already ended it."""
-        self.end(self.timed_out())
-
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """Keep an error in this wait from affecting other waits. The wait continues until its deadline."""
-        try:
-            yield
-        except Exception:
-            log.exception("The wait for execution %s could not be polled", self.execution_id)
 
 
 class Listed(NamedTuple):
@@ -213,9 +174,9 @@ class Poller:
                     log.info("Executions cannot be listed now, so each is read by id: %s", error)
                     self._list_requests = math.inf
                 else:
-                    log.warning("Executions could not be listed: %s", error)
-                    await self._judge_each(waits, methodcaller("poll_failed", error))
-                    if not isinstance(error, errors.ServiceTimeoutError):
+                    is_slow = isinstance(error, errors.ServiceTimeoutError)
+                    await self._judge_each(waits, methodcaller("poll_failed", error, has_other_way=is_slow))
+                    if not is_slow:
                         return
             except Exception:
                 log.exception("A list of executions cannot be read, so each is read by id")

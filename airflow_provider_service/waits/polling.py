@@ -110,7 +110,8 @@ class PollWatch:
     """
 
     def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
-        self._check, self._timeout, self._faults = check, timeout, FaultTolerance(fault_tolerance)
+        self._check, self._timeout = check, timeout
+        self._faults = FaultTolerance(check.subject, fault_tolerance)
         self._last_message = "nothing was read"
 
     def pause(self, interval: float) -> float:
@@ -125,7 +126,6 @@ class PollWatch:
             with ServiceClient(config) as client:
                 result = self._check.poll(client)
         except ServiceError as error:
-            log.warning("%s could not be read: %s", self._check.subject, error)
             return None if self._faults.tolerates(error) else unreadable(self._check.subject, error)
         self._faults.succeeded()
         self._last_message = result.message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models.executions import Execution
     from airflow_provider_service.waits.nodes import NodeLog
-
-log = logging.getLogger(__name__)
 
 MAX_MESSAGE_CHARS = 1000
 
@@ -54,13 +51,11 @@ class Watch(Wait):
         except errors.ServiceNotFoundError:
             return self._vanished()
         except errors.ServiceApiError as error:
-            log.warning("Execution %s could not be read: %s", self.execution_id, error)
             return self.poll_failed(error)
         except errors.ServiceError as error:  # nothing was sent
             return broken(self.execution_id, error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is logged with its traceback
             # An unexpected answer must not fail other waits, and must not end this one at once.
-            log.exception("Execution %s could not be read", self.execution_id)
             return self.poll_failed(error)
         return self.saw(execution, client)
 
@@ -73,12 +68,17 @@ class Watch(Wait):
 
     def saw_active(self) -> None:
         """Record that the execution was seen and has not ended."""
+        if self._faults:
+            self._faults.succeeded()
         self._faults = None
 
-    def poll_failed(self, error: Exception) -> Outcome | None:
-        """Record a failed poll. Return the outcome if it is no longer tolerated."""
-        self._faults = self._faults or FaultTolerance(self.fault_tolerance)
-        if self._faults.tolerates(error):
+    def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
+        """Record a failed poll. Return the outcome if it is no longer tolerated.
+
+        :param has_other_way: whether the execution is read in another way at once.
+        """
+        self._faults = self._faults or FaultTolerance(f"execution {self.execution_id}", self.fault_tolerance)
+        if self._faults.tolerates(error, has_other_way=has_other_way):
             return None
         # The message must not depend on whether a list or the execution itself was requested.
         reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from airflow_provider_service.client.clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing.stored_triggers import revived
@@ -211,7 +213,7 @@ async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id:
     simulator.start_execution(other, status="success")
     late = triggerer.start(watcher(workflow_id))
     await polled(simulator)
-    begin, seen = asyncio.get_running_loop().time(), polls(simulator)
+    begin, seen = clock().monotonic(), polls(simulator)
 
     mine = simulator.start_execution(workflow_id, status="success")
     theirs = simulator.start_execution(other, status="error")
@@ -219,7 +221,7 @@ async def test_watchers_share_one_poll(simulator: ServiceSimulator, workflow_id:
 
     assert ids(triggerer.events(first)) == ids(triggerer.events(late)) == [mine]
     assert ids(triggerer.events(second))[1:] == ids(triggerer.events(only_errors)) == [theirs]
-    passed = asyncio.get_running_loop().time() - begin
+    passed = clock().monotonic() - begin
     assert polls(simulator) - seen <= passed / INTERVAL + 1
     await triggerer.shut_down()
 
@@ -329,3 +331,26 @@ def test_arguments_and_sharing_depend_on_what_matters() -> None:
     assert one.serialize() == same.serialize() == revived(one).serialize()
     assert one.shared_stream_key() == same.shared_stream_key() != other.shared_stream_key()
     json.dumps(one.serialize())
+
+
+@in_event_loop
+async def test_an_outage_is_told_once_and_its_end_once(
+    simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    triggerer = PersistingTriggerer()
+    number = triggerer.start(watcher(workflow_id))
+    await polled(simulator)
+    simulator.inject("status", times=None, status=503)
+    await until(lambda: sum(one.status == 503 for one in list(simulator.requests)) >= 20)
+    simulator.clear_faults()
+    await polled(simulator)
+    one = simulator.start_execution(workflow_id, status="success")
+    await until(lambda: ids(triggerer.events(number)) == [one])
+    await triggerer.shut_down()
+
+    lines = [(record.levelname, record.message) for record in caplog.records if "Reading " in record.message]
+    assert [level for level, _ in lines] == ["WARNING", "INFO"], lines
+    begin = "Reading executions for the watches at connection 'service_default' fails; it is tried until it works: "
+    assert lines[0][1].startswith(begin)
+    assert "Reading executions for the watches at connection 'service_default' works again, after " in lines[1][1]

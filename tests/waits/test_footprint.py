@@ -19,7 +19,7 @@ from .driving import Triggerer, execution_trigger, in_event_loop, until
 from .polls import end, requests_made, started
 
 WAITS = 400
-MOST_OBJECTS = 10
+MOST_OBJECTS = 11
 
 
 class SleepingTrigger(BaseTrigger):
@@ -99,7 +99,7 @@ async def test_a_wait_keeps_few_objects(simulator: ServiceSimulator, workflow_id
     def wait(number: int) -> None:
         tasks.append(asyncio.create_task(consume(execution_trigger(ids[number], poll_interval=0.5))))
 
-    # All that is kept, down to the task, its context and the two coroutines.
+    # All that is kept, down to the task, its context, the copy of it that leads to the task's log, and the coroutines.
     found = await objects_each(rounds, wait, rounds_are_made(simulator))
 
     assert round(found) <= MOST_OBJECTS

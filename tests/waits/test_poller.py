@@ -16,6 +16,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service.waits import poller as poller_module
 from airflow_provider_service.waits.outcome import Outcome
+from airflow_provider_service.waits.waiter import Waiter
 
 from .driving import in_event_loop, polls_of, until, wait_for, waits_for
 from .polls import CONNECTION, LIST, MAX_REQUESTS_AT_ONCE, end, poller_threads, pollers, requests_made, started
@@ -207,13 +208,13 @@ async def test_a_poller_without_waits_ends(simulator: ServiceSimulator, workflow
     assert (await asyncio.wait_for(wait, 3))["verdict"] == "succeeded"
 
 
-class BrokenWait(poller_module.Waiter):
+class BrokenWait(Waiter):
     """A wait that cannot even fail properly."""
 
     def poll(self, client: ServiceClient) -> Outcome | None:
         raise RuntimeError("nobody has thought of this")
 
-    def poll_failed(self, error: Exception) -> Outcome | None:
+    def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
         raise RuntimeError("nor of this")
 
 
