@@ -26,7 +26,9 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 myst_heading_anchors = 4
 myst_fence_as_directive = {"mermaid"}
 nitpicky = True
-nitpick_ignore = [("py:exc", "AirflowFailException"), ("py:exc", "AirflowSkipException")]
+nitpick_ignore = [
+    ("py:exc", name) for name in ("AirflowFailException", "AirflowNotFoundException", "AirflowSkipException")
+]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 100
