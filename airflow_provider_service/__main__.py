@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from airflow_provider_service.cli.commands import main
+from airflow_provider_service._cli.commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = ["get_provider_info"]
+
 #: What the connection form shows in empty fields, by type of connection.
 _PLACEHOLDERS = {
     "n8n": {"host": "https://n8n.example.com", "password": "key made in n8n under Settings, n8n API"},
@@ -93,9 +95,9 @@ def _modules(*names: str) -> list[dict[str, Any]]:
 _ASSET_URIS = [
     {
         "schemes": ["service"],
-        "handler": f"{_PACKAGE}.lineage.assets.sanitize_uri",
-        "factory": f"{_PACKAGE}.lineage.assets.create_asset",
-        "to_openlineage_converter": f"{_PACKAGE}.lineage.assets.convert_asset_to_openlineage",
+        "handler": f"{_PACKAGE}.assets.service.sanitize_uri",
+        "factory": f"{_PACKAGE}.assets.service.create_asset",
+        "to_openlineage_converter": f"{_PACKAGE}.assets.service.convert_asset_to_openlineage",
     }
 ]
 
@@ -159,7 +161,7 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         },
-        "cli": [f"{_PACKAGE}.cli.commands.get_commands"],
+        "cli": [f"{_PACKAGE}._cli.commands.get_commands"],
         "hooks": _modules("hooks.service"),
         "operators": _modules(
             "operators.audit",
@@ -200,9 +202,9 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "notifications": [f"{_PACKAGE}.notifications.workflow.ServiceNotifier"],
         "extra-links": [
-            f"{_PACKAGE}.links.ServiceDataTableLink",
-            f"{_PACKAGE}.links.ServiceExecutionLink",
-            f"{_PACKAGE}.links.ServicePageLink",
-            f"{_PACKAGE}.links.ServiceWorkflowLink",
+            f"{_PACKAGE}.links.service.ServiceDataTableLink",
+            f"{_PACKAGE}.links.service.ServiceExecutionLink",
+            f"{_PACKAGE}.links.service.ServicePageLink",
+            f"{_PACKAGE}.links.service.ServiceWorkflowLink",
         ],
     }

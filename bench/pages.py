@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_provider_service.pages import rendering
+from airflow_provider_service._core.pages import rendering
 from bench.measuring import spread
 from tests.stack.airflow_api import AirflowApi
 from tests.stack.browser import Browser

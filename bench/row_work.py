@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import requests
 
+from airflow_provider_service._core.rows.batches import insert_in_batches
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.models.data_tables import DataTable
+from airflow_provider_service.client.models import DataTable
 from airflow_provider_service.hooks._data_tables import HookDataTables
-from airflow_provider_service.rows.batches import insert_in_batches
 
 Row = dict[str, Any]
 

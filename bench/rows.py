@@ -15,9 +15,9 @@ from functools import partial
 from statistics import median
 from uuid import uuid4
 
+from airflow_provider_service._core.rows.batches import insert_in_batches
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.models.data_tables import DataTable
-from airflow_provider_service.rows.batches import insert_in_batches
+from airflow_provider_service.client.models import DataTable
 from bench.measuring import Measured, measured, spread
 from bench.row_work import CASES, Case, Row, Way, Work
 from bench.service import Service

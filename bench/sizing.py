@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 
-from airflow_provider_service.client.clock import Clock, using
-from airflow_provider_service.waits.poller import CONNECTION_CHECK_SECONDS
+from airflow_provider_service._core.waits.poller import CONNECTION_CHECK_SECONDS
+from airflow_provider_service.client._clock import Clock, using
 from bench.many_executions import ManyExecutions
 from bench.waiting import shared_wait
 
@@ -94,7 +94,7 @@ class Triggerer:
 
 async def simulate(service: ManyExecutions, triggerers: int, interval: float, lasts: float, seed: int) -> Sample:
     """Run some rounds of one triggerer, which keeps its share of the service's waits."""
-    from airflow_provider_service.connection import config_for
+    from airflow_provider_service._airflow.connection import config_for
 
     await config_for("service_default")  # a triggerer has already loaded the modules that read connections
     rounds, chance, sample = Rounds(), random.Random(seed), Sample()

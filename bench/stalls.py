@@ -13,7 +13,7 @@ from types import TracebackType
 HEARTBEAT = 0.01
 DAY = 86_400.0
 # The modules of a triggerer that waits for executions: the garbage collector traverses their objects too.
-LOADED = ("airflow_provider_service.triggers.execution", "airflow_provider_service.waits.poller")
+LOADED = ("airflow_provider_service.triggers.execution", "airflow_provider_service._core.waits.poller")
 
 
 class Heartbeat:

@@ -22,12 +22,12 @@ from uuid import uuid4
 
 import requests
 
+from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+from airflow_provider_service._core.runs.bridge.definition import credential_of
+from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.hooks.service import ServiceHook
-from airflow_provider_service.runs.bridge.access import BridgeSecret
-from airflow_provider_service.runs.bridge.definition import credential_of
-from airflow_provider_service.runs.bridge.install import Installer
-from airflow_provider_service.simulator.samples import WITH_ID, chain, node, trigger, webhook
+from airflow_provider_service.simulator._samples import WITH_ID, chain, node, trigger, webhook
 from bench.service import Service
 
 AT_ONCE = 100
@@ -80,7 +80,7 @@ class Exchanges(logging.Handler):
 @contextmanager
 def counted() -> Iterator[Exchanges]:
     """Count the requests meanwhile."""
-    log, exchanges = logging.getLogger("airflow_provider_service.client.http.transport"), Exchanges()
+    log, exchanges = logging.getLogger("airflow_provider_service.client._http.transport"), Exchanges()
     log.setLevel(logging.DEBUG)
     log.propagate = False
     log.addHandler(exchanges)

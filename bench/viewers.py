@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from airflow_provider_service.pages.drawing import MAX_LINES, MAX_NODES
+from airflow_provider_service._core.pages.drawing import MAX_LINES, MAX_NODES
 from bench.measuring import spread
 from scripts.dag_runner import prepare_home, run_dag
 
@@ -247,7 +247,7 @@ def _serve(port: int) -> None:
 
 def _largest() -> tuple[bytes, bytes]:
     """An execution just below the limit, in two pieces: between them the name of its workflow gets a number."""
-    from airflow_provider_service.runs.output import MAX_SHOWN_MIB  # imports Airflow, which needs its home before
+    from airflow_provider_service._core.runs.output import MAX_SHOWN_MIB  # imports Airflow, which needs its home before
 
     names = [f"Node {at}" for at in range(MAX_NODES)]
     nodes = [

@@ -129,7 +129,7 @@ async def measure(
 ) -> Sample:
     """Wait for a number of executions at once, first while none ends and then while some do."""
     # A triggerer has already loaded the modules that read connections.
-    from airflow_provider_service.connection import config_for
+    from airflow_provider_service._airflow.connection import config_for
 
     await config_for("service_default")
     ids = await asyncio.to_thread(service.start_executions, count)

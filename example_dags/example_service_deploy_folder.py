@@ -6,10 +6,7 @@ from datetime import datetime
 
 from airflow.sdk import DAG
 
-from airflow_provider_service.operators.instances import (
-    ServiceDeployWorkflowsOperator,
-    ServiceExportWorkflowsOperator,
-)
+from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator, ServiceExportWorkflowsOperator
 
 with DAG(
     "example_service_deploy_folder",

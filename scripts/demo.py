@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.cli.progress_bar import progress_bar
+from airflow_provider_service._cli.progress_bar import progress_bar
 from scripts.dag_runner import TaskRun, prepare_home, run_dag
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def source_control_is_there(client: ServiceClient) -> bool:
 
 def what_the_server_holds(client: ServiceClient) -> dict[str, Any]:
     """The facts that the summary shows and the demo checks."""
-    from airflow_provider_service.client.lookup import get_data_table, get_workflow
+    from airflow_provider_service.client._lookup import get_data_table, get_workflow
 
     workflow = get_workflow(client, WORKFLOW)
     table = get_data_table(client, TABLE)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from scripts.dag_runner import choose_home
 
 if TYPE_CHECKING:
-    from airflow_provider_service.testing.service import SimulatedService
+    from airflow_provider_service.testing._service import SimulatedService
 
 PACKAGE = Path(__file__).resolve().parent.parent / "airflow_provider_service"
 NOT_COUNTED = (str(PACKAGE / "simulator"), str(PACKAGE / "testing"))
@@ -108,7 +108,7 @@ def upsert(service: SimulatedService, number: int) -> Any:
 def deployment(_: SimulatedService, number: int) -> Any:
     """A task that creates a workflow by its definition and activates it."""
     from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
-    from airflow_provider_service.simulator import samples
+    from airflow_provider_service.simulator import _samples as samples
 
     begin = samples.trigger("webhook", f"stock{number}")
     definition = samples.scripted_workflow(f"Stock {number}", begin, seconds=0, output=None, error=None)
@@ -134,9 +134,9 @@ def passed_by(make: Callable[[SimulatedService, int], Any]) -> Passed:
     """What a task passes through. A first one, which is not recorded, imports whatever it needs."""
     from airflow_provider_service.client.errors import ServiceNotFoundError
     from airflow_provider_service.simulator import ServiceSimulator
-    from airflow_provider_service.testing.passing_time import time_passes_at
-    from airflow_provider_service.testing.service import SimulatedService
-    from airflow_provider_service.testing.tasks import run_task
+    from airflow_provider_service.testing._passing_time import time_passes_at
+    from airflow_provider_service.testing._service import SimulatedService
+    from airflow_provider_service.testing._tasks import run_task
 
     passed = Passed()
     with ServiceSimulator() as simulator, time_passes_at(simulator):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.clock import using
+from airflow_provider_service.client._clock import using
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import choose_home, migrate
 
@@ -30,7 +30,7 @@ from .set_clock import SetClock
 if TYPE_CHECKING:
     from s3fs import S3FileSystem
 
-    from airflow_provider_service.testing.passing_time import PassingTime
+    from airflow_provider_service.testing._passing_time import PassingTime
     from tests.reported_metrics import ReportedMetrics
     from tests.s3 import Bucket
 
@@ -137,7 +137,7 @@ def database_without_runs(database: None) -> None:
     """The database without the triggers and XComs that the DAGs of other tests in this process have left."""
     from airflow.utils.session import create_session
 
-    from airflow_provider_service.airflow_database import Trigger, XComModel
+    from airflow_provider_service.plugins._database import Trigger, XComModel
 
     with create_session() as session:
         for model in (Trigger, XComModel):
@@ -165,7 +165,7 @@ def virtual_time(request: pytest.FixtureRequest) -> Iterator[PassingTime | None]
 
     A test that the marker ``real_time`` says needs it has real time, and so has one without a simulator.
     """
-    from airflow_provider_service.testing.passing_time import time_passes_at
+    from airflow_provider_service.testing._passing_time import time_passes_at
 
     if request.node.get_closest_marker("real_time") or "simulator" not in request.fixturenames:
         yield None

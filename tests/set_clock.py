@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 
-from airflow_provider_service.client.clock import Clock
+from airflow_provider_service.client._clock import Clock
 
 
 class SetClock(Clock):

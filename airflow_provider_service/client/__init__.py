@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_service.client._lazy import lazy_names
+
 if TYPE_CHECKING:
     from airflow_provider_service.client._client import ServiceClient as ServiceClient
-    from airflow_provider_service.client.config import ServiceConfig as ServiceConfig
+    from airflow_provider_service.client._config import ServiceConfig as ServiceConfig
 
-__all__ = ["ServiceClient", "ServiceConfig"]
-
-
-def __getattr__(name: str) -> object:
-    # Imported late, so that importing a sibling such as ``client.errors`` loads neither requests nor pydantic.
-    if name == "ServiceClient":
-        from airflow_provider_service.client._client import ServiceClient
-
-        return ServiceClient
-    if name == "ServiceConfig":
-        from airflow_provider_service.client.config import ServiceConfig
-
-        return ServiceConfig
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Loaded late, so that importing a sibling such as ``client.errors`` loads neither requests nor pydantic.
+__all__, __getattr__ = lazy_names(__name__, {"_client": ["ServiceClient"], "_config": ["ServiceConfig"]})

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import Self
 
-    from airflow_provider_service.client.config import ServiceConfig
-    from airflow_provider_service.client.http.transport import Transport
-    from airflow_provider_service.client.resources.audit import Audit
-    from airflow_provider_service.client.resources.community_packages import CommunityPackages
-    from airflow_provider_service.client.resources.credentials import Credentials
-    from airflow_provider_service.client.resources.data_table_columns import DataTableColumns
-    from airflow_provider_service.client.resources.data_table_rows import DataTableRows
-    from airflow_provider_service.client.resources.data_tables import DataTables
-    from airflow_provider_service.client.resources.discovery import Discovery
-    from airflow_provider_service.client.resources.executions import Executions
-    from airflow_provider_service.client.resources.folders import Folders
-    from airflow_provider_service.client.resources.insights import Insights
-    from airflow_provider_service.client.resources.mcp import Mcp
-    from airflow_provider_service.client.resources.projects import Projects
-    from airflow_provider_service.client.resources.source_control import SourceControl
-    from airflow_provider_service.client.resources.tags import Tags
-    from airflow_provider_service.client.resources.users import Users
-    from airflow_provider_service.client.resources.variables import Variables
-    from airflow_provider_service.client.resources.webhooks import Webhooks
-    from airflow_provider_service.client.resources.workflows import Workflows
+    from airflow_provider_service.client._config import ServiceConfig
+    from airflow_provider_service.client._http.transport import Transport
+    from airflow_provider_service.client.resources._audit import Audit
+    from airflow_provider_service.client.resources._community_packages import CommunityPackages
+    from airflow_provider_service.client.resources._credentials import Credentials
+    from airflow_provider_service.client.resources._data_table_columns import DataTableColumns
+    from airflow_provider_service.client.resources._data_table_rows import DataTableRows
+    from airflow_provider_service.client.resources._data_tables import DataTables
+    from airflow_provider_service.client.resources._discovery import Discovery
+    from airflow_provider_service.client.resources._executions import Executions
+    from airflow_provider_service.client.resources._folders import Folders
+    from airflow_provider_service.client.resources._insights import Insights
+    from airflow_provider_service.client.resources._mcp import Mcp
+    from airflow_provider_service.client.resources._projects import Projects
+    from airflow_provider_service.client.resources._source_control import SourceControl
+    from airflow_provider_service.client.resources._tags import Tags
+    from airflow_provider_service.client.resources._users import Users
+    from airflow_provider_service.client.resources._variables import Variables
+    from airflow_provider_service.client.resources._webhooks import Webhooks
+    from airflow_provider_service.client.resources._workflows import Workflows
 
 
 class Resources:
@@ -46,126 +46,126 @@ class Resources:
     @cached_property
     def workflows(self) -> Workflows:
         """Workflows, their history, versions and tags."""
-        from airflow_provider_service.client.resources.workflows import Workflows
+        from airflow_provider_service.client.resources._workflows import Workflows
 
         return Workflows(self.transport)
 
     @cached_property
     def executions(self) -> Executions:
         """Executions and their annotation tags."""
-        from airflow_provider_service.client.resources.executions import Executions
+        from airflow_provider_service.client.resources._executions import Executions
 
         return Executions(self.transport)
 
     @cached_property
     def credentials(self) -> Credentials:
         """Credentials."""
-        from airflow_provider_service.client.resources.credentials import Credentials
+        from airflow_provider_service.client.resources._credentials import Credentials
 
         return Credentials(self.transport)
 
     @cached_property
     def data_tables(self) -> DataTables:
         """Data tables."""
-        from airflow_provider_service.client.resources.data_tables import DataTables
+        from airflow_provider_service.client.resources._data_tables import DataTables
 
         return DataTables(self.transport)
 
     @cached_property
     def data_table_columns(self) -> DataTableColumns:
         """Columns of data tables."""
-        from airflow_provider_service.client.resources.data_table_columns import DataTableColumns
+        from airflow_provider_service.client.resources._data_table_columns import DataTableColumns
 
         return DataTableColumns(self.transport)
 
     @cached_property
     def data_table_rows(self) -> DataTableRows:
         """Rows of data tables."""
-        from airflow_provider_service.client.resources.data_table_rows import DataTableRows
+        from airflow_provider_service.client.resources._data_table_rows import DataTableRows
 
         return DataTableRows(self.transport)
 
     @cached_property
     def folders(self) -> Folders:
         """Folders of a project."""
-        from airflow_provider_service.client.resources.folders import Folders
+        from airflow_provider_service.client.resources._folders import Folders
 
         return Folders(self.transport)
 
     @cached_property
     def projects(self) -> Projects:
         """Projects and their members."""
-        from airflow_provider_service.client.resources.projects import Projects
+        from airflow_provider_service.client.resources._projects import Projects
 
         return Projects(self.transport)
 
     @cached_property
     def tags(self) -> Tags:
         """The global tag registry."""
-        from airflow_provider_service.client.resources.tags import Tags
+        from airflow_provider_service.client.resources._tags import Tags
 
         return Tags(self.transport)
 
     @cached_property
     def users(self) -> Users:
         """Users of the instance."""
-        from airflow_provider_service.client.resources.users import Users
+        from airflow_provider_service.client.resources._users import Users
 
         return Users(self.transport)
 
     @cached_property
     def variables(self) -> Variables:
         """Instance variables."""
-        from airflow_provider_service.client.resources.variables import Variables
+        from airflow_provider_service.client.resources._variables import Variables
 
         return Variables(self.transport)
 
     @cached_property
     def community_packages(self) -> CommunityPackages:
         """Community node packages."""
-        from airflow_provider_service.client.resources.community_packages import CommunityPackages
+        from airflow_provider_service.client.resources._community_packages import CommunityPackages
 
         return CommunityPackages(self.transport)
 
     @cached_property
     def insights(self) -> Insights:
         """Insights."""
-        from airflow_provider_service.client.resources.insights import Insights
+        from airflow_provider_service.client.resources._insights import Insights
 
         return Insights(self.transport)
 
     @cached_property
     def audit(self) -> Audit:
         """The security audit."""
-        from airflow_provider_service.client.resources.audit import Audit
+        from airflow_provider_service.client.resources._audit import Audit
 
         return Audit(self.transport)
 
     @cached_property
     def source_control(self) -> SourceControl:
         """The source control connection."""
-        from airflow_provider_service.client.resources.source_control import SourceControl
+        from airflow_provider_service.client.resources._source_control import SourceControl
 
         return SourceControl(self.transport)
 
     @cached_property
     def discovery(self) -> Discovery:
         """The capabilities of the key on this server."""
-        from airflow_provider_service.client.resources.discovery import Discovery
+        from airflow_provider_service.client.resources._discovery import Discovery
 
         return Discovery(self.transport)
 
     @cached_property
     def webhooks(self) -> Webhooks:
         """Production webhooks of workflows, which are not part of the API."""
-        from airflow_provider_service.client.resources.webhooks import Webhooks
+        from airflow_provider_service.client.resources._webhooks import Webhooks
 
         return Webhooks(self.transport)
 
     @cached_property
     def mcp(self) -> Mcp:
         """The MCP endpoint, which starts any workflow, and is not part of the API."""
-        from airflow_provider_service.client.resources.mcp import Mcp
+        from airflow_provider_service.client.resources._mcp import Mcp
 
         return Mcp(self.transport)
 
@@ -215,7 +215,7 @@ class ServiceClient(Resources):
     """
 
     def __init__(self, config: ServiceConfig) -> None:
-        from airflow_provider_service.client.http.transport import Transport
+        from airflow_provider_service.client._http.transport import Transport
 
         self._own_transport = Transport(config)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
 
-from airflow_provider_service.arguments import require
+from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service.operators._rendering import sealed_literals
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, TaskDecorator
 
     from airflow_provider_service.operators.results import RunResult
+
+__all__ = ["ServiceWorkflowDecoratedOperator", "service_workflow_task"]
 
 # The function makes the payload, so it is neither an argument nor rendered: data with braces stays as it is.
 _FIELDS = tuple(name for name in ServiceRunWorkflowOperator.template_fields if name != "payload")

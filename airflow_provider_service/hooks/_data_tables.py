@@ -7,20 +7,18 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.client.resources.data_tables import DataTables
-from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
-from airflow_provider_service.rows.files import chosen_types
-from airflow_provider_service.rows.frames import arrow_table, pandas_frame, rows_in
-from airflow_provider_service.rows.options import LOAD_CHECKS, chosen_strategy
-from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.target import LoadOptions, TableTarget, opening_rejects
-from airflow_provider_service.rows.values import column_types
+from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
+from airflow_provider_service._core.rows.files import chosen_types
+from airflow_provider_service._core.rows.frames import arrow_table, pandas_frame, rows_in
+from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_strategy
+from airflow_provider_service._core.rows.progress import Progress
+from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
+from airflow_provider_service._core.rows.values import column_types
+from airflow_provider_service.client.resources import DataTables
 
 if TYPE_CHECKING:
-    from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.client.models.data_table_rows import Row, RowFilter
-    from airflow_provider_service.object_storage import StoredPath
-    from airflow_provider_service.rows.options import (
+    from airflow_provider_service._core.object_storage import StoredPath
+    from airflow_provider_service._core.rows.options import (
         ChangeStrategy,
         LoadedRows,
         LoadMode,
@@ -28,6 +26,9 @@ if TYPE_CHECKING:
         OnError,
         OnStoredDuplicates,
     )
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models import RowFilter
+    from airflow_provider_service.client.models._data_table_rows import Row
 
 
 class HookDataTables(DataTables):

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, get_current_context
 
-from airflow_provider_service.arguments import read_seconds, refuse, require, require_choice
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service._airflow.arguments import read_seconds, refuse, require, require_choice
+from airflow_provider_service._airflow.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
+from airflow_provider_service._core.lineage.headers import parent_headers
+from airflow_provider_service._core.runs.attempt import Attempt
+from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+from airflow_provider_service._core.runs.workflow import resume_or_start
+from airflow_provider_service._core.waits.nodes import result_of
+from airflow_provider_service._core.waits.outcome import Outcome, not_kept, started
+from airflow_provider_service._core.waits.stop import stop_overdue
+from airflow_provider_service._core.waits.wait import Wait
+from airflow_provider_service._core.waits.watch import poll_here
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotKeptError
-from airflow_provider_service.lineage.headers import parent_headers
-from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.runs.idempotent_start import IdempotentStart
-from airflow_provider_service.runs.workflow import resume_or_start
-from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, ON_VANISHED
-from airflow_provider_service.waits.nodes import result_of
-from airflow_provider_service.waits.outcome import Outcome, not_kept, started
-from airflow_provider_service.waits.stop import stop_overdue
-from airflow_provider_service.waits.wait import Wait
-from airflow_provider_service.waits.watch import poll_here
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_service._airflow.task_arguments import OnVanished
+    from airflow_provider_service._core.runs.output import WantedOutput
+    from airflow_provider_service._core.runs.request import RunRequest
+    from airflow_provider_service._core.runs.search import CallTag
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.runs.output import WantedOutput
-    from airflow_provider_service.runs.request import RunRequest
-    from airflow_provider_service.runs.search import CallTag
-    from airflow_provider_service.task_arguments import OnVanished
 
 #: How long a key identifies a run that no task has asked for.
 KEY_LIFETIME = timedelta(days=1)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook, mask_secret
 
-from airflow_provider_service.arguments import require_choice, require_flag
-from airflow_provider_service.client._client import Resources, ServiceClient
+from airflow_provider_service._airflow.arguments import require_choice, require_flag
+from airflow_provider_service._airflow.connection import config_of, connection_of
+from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
+from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
+from airflow_provider_service._airflow.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
+from airflow_provider_service._core.connection_check import check_connection
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client._client import Resources
 from airflow_provider_service.client.errors import ServiceConfigError
-from airflow_provider_service.connection import config_of, connection_of
-from airflow_provider_service.connection_check import check_connection
-from airflow_provider_service.fail_without_retry import fail_without_retry
-from airflow_provider_service.references import PROJECT, WORKFLOW
-from airflow_provider_service.task_arguments import DAY_SECONDS, POLL_SECONDS, STARTS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.client.config import ServiceConfig
-    from airflow_provider_service.client.http.multipart import FileSource
-    from airflow_provider_service.client.http.transport import Transport
-    from airflow_provider_service.client.models.mcp import Mode
+    from airflow_provider_service._airflow.task_arguments import OnVanished, ReturnOutput, Start
+    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.client._http.multipart import FileSource
+    from airflow_provider_service.client._http.transport import Transport
+    from airflow_provider_service.client.models._mcp import Mode
     from airflow_provider_service.hooks._data_tables import HookDataTables
-    from airflow_provider_service.task_arguments import OnVanished, ReturnOutput, Start
+
+__all__ = ["N8nHook", "ServiceHook"]
 
 
 class ServiceHook(Resources, BaseHook):
@@ -167,12 +170,12 @@ class ServiceHook(Resources, BaseHook):
             that cannot be found, or it has vanished. Airflow does not retry the task: that would not help, or might
             run the workflow twice.
         """
-        from airflow_provider_service.client.http.redaction import hidden
-        from airflow_provider_service.client.models.mcp import MODES
-        from airflow_provider_service.connection import webhook_headers_as
+        from airflow_provider_service._airflow.connection import webhook_headers_as
+        from airflow_provider_service._core.runs.output import WantedOutput
+        from airflow_provider_service._core.runs.request import RunRequest
+        from airflow_provider_service.client._http.redaction import hidden
+        from airflow_provider_service.client.models._mcp import MODES
         from airflow_provider_service.hooks._running import require_key, run_once, wait_as
-        from airflow_provider_service.runs.output import WantedOutput
-        from airflow_provider_service.runs.request import RunRequest
 
         named = SimpleNamespace(
             workflow_id=workflow_id, workflow_name=workflow_name, project_id=project_id, project_name=project_name

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.notifier import BaseNotifier
 
-from airflow_provider_service.arguments import require_flag
-from airflow_provider_service.references import PROJECT, WORKFLOW
+from airflow_provider_service._airflow.arguments import require_flag
+from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
 
+    from airflow_provider_service._core.runs.request import MakeHeaders
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.runs.request import MakeHeaders
+
+__all__ = ["ServiceNotifier"]
 
 MAX_EXCEPTION_CHARS = 1000
 
@@ -103,7 +105,7 @@ class ServiceNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Call the workflow's webhook."""
-        from airflow_provider_service.connection import webhook_headers_as
+        from airflow_provider_service._airflow.connection import webhook_headers_as
         from airflow_provider_service.hooks.service import ServiceHook
 
         hook = ServiceHook(self.service_conn_id)
@@ -114,8 +116,8 @@ class ServiceNotifier(BaseNotifier):
         """Call the workflow's webhook from an event loop."""
         from airflow.providers.common.compat.connection import get_async_connection
 
-        from airflow_provider_service.connection import config_for, webhook_headers_as
-        from airflow_provider_service.daemon_threads import in_daemon_thread
+        from airflow_provider_service._airflow.connection import config_for, webhook_headers_as
+        from airflow_provider_service._core.daemon_threads import in_daemon_thread
 
         config = await config_for(self.service_conn_id)
         headers = webhook_headers_as(
@@ -124,10 +126,10 @@ class ServiceNotifier(BaseNotifier):
         await in_daemon_thread(self._send, config, headers, self._notice(context))
 
     def _send(self, config: ServiceConfig, headers: MakeHeaders, notice: dict[str, Any]) -> None:
+        from airflow_provider_service._core.runs.request import RunRequest
         from airflow_provider_service.client import ServiceClient
+        from airflow_provider_service.client._http.encoding import to_json
         from airflow_provider_service.client.errors import ServiceTimeoutError
-        from airflow_provider_service.client.http.encoding import to_json
-        from airflow_provider_service.runs.request import RunRequest
 
         with ServiceClient(config) as client:
             workflow = client.workflows.get(WORKFLOW.required_id_in(self, client))

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_service.arguments import CheckedArguments, require, require_context
-from airflow_provider_service.fail_without_retry import fail_without_retry
-from airflow_provider_service.links import page_url
+from airflow_provider_service._airflow.arguments import CheckedArguments, require, require_context
+from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.links.service import page_url
 from airflow_provider_service.operators._rendering import revealed
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service.hooks.service import ServiceHook
-    from airflow_provider_service.links import ServiceLink
-    from airflow_provider_service.references import Alternatives
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.links.service import ServiceLink
 
 
 class ServiceBaseOperator(CheckedArguments, BaseOperator):

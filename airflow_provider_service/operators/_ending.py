@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.daemon_threads import in_background
-from airflow_provider_service.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
+from airflow_provider_service._core.daemon_threads import in_background
+from airflow_provider_service._core.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
+from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service.runs.attempt import Attempt
+    from airflow_provider_service._core.runs.attempt import Attempt
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from airflow_provider_service.operators._base import ServiceBaseOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.lineage.facets import Lineage
+    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service.client.models import DataTable
 
 _WRITTEN = ("inserted", "updated")
 
@@ -49,7 +49,7 @@ class TableLineageOperator(ServiceBaseOperator):
         return self._lineage()
 
     def _lineage(self) -> Lineage | None:
-        from airflow_provider_service.lineage import facets
+        from airflow_provider_service._core.lineage import facets
 
         lineage = facets.empty()
         if lineage is None:
@@ -68,7 +68,7 @@ class TableLineageOperator(ServiceBaseOperator):
         return lineage if other is None else lineage.merge(other)
 
     def _types(self) -> dict[str, str] | None:
-        from airflow_provider_service.rows.values import column_types
+        from airflow_provider_service._core.rows.values import column_types
 
         if self._table is None:
             return None
@@ -83,7 +83,7 @@ class TableLineageOperator(ServiceBaseOperator):
     def _emit_asset(self, context: Context, table_id: str, extra: dict[str, Any]) -> None:
         from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
-        from airflow_provider_service.lineage.assets import data_table_asset
+        from airflow_provider_service.assets.service import data_table_asset
 
         if not self.outlets:
             return

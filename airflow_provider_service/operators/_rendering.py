@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 
-from airflow_provider_service.arguments import has_template
-from airflow_provider_service.client.http.redaction import hidden
+from airflow_provider_service._airflow.arguments import has_template
+from airflow_provider_service.client._http.redaction import hidden
 
 
 class Sealed:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import (
+from airflow_provider_service._airflow.arguments import (
     SECONDS_OR_ZERO,
     as_list,
     optional,
@@ -17,16 +17,16 @@ from airflow_provider_service.arguments import (
     require_choice,
     require_flag,
 )
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.links import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
+from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links.service import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.references import OPTIONAL_WORKFLOW, PROJECT
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.task_arguments import Duration, Templated
+    from airflow_provider_service._airflow.task_arguments import Duration, Templated
 
 
 class SelectedExecutionsOperator(ServiceBaseOperator):

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import one_of, require_flag
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service._airflow.arguments import one_of, require_flag
+from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
+from airflow_provider_service._airflow.task_arguments import ON_VANISHED
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTaskKilledError
-from airflow_provider_service.fail_without_retry import fail_without_retry
-from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
+from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
-from airflow_provider_service.task_arguments import ON_VANISHED
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.lineage.facets import Lineage
+    from airflow_provider_service._airflow.task_arguments import OnVanished
+    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service._core.runs.output import WantedOutput
+    from airflow_provider_service._core.waits.outcome import Outcome
     from airflow_provider_service.operators._ending import EndingTask
     from airflow_provider_service.operators.results import RunResult
-    from airflow_provider_service.runs.idempotent_start import IdempotentStart
-    from airflow_provider_service.runs.output import WantedOutput
-    from airflow_provider_service.task_arguments import OnVanished
-    from airflow_provider_service.waits.outcome import Outcome
 
 
 class ServiceStartingOperator(ServiceWaitingOperator):
@@ -80,8 +80,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             raise ServiceTaskKilledError(f"{error}; {fate}" if fate else str(error)) from None
 
     def _run(self, context: Context) -> dict[str, Any]:
+        from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY, not_kept, started
         from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotKeptError
-        from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY, not_kept, started
 
         deadline = clock().now() + self.wait_seconds
         try:
@@ -102,10 +102,10 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def _prepare(self, context: Context) -> IdempotentStart:
         """Prepare the idempotent start, and what becomes of the execution if the task is killed."""
+        from airflow_provider_service._core.runs.attempt import Attempt
+        from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+        from airflow_provider_service._core.waits.stop import stop_execution
         from airflow_provider_service.operators._ending import EndingTask
-        from airflow_provider_service.runs.attempt import Attempt
-        from airflow_provider_service.runs.idempotent_start import IdempotentStart
-        from airflow_provider_service.waits.stop import stop_execution
 
         attempt = Attempt.of_task(context)
         self._ending = EndingTask(context["ti"], attempt, partial(stop_execution, self.hook.config))
@@ -114,7 +114,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any) -> RunResult:
         """End the task according to the event of the trigger."""
-        from airflow_provider_service.waits.outcome import Outcome
+        from airflow_provider_service._core.waits.outcome import Outcome
 
         with fail_without_retry():
             return cast("RunResult", self._finish(Outcome.from_event(event)))
@@ -128,13 +128,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     def get_openlineage_facets_on_start(self) -> Lineage | None:
         """Nothing is known before the workflow has been started."""
-        from airflow_provider_service.lineage import facets
+        from airflow_provider_service._core.lineage import facets
 
         return facets.empty()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Lineage | None:
         """The execution, which is also reported as a run of the workflow; also when it failed, or after a deferral."""
-        from airflow_provider_service.lineage import facets
+        from airflow_provider_service._core.lineage import facets
 
         execution_id = self._execution_id if self._outcome is None else self._outcome.execution_id
         if not facets.is_installed() or not execution_id:
@@ -154,13 +154,13 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._start.just_started(self.hook.config) if self._start is not None else None
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waits.stop import stop_overdue
+        from airflow_provider_service._core.waits.stop import stop_overdue
 
         self._outcome = stop_overdue(self.hook.client, outcome, self._wait_for(outcome.execution_id))
         return self._result(self._outcome)
 
     def _result(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service.waits.nodes import result_of
+        from airflow_provider_service._core.waits.nodes import result_of
 
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)

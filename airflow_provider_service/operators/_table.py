@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import as_list, require, require_mapping
-from airflow_provider_service.links import DATA_TABLE_PAGE, ServiceDataTableLink
+from airflow_provider_service._airflow.arguments import as_list, require, require_mapping
+from airflow_provider_service._airflow.references import DATA_TABLE, PROJECT, data_table_in
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.links.service import DATA_TABLE_PAGE, ServiceDataTableLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._lineage import TableLineageOperator
-from airflow_provider_service.references import DATA_TABLE, PROJECT, data_table_in
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import DataTable
 
 
 def require_row_filter(filter: object) -> None:
@@ -35,7 +35,7 @@ def given_rows(rows: object) -> list[Any]:
 
     :raises ServiceInputError: it is neither.
     """
-    from airflow_provider_service.rows.frames import is_frame, rows_in
+    from airflow_provider_service._core.rows.frames import is_frame, rows_in
 
     return list(rows_in(rows)) if is_frame(rows) else as_list("rows", rows)
 

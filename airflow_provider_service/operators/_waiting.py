@@ -6,17 +6,17 @@ import math
 import threading
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import SECONDS_OR_ZERO, read_seconds, require_flag
+from airflow_provider_service._airflow.arguments import SECONDS_OR_ZERO, read_seconds, require_flag
 from airflow_provider_service.client.errors import ServiceTaskKilledError
-from airflow_provider_service.links import WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
+from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceExecutionLink, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_service.task_arguments import Duration, OnVanished
-    from airflow_provider_service.waits.outcome import Outcome
-    from airflow_provider_service.waits.wait import Wait
+    from airflow_provider_service._airflow.task_arguments import Duration, OnVanished
+    from airflow_provider_service._core.waits.outcome import Outcome
+    from airflow_provider_service._core.waits.wait import Wait
 
 # Time that Airflow may need to run a task again after its trigger has fired.
 RESUMING_SECONDS = 30.0
@@ -88,7 +88,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         :raises TaskDeferred: the wait continues in the triggerer.
         :raises ServiceTaskKilledError: the task was killed.
         """
-        from airflow_provider_service.waits.watch import poll_here
+        from airflow_provider_service._core.waits.watch import poll_here
 
         wait = self._wait_for(execution_id, deadline)
         outcome = poll_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
@@ -97,7 +97,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         return outcome or self._defer(wait, resumed_with)
 
     def _wait_for(self, execution_id: str, deadline: float = math.inf) -> Wait:
-        from airflow_provider_service.waits.wait import Wait
+        from airflow_provider_service._core.waits.wait import Wait
 
         return Wait(
             execution_id=execution_id,

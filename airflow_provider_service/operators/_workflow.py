@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
+from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
-from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
+from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.references import PROJECT, WORKFLOW
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service._airflow.references import Alternatives, Reference
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import Workflow
     from airflow_provider_service.operators.results import WorkflowResult
-    from airflow_provider_service.references import Alternatives, Reference
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
 
 
 class ServiceWorkflowOperator(ServiceBaseOperator):

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import read_seconds
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service._airflow.arguments import read_seconds
+from airflow_provider_service._airflow.task_arguments import LONG_CALL_SECONDS, as_rendered
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import LONG_CALL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.operators.results import AuditResult
-    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
+
+__all__ = ["ServiceGenerateAuditOperator"]
 
 #: XCom key under which a task that fails leaves what it would have returned.
 AUDIT_KEY = "audit"
@@ -74,7 +76,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> AuditResult:
         """Generate the report, log it, and fail on the findings that ``fail_on`` names."""
-        from airflow_provider_service.instances.audit import audit
+        from airflow_provider_service._core.instances.audit import audit
 
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         audited = audit(

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, read_count, require_choice, require_flag
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, read_count, require_choice, require_flag
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.reports.files import require_report_place, write_report
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.instances.restore_reading import StoredBackup
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.instances.restore_reading import StoredBackup
     from airflow_provider_service.operators.results import BackupResult, RestoreResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceBackupOperator", "ServiceRestoreOperator"]
 
 _MAX_UNPACKED_BYTES = 10 * 1024**3
 
@@ -58,10 +60,10 @@ class ServiceBackupOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> BackupResult:
         """Write the archive."""
-        from airflow_provider_service.instances.backup import write_backup
-        from airflow_provider_service.instances.backup_archive import require_archive
-        from airflow_provider_service.instances.backup_report import backup_report
-        from airflow_provider_service.object_storage import require_place
+        from airflow_provider_service._core.instances.backup import write_backup
+        from airflow_provider_service._core.instances.backup_archive import require_archive
+        from airflow_provider_service._core.instances.backup_report import backup_report
+        from airflow_provider_service._core.object_storage import require_place
 
         require_archive(self.path)
         require_place("path", self.path)
@@ -132,8 +134,8 @@ class ServiceRestoreOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> RestoreResult:
         """Check the archive, make the plan, and carry it out."""
-        from airflow_provider_service.instances.restore import ON_CONFLICT
-        from airflow_provider_service.instances.restore_reading import opened_backup
+        from airflow_provider_service._core.instances.restore import ON_CONFLICT
+        from airflow_provider_service._core.instances.restore_reading import opened_backup
 
         require_choice("on_conflict", self.on_conflict, ON_CONFLICT)
         require_report_place(self.report_path)
@@ -143,8 +145,8 @@ class ServiceRestoreOperator(ServiceBaseOperator):
             return self._restore(backup, url)
 
     def _restore(self, backup: StoredBackup, url: str) -> RestoreResult:
-        from airflow_provider_service.instances.backup_report import restore_report
-        from airflow_provider_service.instances.restore import Restore
+        from airflow_provider_service._core.instances.backup_report import restore_report
+        from airflow_provider_service._core.instances.restore import Restore
 
         manifest = backup.archive.manifest
         self.log.info("The backup of %s is intact: %s", manifest.get("made_at"), manifest.get("counts"))

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
+from airflow_provider_service._airflow.references import PROJECT
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.references import PROJECT
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service.operators.results import BridgeResult
-    from airflow_provider_service.references import Alternatives
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceInstallBridgeOperator"]
 
 
 class ServiceInstallBridgeOperator(ServiceBaseOperator):
@@ -62,9 +64,9 @@ class ServiceInstallBridgeOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> BridgeResult:
         """Install the bridge."""
-        from airflow_provider_service.runs.bridge.access import BridgeSecret
-        from airflow_provider_service.runs.bridge.definition import version_of
-        from airflow_provider_service.runs.bridge.install import Installer
+        from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+        from airflow_provider_service._core.runs.bridge.definition import version_of
+        from airflow_provider_service._core.runs.bridge.install import Installer
 
         secret = BridgeSecret(self.hook.config)
         project_id = PROJECT.id_in(self, self.hook)

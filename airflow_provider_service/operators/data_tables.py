@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service.arguments import one_of
-from airflow_provider_service.client.errors import ServiceConflictError
-from airflow_provider_service.client.lookup import get_data_table
-from airflow_provider_service.instances.desired_state.data_tables import (
+from airflow_provider_service._airflow.arguments import one_of
+from airflow_provider_service._airflow.references import PROJECT
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._core.instances.desired_state.data_tables import (
     add_columns,
     create_table,
     missing_columns,
     types_by_name,
 )
+from airflow_provider_service.client._lookup import get_data_table
+from airflow_provider_service.client.errors import ServiceConflictError
 from airflow_provider_service.operators._table import TableLinkedOperator
-from airflow_provider_service.references import PROJECT
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.operators.results import DataTableResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import DataTable
+    from airflow_provider_service.operators.table_results import DataTableResult
+
+__all__ = ["ServiceCreateDataTableOperator"]
 
 
 class ServiceCreateDataTableOperator(TableLinkedOperator):

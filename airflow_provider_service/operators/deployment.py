@@ -6,27 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, require
+from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, require
+from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PARENT_FOLDER, PROJECT
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.client._lookup import find_workflow
 from airflow_provider_service.client.errors import (
     ServiceConflictError,
     ServiceForbiddenError,
     ServiceInvalidRequestError,
 )
-from airflow_provider_service.client.lookup import find_workflow
-from airflow_provider_service.links import WORKFLOW_PAGE, ServiceWorkflowLink
+from airflow_provider_service.links.service import WORKFLOW_PAGE, ServiceWorkflowLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import VerbatimFieldsMixin, is_path
 from airflow_provider_service.operators._workflow import outcome_of, summary
-from airflow_provider_service.references import OPTIONAL_WORKFLOW, PARENT_FOLDER, PROJECT
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import Workflow
     from airflow_provider_service.operators.results import CreateOrUpdateWorkflowResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceCreateOrUpdateWorkflowOperator"]
 
 
 class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOperator):
@@ -103,7 +105,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def perform(self, context: Context) -> CreateOrUpdateWorkflowResult:
         """Create or update the workflow if necessary, and make sure that the right version runs."""
-        from airflow_provider_service.client.definitions import parse_definition, read_definition
+        from airflow_provider_service.client._definitions import parse_definition, read_definition
 
         require(
             not is_path(self.definition, self.template_ext),
@@ -130,8 +132,8 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
 
     def _deploy(self, workflow: Workflow, desired: Mapping[str, Any]) -> tuple[Workflow, bool]:
         """Write what differs and publish it; also return whether the definition was written or published."""
-        from airflow_provider_service.client.definitions import content, is_as_defined, runs_as_defined
-        from airflow_provider_service.client.webhook_conflicts import naming_the_holder
+        from airflow_provider_service.client._definitions import content, is_as_defined, runs_as_defined
+        from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 
         is_held, runs = is_as_defined(workflow, desired), runs_as_defined(workflow, desired)
         if self.activate is False and workflow.active:
@@ -153,7 +155,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         return workflow, is_published or not is_held
 
     def _warn_of_tags(self, definition: Mapping[str, Any], workflow: Workflow) -> None:
-        from airflow_provider_service.client.definitions import tag_names
+        from airflow_provider_service.client._definitions import tag_names
 
         missing = tag_names(definition) - {tag.name for tag in workflow.tags or ()}
         if missing:
@@ -191,7 +193,7 @@ class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOper
         return OPTIONAL_WORKFLOW.id_in(self, self.hook)
 
     def _create(self, desired: Mapping[str, Any], project_id: str | None) -> Workflow:
-        from airflow_provider_service.client.definitions import content
+        from airflow_provider_service.client._definitions import content
 
         folder_id = PARENT_FOLDER.id_in(self, self.hook)
         return self.hook.workflows.create(**content(desired), project_id=project_id, parent_folder_id=folder_id)

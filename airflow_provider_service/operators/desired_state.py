@@ -6,20 +6,27 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_service.arguments import require_flag
-from airflow_provider_service.links import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service._airflow.arguments import require_flag
+from airflow_provider_service._airflow.references import PROJECT, Alternatives
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.links.service import TABLES_PAGE, VARIABLES_PAGE, WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators._rendering import SealedFieldsMixin, mask_all, revealed
-from airflow_provider_service.references import PROJECT, Alternatives
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.instances.desired_state.changes import DesiredStatePlan, Prune
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.instances.desired_state.changes import DesiredStatePlan, Prune
     from airflow_provider_service.operators.results import EnsureResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = [
+    "ServiceEnsureDataTablesOperator",
+    "ServiceEnsureProjectsOperator",
+    "ServiceEnsureTagsOperator",
+    "ServiceEnsureVariablesOperator",
+]
 
 _MAX_CHANGES_IN_XCOM = 200
 _NAMED = Alternatives("prune_names", "prune_prefix", is_optional=True)
@@ -57,13 +64,13 @@ class _EnsureOperator(ServiceBaseOperator):
 
     def desired(self, name: str) -> Any:
         """The desired state, from the argument of that name or from the file."""
-        from airflow_provider_service.instances.desired_state.reading import read_desired_state
+        from airflow_provider_service._core.instances.desired_state.reading import read_desired_state
 
         return read_desired_state(name, revealed(getattr(self, name)), self.path)
 
     def perform(self, context: Context) -> EnsureResult:
         """Compare, and make the changes."""
-        from airflow_provider_service.instances.desired_state.changes import Prune
+        from airflow_provider_service._core.instances.desired_state.changes import Prune
 
         prune = Prune.of(self.prune, self.prune_names, self.prune_prefix)
         url = self.link_to(context, ServicePageLink(), self.page)
@@ -143,7 +150,7 @@ class ServiceEnsureTagsOperator(_EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the tags as they are declared."""
-        from airflow_provider_service.instances.desired_state.tags import plan_tags
+        from airflow_provider_service._core.instances.desired_state.tags import plan_tags
 
         return plan_tags(self.hook, self.desired("tags"), prune)
 
@@ -205,7 +212,7 @@ class ServiceEnsureVariablesOperator(SealedFieldsMixin, _EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the variables as they are declared."""
-        from airflow_provider_service.instances.desired_state.variables import plan_variables
+        from airflow_provider_service._core.instances.desired_state.variables import plan_variables
 
         desired = self.desired("variables")
         mask_all(desired)
@@ -270,7 +277,7 @@ class ServiceEnsureDataTablesOperator(_EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the data tables as they are declared."""
-        from airflow_provider_service.instances.desired_state.data_tables import plan_data_tables
+        from airflow_provider_service._core.instances.desired_state.data_tables import plan_data_tables
 
         project_id = PROJECT.id_in(self, self.hook)
         return plan_data_tables(self.hook, self.desired("data_tables"), prune, project_id=project_id)
@@ -327,6 +334,6 @@ class ServiceEnsureProjectsOperator(_EnsureOperator):
 
     def plan(self, prune: Prune) -> DesiredStatePlan:
         """The changes that make the projects as they are declared."""
-        from airflow_provider_service.instances.desired_state.projects import plan_projects
+        from airflow_provider_service._core.instances.desired_state.projects import plan_projects
 
         return plan_projects(self.hook, self.desired("projects"), prune)

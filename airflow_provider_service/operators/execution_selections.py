@@ -7,17 +7,19 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_service.arguments import as_list, one_of, read_count, require, require_flag
-from airflow_provider_service.client.models.statuses import ENDED_STATUSES
+from airflow_provider_service._airflow.arguments import as_list, one_of, read_count, require, require_flag
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 from airflow_provider_service.operators._selection import SelectedExecutionsOperator
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.operators.results import DeleteExecutionsResult, StopSelectionResult
-    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
+
+__all__ = ["ServiceDeleteExecutionsOperator", "ServiceStopExecutionsOperator"]
 
 _DELETABLE = (*ENDED_STATUSES, "new", "waiting", "unknown")
 _STOPPABLE = ("queued", "running", "waiting")

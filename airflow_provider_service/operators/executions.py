@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, one_of
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.models.statuses import ENDED_STATUSES
-from airflow_provider_service.links import EXECUTION_PAGE, ServiceExecutionLink
+from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, one_of
+from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._airflow.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.models._statuses import ENDED_STATUSES
+from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
 from airflow_provider_service.operators.execution_selections import (
@@ -19,18 +21,18 @@ from airflow_provider_service.operators.execution_selections import (
 from airflow_provider_service.operators.execution_selections import (
     ServiceStopExecutionsOperator as ServiceStopExecutionsOperator,
 )
-from airflow_provider_service.settings import DEFAULT_DEFERRABLE
-from airflow_provider_service.task_arguments import DAY_SECONDS, FAULT_TOLERANCE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.executions import Execution
+    from airflow_provider_service._airflow.task_arguments import Duration, OnVanished, TaskArguments, Templated
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service._core.waits.outcome import Outcome
+    from airflow_provider_service.client.models import Execution
     from airflow_provider_service.operators.results import StopResult
-    from airflow_provider_service.runs.idempotent_start import IdempotentStart
-    from airflow_provider_service.task_arguments import Duration, OnVanished, TaskArguments, Templated
-    from airflow_provider_service.waits.outcome import Outcome
+
+__all__ = ["ServiceRetryExecutionOperator", "ServiceStopExecutionOperator"]
 
 
 class ServiceRetryExecutionOperator(ServiceStartingOperator):
@@ -175,7 +177,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
 
     def execute_complete(self, context: Context, event: Any, stopped: bool, url: str) -> StopResult:
         """End the task according to the event of the trigger."""
-        from airflow_provider_service.waits.outcome import Outcome
+        from airflow_provider_service._core.waits.outcome import Outcome
 
         return self._ended(Outcome.from_event(event), stopped, url)
 
@@ -195,7 +197,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return self.link_to(context, ServiceExecutionLink(), EXECUTION_PAGE, execution.workflow_id, execution.id)
 
     def _ended(self, outcome: Outcome, stopped: bool, url: str | None) -> StopResult:
-        from airflow_provider_service.waits.outcome import settle
+        from airflow_provider_service._core.waits.outcome import settle
 
         if outcome.verdict == "unobservable":
             settle(outcome)  # raises

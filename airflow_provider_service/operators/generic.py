@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import read_count, require, require_mapping
+from airflow_provider_service._airflow.arguments import read_count, require, require_mapping
+from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceOperator"]
 
 
 class ServiceOperator(ServiceBaseOperator):
@@ -133,7 +135,7 @@ def _described(signature: inspect.Signature) -> str:
 
 
 def _to_json(value: Any) -> Any:
-    from airflow_provider_service.client.models._base import ServiceModel
+    from airflow_provider_service.client.models import ServiceModel
 
     if isinstance(value, ServiceModel):
         return value.without_secrets()

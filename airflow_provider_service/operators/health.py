@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from airflow_provider_service.arguments import one_of, require
+from airflow_provider_service._airflow.arguments import one_of, require
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._core.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
+from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client.errors import ServiceUnhealthyError
-from airflow_provider_service.health.check import CHECKS, DAY, NAMES, REFERENCES, HealthCheck
-from airflow_provider_service.links import ServicePageLink
+from airflow_provider_service.links.service import ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.reports.files import require_report_place, write_report
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
     from airflow_provider_service.operators.results import HealthResult
-    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
+
+__all__ = ["ServiceWorkflowHealthCheckOperator"]
 
 #: XCom key under which a task that fails or is skipped leaves what it would have returned.
 HEALTH_KEY = "health"
@@ -112,7 +114,7 @@ class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> HealthResult:
         """Read the statistics and compare them with the thresholds."""
-        from airflow_provider_service.health.reading import perform
+        from airflow_provider_service._core.health.reading import perform
 
         check = HealthCheck.of(self)
         require(check.thresholds or self.on_breach == "report", "give at least one threshold, or on_breach='report'")

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from airflow_provider_service.arguments import read_moment
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.links import INSIGHTS_PAGE, ServicePageLink
+from airflow_provider_service._airflow.arguments import read_moment
+from airflow_provider_service._airflow.references import PROJECT
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service._core.reports.insights import figures_of, insights_report
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links.service import INSIGHTS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.references import PROJECT
-from airflow_provider_service.reports.files import require_report_place, write_report
-from airflow_provider_service.reports.insights import figures_of, insights_report
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service.operators.results import InsightsResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceGetInsightsOperator"]
 
 
 class ServiceGetInsightsOperator(ServiceBaseOperator):

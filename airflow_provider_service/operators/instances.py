@@ -6,28 +6,30 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from airflow_provider_service.arguments import OPTIONAL_FLAG, require_flag
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
-from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._definitions import DefinitionsMixin
-from airflow_provider_service.references import (
+from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, require_flag
+from airflow_provider_service._airflow.references import (
     OPTIONAL_DESTINATION_PROJECT,
     OPTIONAL_TAG,
     PARENT_FOLDER,
     PROJECT,
 )
-from airflow_provider_service.reports.files import require_report_place, write_report
-from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._definitions import DefinitionsMixin
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.instances.source import Source
+    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.instances.source import Source
     from airflow_provider_service.operators.results import DeployResult, ExportResult
-    from airflow_provider_service.references import Alternatives
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceDeployWorkflowsOperator", "ServiceExportWorkflowsOperator", "ServicePromoteWorkflowsOperator"]
 
 
 class ServiceExportWorkflowsOperator(ServiceBaseOperator):
@@ -94,7 +96,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> ExportResult:
         """Write the files."""
-        from airflow_provider_service.instances.export import export_folder
+        from airflow_provider_service._core.instances.export import export_folder
 
         self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         done = cast("ExportResult", export_folder(self, self.hook))
@@ -127,10 +129,10 @@ class _DeployingOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> DeployResult:
         """Make the plan, and carry it out."""
-        from airflow_provider_service.instances.deployment import deployed
-        from airflow_provider_service.instances.deployment_record import require_deployment_name
-        from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
-        from airflow_provider_service.instances.report import plan_report
+        from airflow_provider_service._core.instances.deployment import deployed
+        from airflow_provider_service._core.instances.deployment_record import require_deployment_name
+        from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+        from airflow_provider_service._core.instances.report import plan_report
 
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
@@ -232,7 +234,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
 
     def sources(self) -> list[Source]:
         """Read the definitions from the source."""
-        from airflow_provider_service.instances.source import read_source
+        from airflow_provider_service._core.instances.source import read_source
 
         return read_source(self.located())
 
@@ -315,8 +317,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
 
     def sources(self) -> list[Source]:
         """Read the workflows from the source."""
+        from airflow_provider_service._core.instances.export import to_promote
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.instances.export import to_promote
 
         with ServiceHook(self.source_conn_id) as source:
             return to_promote(self, source)

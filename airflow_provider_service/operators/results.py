@@ -2,7 +2,39 @@
 
 from typing import Any, NotRequired, TypedDict
 
-from airflow_provider_service.rows.options import LoadedRows
+__all__ = [
+    "AuditCategory",
+    "AuditResult",
+    "BackupResult",
+    "BridgeResult",
+    "ChangedFile",
+    "CommunityPackageResult",
+    "CreateOrUpdateWorkflowResult",
+    "CredentialResult",
+    "DeleteExecutionsResult",
+    "DeployResult",
+    "EnsureResult",
+    "ExportResult",
+    "Gap",
+    "HealthBreach",
+    "HealthResult",
+    "Insight",
+    "InsightsResult",
+    "InviteUsersResult",
+    "InvitedUser",
+    "NodeInShort",
+    "RestoreResult",
+    "RunResult",
+    "SourceControlResult",
+    "StopResult",
+    "StopSelectionResult",
+    "TagResult",
+    "TransferWorkflowResult",
+    "VariableResult",
+    "WorkflowHealth",
+    "WorkflowResult",
+    "WorkflowTagsResult",
+]
 
 
 class NodeInShort(TypedDict):
@@ -344,86 +376,4 @@ class CommunityPackageResult(TypedDict):
     version: str
     previous_version: str | None
     outcome: str
-    url: str
-
-
-class DataTableResult(TypedDict):
-    """A data table, the columns that were added, and what became of it: created, extended or unchanged."""
-
-    data_table_id: str
-    name: str
-    project_id: str | None
-    outcome: str
-    added_columns: list[str]
-    url: str
-
-
-class InsertRowsResult(TypedDict):
-    """The number of rows that were inserted."""
-
-    data_table_id: str
-    inserted: int
-    url: str
-
-
-class UpsertRowsResult(TypedDict):
-    """What became of the rows of a table; ``deleted`` counts those with the same key as another."""
-
-    data_table_id: str
-    inserted: int
-    updated: int
-    unchanged: int
-    deleted: int
-    url: str
-
-
-class UpdateRowsResult(TypedDict):
-    """The number of rows that were updated, or with ``preview`` would be."""
-
-    data_table_id: str
-    updated: int
-    preview: bool
-    url: str
-
-
-class DeleteRowsResult(TypedDict):
-    """The number of rows that were deleted, or with ``preview`` would be."""
-
-    data_table_id: str
-    deleted: int
-    preview: bool
-    url: str
-
-
-class ReadRowsResult(TypedDict):
-    """The number of rows, and the rows, or with a path the address of the file."""
-
-    data_table_id: str
-    count: int
-    rows: NotRequired[list[dict[str, Any]]]
-    path: NotRequired[str]
-    url: str
-
-
-class LoadTableResult(LoadedRows):
-    """What a load did, and the address of the table's page."""
-
-    url: str
-
-
-class TableToFileResult(TypedDict):
-    """The number of rows and the address of the file."""
-
-    data_table_id: str
-    count: int
-    path: str
-    url: str
-
-
-class TableToSqlResult(TypedDict):
-    """Rows that were written, and rows that ``mode="replace"`` deleted before; None if the driver counts none."""
-
-    data_table_id: str
-    count: int
-    deleted: int | None
     url: str

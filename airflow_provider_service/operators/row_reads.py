@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import read_count, require_flag
-from airflow_provider_service.client.models.column_names import require_sortable
+from airflow_provider_service._airflow.arguments import read_count, require_flag
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.client.models._column_names import require_sortable
 from airflow_provider_service.operators._table import ServiceTableOperator, require_row_filter
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.lineage.facets import Lineage
-    from airflow_provider_service.object_storage import StoredPath
-    from airflow_provider_service.operators.results import ReadRowsResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.object_storage import StoredPath
+    from airflow_provider_service.client.models import DataTable
+    from airflow_provider_service.operators.table_results import ReadRowsResult
+
+__all__ = ["ServiceReadRowsOperator"]
 
 
 class ServiceReadRowsOperator(ServiceTableOperator):
@@ -98,7 +100,7 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> ReadRowsResult:
         """Read the rows, and return them or write them to the file."""
-        from airflow_provider_service.rows.values import column_types
+        from airflow_provider_service._core.rows.values import column_types
 
         require_row_filter(self.filter)
         table, url = self.open_table(context)
@@ -110,8 +112,8 @@ class ServiceReadRowsOperator(ServiceTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The file that the task writes, if any."""
-        from airflow_provider_service.lineage.facets import of_file
-        from airflow_provider_service.object_storage import address_of
+        from airflow_provider_service._core.lineage.facets import of_file
+        from airflow_provider_service._core.object_storage import address_of
 
         if self.path is None:
             return None
@@ -131,9 +133,9 @@ class ServiceReadRowsOperator(ServiceTableOperator):
         return {"count": len(rows), "rows": rows}
 
     def _write(self, table: DataTable, path: StoredPath) -> dict[str, Any]:
-        from airflow_provider_service.object_storage import address_of
-        from airflow_provider_service.rows.files import types_to_write, write_rows
-        from airflow_provider_service.rows.values import column_types
+        from airflow_provider_service._core.object_storage import address_of
+        from airflow_provider_service._core.rows.files import types_to_write, write_rows
+        from airflow_provider_service._core.rows.values import column_types
 
         types, conn_id = types_to_write(column_types(table)), self.object_storage_conn_id
         neutralize = self.neutralize_formulas

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service.arguments import (
+from airflow_provider_service._airflow.arguments import (
     as_list,
     one_of,
     read_count,
@@ -16,24 +16,36 @@ from airflow_provider_service.arguments import (
     require_one_of,
     text_or_texts,
 )
+from airflow_provider_service._airflow.task_arguments import BATCH_BYTES, BATCH_ROWS, as_rendered
+from airflow_provider_service._core.rows.options import (
+    CHANGE_STRATEGIES,
+    ON_DUPLICATE,
+    ON_STORED_DUPLICATES,
+    chosen_strategy,
+)
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.operators._table import ServiceTableOperator, given_rows
 from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator as ServiceReadRowsOperator
-from airflow_provider_service.rows.options import CHANGE_STRATEGIES, ON_DUPLICATE, ON_STORED_DUPLICATES, chosen_strategy
-from airflow_provider_service.task_arguments import BATCH_BYTES, BATCH_ROWS, as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.operators.results import (
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
+    from airflow_provider_service.operators.table_results import (
         DeleteRowsResult,
         InsertRowsResult,
         UpdateRowsResult,
         UpsertRowsResult,
     )
-    from airflow_provider_service.rows.options import ChangeStrategy, OnDuplicate, OnStoredDuplicates
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = [
+    "ServiceDeleteRowsOperator",
+    "ServiceInsertRowsOperator",
+    "ServiceUpdateRowsOperator",
+    "ServiceUpsertRowsOperator",
+]
 
 
 class ServiceInsertRowsOperator(ServiceTableOperator):
@@ -88,9 +100,9 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> InsertRowsResult:
         """Insert the rows batch by batch."""
-        from airflow_provider_service.rows.batches import insert_in_batches
-        from airflow_provider_service.rows.checked import checked_rows
-        from airflow_provider_service.rows.values import column_types
+        from airflow_provider_service._core.rows.batches import insert_in_batches
+        from airflow_provider_service._core.rows.checked import checked_rows
+        from airflow_provider_service._core.rows.values import column_types
 
         batch_rows, batch_bytes = read_count("batch_rows", self.batch_rows), read_count("batch_bytes", self.batch_bytes)
         rows = given_rows(self.rows)
@@ -180,8 +192,8 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> UpsertRowsResult:
         """Compare the rows, and write what differs."""
-        from airflow_provider_service.rows.frames import rows_in
-        from airflow_provider_service.rows.target import LoadOptions, TableTarget
+        from airflow_provider_service._core.rows.frames import rows_in
+        from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
 
         keys = text_or_texts("key_columns", self.key_columns)
         require(keys, "key_columns must name columns of the table")
@@ -322,7 +334,7 @@ class ServiceDeleteRowsOperator(ServiceTableOperator):
         return {"data_table_id": table.id, "deleted": deleted, "preview": self.preview, "url": url}
 
     def _filters(self) -> Iterable[Mapping[str, Any]]:
-        from airflow_provider_service.rows.batches import any_of_in_url
+        from airflow_provider_service._core.rows.batches import any_of_in_url
 
         require_one_of(row_ids=self.row_ids, filter=self.filter)
         if self.filter is not None:

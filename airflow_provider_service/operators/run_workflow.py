@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import (
+from airflow_provider_service._airflow.arguments import (
     has_template,
     one_of,
     optional,
@@ -13,12 +13,9 @@ from airflow_provider_service.arguments import (
     require_flag,
     require_output,
 )
-from airflow_provider_service.client.models.mcp import MODES
-from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
-from airflow_provider_service.operators._starting import ServiceStartingOperator
-from airflow_provider_service.references import PROJECT, WORKFLOW
-from airflow_provider_service.settings import DEFAULT_DEFERRABLE
-from airflow_provider_service.task_arguments import (
+from airflow_provider_service._airflow.references import PROJECT, WORKFLOW
+from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._airflow.task_arguments import (
     DAY_SECONDS,
     FAULT_TOLERANCE_SECONDS,
     ON_RETRY,
@@ -26,17 +23,15 @@ from airflow_provider_service.task_arguments import (
     STARTS,
     as_rendered,
 )
+from airflow_provider_service.client.models._mcp import MODES
+from airflow_provider_service.operators._rendering import SealedFieldsMixin, revealed
+from airflow_provider_service.operators._starting import ServiceStartingOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.http.multipart import FileSource
-    from airflow_provider_service.client.models.mcp import Mode
-    from airflow_provider_service.runs.idempotent_start import IdempotentStart
-    from airflow_provider_service.runs.output import WantedOutput
-    from airflow_provider_service.runs.request import MakeHeaders
-    from airflow_provider_service.task_arguments import (
+    from airflow_provider_service._airflow.task_arguments import (
         Duration,
         OnRetry,
         OnVanished,
@@ -45,6 +40,13 @@ if TYPE_CHECKING:
         TaskArguments,
         Templated,
     )
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service._core.runs.output import WantedOutput
+    from airflow_provider_service._core.runs.request import MakeHeaders
+    from airflow_provider_service.client._http.multipart import FileSource
+    from airflow_provider_service.client.models._mcp import Mode
+
+__all__ = ["ServiceRunWorkflowOperator"]
 
 
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
@@ -214,9 +216,9 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Resume the execution of an earlier attempt, or start one."""
-        from airflow_provider_service.lineage.headers import parent_headers
-        from airflow_provider_service.runs.request import RunRequest
-        from airflow_provider_service.runs.workflow import resume_or_start
+        from airflow_provider_service._core.lineage.headers import parent_headers
+        from airflow_provider_service._core.runs.request import RunRequest
+        from airflow_provider_service._core.runs.workflow import resume_or_start
 
         workflow = self.hook.workflows.get(WORKFLOW.required_id_in(self, self.hook))
         self.link_workflow(context, workflow.id)
@@ -245,7 +247,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
 
     def wanted_output(self) -> WantedOutput | None:
         """The output that the task returns, if any."""
-        from airflow_provider_service.runs.output import WantedOutput
+        from airflow_provider_service._core.runs.output import WantedOutput
 
         return WantedOutput.of(self.return_output, self.max_output_items, self.output_path)
 
@@ -254,7 +256,7 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         return self._headers()(authentication)
 
     def _headers(self) -> MakeHeaders:
-        from airflow_provider_service.connection import webhook_headers_as
+        from airflow_provider_service._airflow.connection import webhook_headers_as
 
         return webhook_headers_as(
             None if self.webhook_conn_id is None else self.hook.get_connection(self.webhook_conn_id),

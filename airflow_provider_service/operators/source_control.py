@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import as_texts, read_seconds, require, require_choice, require_flag
+from airflow_provider_service._airflow.arguments import as_texts, read_seconds, require, require_choice, require_flag
+from airflow_provider_service._airflow.task_arguments import LONG_CALL_SECONDS, as_rendered
 from airflow_provider_service.client.errors import ServiceApiError, ServiceConflictError
-from airflow_provider_service.links import SOURCE_CONTROL_PAGE, ServicePageLink
+from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import LONG_CALL_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.source_control import SourceControlledFile
+    from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service.client.models import SourceControlledFile
     from airflow_provider_service.operators.results import SourceControlResult
-    from airflow_provider_service.task_arguments import Duration, TaskArguments, Templated
+
+__all__ = ["ServicePullSourceControlOperator", "ServicePushSourceControlOperator"]
 
 #: XCom key under which a task that fails on conflicts leaves their files.
 CONFLICTS_KEY = "conflicts"
@@ -56,7 +58,7 @@ class _SourceControlOperator(ServiceBaseOperator):
 
     def result(self, files: Sequence[SourceControlledFile], did: str, would: str, url: str) -> SourceControlResult:
         """What the task returns of the files that changed, or would change."""
-        from airflow_provider_service.instances.source_control import changes_in
+        from airflow_provider_service._core.instances.source_control import changes_in
 
         changes = changes_in(files)
         self.log.info("%s %d objects %s: %s", would if self.preview else did, len(files), changes["by_type"], url)
@@ -83,7 +85,7 @@ class _SourceControlOperator(ServiceBaseOperator):
         if isinstance(files, ServiceApiError):
             named = f"their names could not be read ({files})"
         else:
-            from airflow_provider_service.instances.source_control import shown_files
+            from airflow_provider_service._core.instances.source_control import shown_files
 
             named = ", ".join(f"{one.type} {one.name!r} ({one.file})" for one in files)
             context["ti"].xcom_push(key=CONFLICTS_KEY, value=shown_files(files))

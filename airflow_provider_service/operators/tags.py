@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import one_of
-from airflow_provider_service.client.lookup import create_tag
-from airflow_provider_service.links import WORKFLOWS_PAGE, ServicePageLink
+from airflow_provider_service._airflow.arguments import one_of
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.client._lookup import create_tag
+from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service.operators.results import TagResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceCreateTagOperator"]
 
 
 class ServiceCreateTagOperator(ServiceBaseOperator):

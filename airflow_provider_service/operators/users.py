@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import as_list, require
-from airflow_provider_service.links import USERS_PAGE, ServicePageLink
+from airflow_provider_service._airflow.arguments import as_list, require
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.links.service import USERS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.users import Invitation
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import Invitation
     from airflow_provider_service.operators.results import InviteUsersResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceInviteUsersOperator"]
 
 
 class ServiceInviteUsersOperator(ServiceBaseOperator):

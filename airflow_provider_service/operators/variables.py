@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.arguments import one_of, required
+from airflow_provider_service._airflow.arguments import one_of, required
+from airflow_provider_service._airflow.references import PROJECT, VARIABLE
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.client._lookup import find_variable, find_variable_by_id, get_variable
 from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
-from airflow_provider_service.client.lookup import find_variable, find_variable_by_id, get_variable
-from airflow_provider_service.links import VARIABLES_PAGE, ServicePageLink
+from airflow_provider_service.links.service import VARIABLES_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.references import PROJECT, VARIABLE
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.variables import Variable
+    from airflow_provider_service._airflow.references import Alternatives
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import Variable
     from airflow_provider_service.operators.results import VariableResult
-    from airflow_provider_service.references import Alternatives
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = ["ServiceCreateVariableOperator", "ServiceDeleteVariableOperator", "ServiceUpdateVariableOperator"]
 
 
 class _VariableOperator(ServiceBaseOperator):

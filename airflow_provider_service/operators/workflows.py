@@ -6,32 +6,40 @@ from collections.abc import Sequence, Set
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from airflow_provider_service.arguments import as_texts, require, require_flag
-from airflow_provider_service.client.errors import ServiceInvalidRequestError
-from airflow_provider_service.client.lookup import create_tag, find_workflow
-from airflow_provider_service.operators._workflow import ServiceWorkflowOperator
-
-# Users import it from here; it has a module of its own because of its size.
-from airflow_provider_service.operators.deployment import (
-    ServiceCreateOrUpdateWorkflowOperator as ServiceCreateOrUpdateWorkflowOperator,
-)
-from airflow_provider_service.references import (
+from airflow_provider_service._airflow.arguments import as_texts, require, require_flag
+from airflow_provider_service._airflow.references import (
     DESTINATION_PROJECT,
     PROJECT,
     TAGS,
     WORKFLOW_TO_ARCHIVE,
     WORKFLOW_TO_UNARCHIVE,
 )
-from airflow_provider_service.task_arguments import as_rendered
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service.client._lookup import create_tag, find_workflow
+from airflow_provider_service.client.errors import ServiceInvalidRequestError
+from airflow_provider_service.operators._workflow import ServiceWorkflowOperator
+
+# Users import it from here; it has a module of its own because of its size.
+from airflow_provider_service.operators.deployment import (
+    ServiceCreateOrUpdateWorkflowOperator as ServiceCreateOrUpdateWorkflowOperator,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.tags import Tag
-    from airflow_provider_service.client.models.workflows import Workflow
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import Tag, Workflow
     from airflow_provider_service.operators.results import TransferWorkflowResult, WorkflowResult, WorkflowTagsResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+
+__all__ = [
+    "ServiceActivateWorkflowOperator",
+    "ServiceArchiveWorkflowOperator",
+    "ServiceDeactivateWorkflowOperator",
+    "ServiceSetWorkflowTagsOperator",
+    "ServiceTransferWorkflowOperator",
+    "ServiceUnarchiveWorkflowOperator",
+]
 
 
 class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
@@ -74,7 +82,7 @@ class ServiceActivateWorkflowOperator(ServiceWorkflowOperator):
 
     def perform(self, context: Context) -> WorkflowResult:
         """Activate the workflow and return its state."""
-        from airflow_provider_service.client.webhook_conflicts import naming_the_holder
+        from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 
         def activate() -> Workflow:
             with naming_the_holder(self.hook, self.target_id, version_id=self.version_id):

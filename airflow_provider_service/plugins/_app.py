@@ -17,19 +17,20 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from airflow_provider_service import airflow_database, settings
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.pages import checkup, connection_view, reading, rendering
-from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
+from airflow_provider_service._airflow import settings
+from airflow_provider_service._core.pages import checkup, connection_view, reading, rendering
+from airflow_provider_service._core.pages.snapshots import Snapshots, TooManyReadsError
+from airflow_provider_service._core.reports.html import as_html
+from airflow_provider_service._core.reports.report import Link, Report, Table
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.plugins import _database as airflow_database
 from airflow_provider_service.plugins._task_pages import TaskKey, TaskPages, config_of, within
-from airflow_provider_service.reports.html import as_html
-from airflow_provider_service.reports.report import Link, Report, Table
 
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 
-    from airflow_provider_service.pages.checkup import Finding
-    from airflow_provider_service.pages.connection_view import LatestRun
+    from airflow_provider_service._core.pages.checkup import Finding
+    from airflow_provider_service._core.pages.connection_view import LatestRun
 
 #: Time for which a connection is not examined again.
 KEEP_CHECKUP_SECONDS = 30.0

@@ -14,7 +14,10 @@ from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_service.links import (
+from airflow_provider_service._core.pages.proof import Evidence
+from airflow_provider_service._core.pages.task_view import AttemptView, TaskView
+from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
+from airflow_provider_service.links.service import (
     EXECUTION_PAGE,
     WORKFLOW_PAGE,
     ExecutionAddress,
@@ -22,9 +25,6 @@ from airflow_provider_service.links import (
     page_url,
     read_execution_url,
 )
-from airflow_provider_service.pages.proof import Evidence
-from airflow_provider_service.pages.task_view import AttemptView, TaskView
-from airflow_provider_service.runs.attempt import STATE_KEY, key_of
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -8,17 +8,17 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from airflow_provider_service import settings
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.pages import reading, rendering
-from airflow_provider_service.pages.reading import ExecutionReading
-from airflow_provider_service.pages.snapshots import Snapshots, TooManyReadsError
+from airflow_provider_service._airflow import settings
+from airflow_provider_service._core.pages import reading, rendering
+from airflow_provider_service._core.pages.reading import ExecutionReading
+from airflow_provider_service._core.pages.snapshots import Snapshots, TooManyReadsError
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.plugins import _task_instance
 from airflow_provider_service.plugins._task_instance import Found
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.links import ExecutionAddress
+    from airflow_provider_service.links.service import ExecutionAddress
 
 T = TypeVar("T")
 

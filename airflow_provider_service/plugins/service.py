@@ -9,8 +9,10 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowPlugin
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_1_PLUS
 
-from airflow_provider_service import settings
-from airflow_provider_service.daemon_threads import in_daemon_thread
+from airflow_provider_service._airflow import settings
+from airflow_provider_service._core.daemon_threads import in_daemon_thread
+
+__all__ = ["ServicePlugin"]
 
 URL_PREFIX = "/service-pages"
 _Message = MutableMapping[str, Any]

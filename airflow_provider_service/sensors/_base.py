@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator
 
-from airflow_provider_service.arguments import SECONDS_OR_ZERO, CheckedArguments, optional, require_flag
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS, as_rendered
+from airflow_provider_service._airflow.arguments import SECONDS_OR_ZERO, CheckedArguments, optional, require_flag
+from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS, as_rendered
+from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import Duration, SensorArguments, Templated
 
 #: A wait in the worker that has less time left is over: more than passes between a poll and Airflow's own check.
 LAST_SECONDS = 0.1

@@ -5,17 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import read_seconds, require_context
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.fail_without_retry import fail_without_retry
-from airflow_provider_service.links import ServicePageLink
+from airflow_provider_service._airflow.arguments import read_seconds, require_context
+from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
+from airflow_provider_service._core.waits.polling import PollOutcome, PollWatch
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links.service import ServicePageLink
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
-from airflow_provider_service.waits.polling import PollOutcome, PollWatch
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
 
-    from airflow_provider_service.waits.polling import Check
+    from airflow_provider_service._core.waits.polling import Check
 
 
 class PollingSensor(ServiceBaseSensor):
@@ -93,8 +93,8 @@ class PollingSensor(ServiceBaseSensor):
         raise AssertionError("defer always raises")
 
     def _poll(self) -> PollOutcome | None:
+        from airflow_provider_service._core.waits.polling import unreadable
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.waits.polling import unreadable
 
         try:
             config = ServiceHook(self.service_conn_id).config

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service.arguments import one_of, read_seconds, require_context
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.fail_without_retry import fail_without_retry
-from airflow_provider_service.links import (
+from airflow_provider_service._airflow.arguments import one_of, read_seconds, require_context
+from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
+from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._airflow.task_arguments import (
+    FAULT_PAUSE_SECONDS,
+    FAULT_TOLERANCE_SECONDS,
+    ON_VANISHED,
+    POLL_SECONDS,
+)
+from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
+from airflow_provider_service._core.waits.wait import Wait
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.links.service import (
     WORKFLOW_PAGE,
     ServiceExecutionLink,
     ServiceWorkflowLink,
@@ -16,23 +25,16 @@ from airflow_provider_service.links import (
     page_url,
 )
 from airflow_provider_service.sensors._base import LAST_SECONDS, Ended, ServiceBaseSensor
-from airflow_provider_service.settings import DEFAULT_DEFERRABLE
-from airflow_provider_service.task_arguments import (
-    FAULT_PAUSE_SECONDS,
-    FAULT_TOLERANCE_SECONDS,
-    ON_VANISHED,
-    POLL_SECONDS,
-)
-from airflow_provider_service.waits.outcome import Outcome, broken, settle
-from airflow_provider_service.waits.wait import Wait
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.task_arguments import Duration, OnVanished, SensorArguments, Templated
+    from airflow_provider_service._core.waits.watch import Watch
     from airflow_provider_service.client import ServiceClient
-    from airflow_provider_service.task_arguments import Duration, OnVanished, SensorArguments, Templated
-    from airflow_provider_service.waits.watch import Watch
+
+__all__ = ["ServiceExecutionSensor"]
 
 
 class ServiceExecutionSensor(ServiceBaseSensor):
@@ -136,9 +138,9 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     def _observe(self, context: Context) -> Outcome | None:
         """Read the execution, again and again while reads fail; return None while the wait continues."""
+        from airflow_provider_service._core.waits.watch import Watch
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.hooks.service import ServiceHook
-        from airflow_provider_service.waits.watch import Watch
 
         watch = Watch(self._wait)
         try:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.instances.source_control import SourceControlCheck
+from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
+from airflow_provider_service._airflow.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
+from airflow_provider_service._core.instances.source_control import SourceControlCheck
 from airflow_provider_service.sensors._polling import PollingSensor
-from airflow_provider_service.settings import DEFAULT_DEFERRABLE
-from airflow_provider_service.task_arguments import FAULT_TOLERANCE_SECONDS, as_rendered
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service.task_arguments import Duration, SensorArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import Duration, SensorArguments, Templated
+
+__all__ = ["ServiceSourceControlSensor"]
 
 #: Default time between two polls: for each, the service compares with the repository.
 POLL_SECONDS = 60.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_service.simulator.server import ServiceSimulator
+    from airflow_provider_service.simulator._server import ServiceSimulator
 
 __all__ = ["ServiceSimulator"]
 
@@ -16,7 +16,7 @@ __all__ = ["ServiceSimulator"]
 def __getattr__(name: str) -> Any:
     if name == "ServiceSimulator":
         try:
-            from airflow_provider_service.simulator.server import ServiceSimulator
+            from airflow_provider_service.simulator._server import ServiceSimulator
         except ModuleNotFoundError as error:
             missing = str(error.name).partition(".")[0]
             text = f"the simulator needs {missing}: pip install 'airflow-provider-service[simulator]'"

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.passing_time import time_passes_at
-from airflow_provider_service.testing.service import SimulatedService
+from airflow_provider_service.testing._passing_time import time_passes_at
+from airflow_provider_service.testing._service import SimulatedService
+
+__all__ = ["service", "service_conn_id", "service_connection", "service_simulator"]
 
 
 @pytest.fixture

@@ -6,25 +6,25 @@ from abc import abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._core.rows.options import LOAD_CHECKS, chosen_mode, chosen_strategy, require_rejects
 from airflow_provider_service.operators._table import ServiceTableOperator
-from airflow_provider_service.rows.options import LOAD_CHECKS, chosen_mode, chosen_strategy, require_rejects
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.object_storage import StoredPath
-    from airflow_provider_service.operators.results import LoadTableResult
-    from airflow_provider_service.rows.options import (
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.object_storage import StoredPath
+    from airflow_provider_service._core.rows.options import (
         ChangeStrategy,
         LoadMode,
         OnDuplicate,
         OnError,
         OnStoredDuplicates,
     )
-    from airflow_provider_service.rows.source_rows import NoteColumns
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.rows.source_rows import NoteColumns
+    from airflow_provider_service.operators.table_results import LoadTableResult
 
     class LoadArguments(TaskArguments, total=False):
         """The arguments of :class:`ServiceLoadTableOperator`, for those of each transfer."""
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
         on_stored_duplicates: OnStoredDuplicates
         change_strategy: ChangeStrategy
         service_conn_id: Templated[str]
+
+
+__all__ = ["ServiceLoadTableOperator"]
 
 
 class ServiceLoadTableOperator(ServiceTableOperator):
@@ -151,7 +154,7 @@ class ServiceLoadTableOperator(ServiceTableOperator):
 
     def perform(self, context: Context) -> LoadTableResult:
         """Read and check all rows, and then write them."""
-        from airflow_provider_service.rows.target import LoadOptions, TableTarget, opening_rejects
+        from airflow_provider_service._core.rows.target import LoadOptions, TableTarget, opening_rejects
 
         options = LoadOptions.of(self)
         rejects = opening_rejects(self.on_error, self.reject_path, self.object_storage_conn_id)

@@ -10,16 +10,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_service.arguments import require
-from airflow_provider_service.client.errors import ServiceInputError, shown
-from airflow_provider_service.client.models.moments import parse_moment
-from airflow_provider_service.rows.options import require_rows
-from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.source_rows import require_distinct
+from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.rows.options import require_rows
+from airflow_provider_service._core.rows.progress import Progress
+from airflow_provider_service._core.rows.source_rows import require_distinct
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._moments import parse_moment
 
 if TYPE_CHECKING:
-    from airflow_provider_service.rows.options import LoadMode
-    from airflow_provider_service.rows.source_rows import NoteColumns
+    from airflow_provider_service._core.rows.options import LoadMode
+    from airflow_provider_service._core.rows.source_rows import NoteColumns
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_service.arguments import refuse
+from airflow_provider_service._airflow.arguments import refuse
 
 # A "#" begins the names of temporary tables, and elsewhere a comment of MySQL; "--" is a comment everywhere.
 _PLAIN = r"#{0,2}[\w$]+(?:-[\w$]+)*"

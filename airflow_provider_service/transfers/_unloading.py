@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.operators._table import ServiceTableOperator
-from airflow_provider_service.task_arguments import as_rendered
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service.client.models.data_tables import DataTable
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service.client.models import DataTable
 
 
 class ServiceUnloadTableOperator(ServiceTableOperator):
@@ -63,14 +63,14 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
 
         :param with_system_columns: whether those of the service belong to all of them.
         """
-        from airflow_provider_service.rows.files import chosen_types
-        from airflow_provider_service.rows.values import column_types
+        from airflow_provider_service._core.rows.files import chosen_types
+        from airflow_provider_service._core.rows.values import column_types
 
         return chosen_types(column_types(table), self.columns, with_system_columns=with_system_columns)
 
     def stored_rows(self, table: DataTable) -> Iterator[dict[str, Any]]:
         """The rows of the table, a page in memory at a time, with progress in the log."""
-        from airflow_provider_service.rows.progress import Progress
+        from airflow_provider_service._core.rows.progress import Progress
 
         rows: Iterator[dict[str, Any]] = self.hook.data_table_rows.list(
             table.id, filter=self.filter, search=self.search

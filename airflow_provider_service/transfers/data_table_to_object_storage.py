@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service.arguments import require_flag
+from airflow_provider_service._airflow.arguments import require_flag
+from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.operators._table import require_row_filter
-from airflow_provider_service.task_arguments import as_rendered
 from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.lineage.facets import Lineage
-    from airflow_provider_service.object_storage import StoredPath
-    from airflow_provider_service.operators.results import TableToFileResult
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.object_storage import StoredPath
+    from airflow_provider_service.operators.table_results import TableToFileResult
+
+__all__ = ["ServiceDataTableToObjectStorageOperator"]
 
 
 class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
@@ -82,15 +84,15 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The file that the task writes."""
-        from airflow_provider_service.lineage.facets import of_file
-        from airflow_provider_service.object_storage import address_of
+        from airflow_provider_service._core.lineage.facets import of_file
+        from airflow_provider_service._core.object_storage import address_of
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=True)
 
     def perform(self, context: Context) -> TableToFileResult:
         """Read the rows and write the file."""
-        from airflow_provider_service.object_storage import address_of
-        from airflow_provider_service.rows.files import write_rows
+        from airflow_provider_service._core.object_storage import address_of
+        from airflow_provider_service._core.rows.files import write_rows
 
         require_row_filter(self.filter)
         table, url = self.open_table(context)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service.arguments import one_of, optional, require, require_flag, require_mapping, text_or_texts
+from airflow_provider_service._airflow.arguments import (
+    one_of,
+    optional,
+    require,
+    require_flag,
+    require_mapping,
+    text_or_texts,
+)
+from airflow_provider_service._airflow.task_arguments import as_rendered
+from airflow_provider_service._core.rows.options import LOAD_MODES, chosen_mode
 from airflow_provider_service.operators._table import require_row_filter
-from airflow_provider_service.rows.options import LOAD_MODES, chosen_mode
-from airflow_provider_service.task_arguments import as_rendered
 from airflow_provider_service.transfers._sql_names import require_column_name, require_table_name
 from airflow_provider_service.transfers._unloading import ServiceUnloadTableOperator
 
@@ -16,10 +23,12 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_provider_service.lineage.facets import Lineage
-    from airflow_provider_service.operators.results import TableToSqlResult
-    from airflow_provider_service.rows.options import LoadMode
-    from airflow_provider_service.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.rows.options import LoadMode
+    from airflow_provider_service.operators.table_results import TableToSqlResult
+
+__all__ = ["ServiceDataTableToSqlOperator"]
 
 
 class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
@@ -109,7 +118,7 @@ class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The table of the database that the task writes."""
-        from airflow_provider_service.lineage.facets import of_sql_table
+        from airflow_provider_service._core.lineage.facets import of_sql_table
         from airflow_provider_service.transfers._sql import sql_hook
 
         return of_sql_table(sql_hook(self.sql_conn_id, self.hook_params), self.sql_table, self.sql_conn_id)

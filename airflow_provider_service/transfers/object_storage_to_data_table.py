@@ -10,11 +10,13 @@ from airflow_provider_service.transfers._loading import ServiceLoadTableOperator
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from airflow_provider_service.lineage.facets import Lineage
-    from airflow_provider_service.object_storage import StoredPath
-    from airflow_provider_service.rows.source_rows import NoteColumns
-    from airflow_provider_service.task_arguments import Templated
+    from airflow_provider_service._airflow.task_arguments import Templated
+    from airflow_provider_service._core.lineage.facets import Lineage
+    from airflow_provider_service._core.object_storage import StoredPath
+    from airflow_provider_service._core.rows.source_rows import NoteColumns
     from airflow_provider_service.transfers._loading import LoadArguments
+
+__all__ = ["ObjectStorageToServiceDataTableOperator"]
 
 
 class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
@@ -42,13 +44,13 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
 
     def other_lineage(self) -> Lineage | None:
         """The file that the task reads."""
-        from airflow_provider_service.lineage.facets import of_file
-        from airflow_provider_service.object_storage import address_of
+        from airflow_provider_service._core.lineage.facets import of_file
+        from airflow_provider_service._core.object_storage import address_of
 
         return of_file(address_of(self.path, conn_id=self.object_storage_conn_id), is_output=False)
 
     def source_rows(self, note_columns: NoteColumns) -> Generator[Mapping[str, Any], None, None]:
         """The rows of the file, each read once."""
-        from airflow_provider_service.rows.files import read_rows
+        from airflow_provider_service._core.rows.files import read_rows
 
         return read_rows(self.path, note_columns, conn_id=self.object_storage_conn_id)

@@ -11,14 +11,14 @@ from weakref import WeakKeyDictionary
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service.arguments import read_seconds
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
-from airflow_provider_service.waits.polling import PollOutcome, PollWatch, unreadable
+from airflow_provider_service._airflow.arguments import read_seconds
+from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
+from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.waits.polling import PollOutcome, PollWatch, unreadable
+from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service.waits.polling import Check
+    from airflow_provider_service._core.waits.polling import Check
 
 # What a poll may take that begins at the deadline.
 LAST_POLL_SECONDS = 30.0
@@ -88,7 +88,7 @@ class PollingTrigger(BaseTrigger):
 
     async def _poll(self, watch: PollWatch) -> PollOutcome | None:
         # Loaded in a thread: it takes a third of a second, which would stall the event loop.
-        connection = await in_daemon_thread(import_module, "airflow_provider_service.connection")
+        connection = await in_daemon_thread(import_module, "airflow_provider_service._airflow.connection")
 
         async def poll() -> PollOutcome | None:
             async with _turn():

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_service.arguments import read_seconds, refuse
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.models.statuses import ENDED_STATUSES
-from airflow_provider_service.events.finished_executions import Cursor, Snapshot, Workflows
-from airflow_provider_service.events.poll import EventPoll, PolledExecutions, until_it_works
-from airflow_provider_service.events.selection import Selection
-from airflow_provider_service.waits.faults import FaultTolerance
-from airflow_provider_service.waits.outcome import judge
+from airflow_provider_service._airflow.arguments import read_seconds, refuse
+from airflow_provider_service._core.events.finished_executions import Cursor, Snapshot, Workflows
+from airflow_provider_service._core.events.poll import EventPoll, PolledExecutions, until_it_works
+from airflow_provider_service._core.events.selection import Selection
+from airflow_provider_service._core.waits.faults import FaultTolerance
+from airflow_provider_service._core.waits.outcome import judge
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
-    from airflow_provider_service.task_arguments import Duration
+    from airflow_provider_service._airflow.task_arguments import Duration
+
+__all__ = ["ServiceExecutionEventTrigger"]
 
 log = logging.getLogger(__name__)
 

@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service.arguments import read_seconds, require_choice, require_flag
-from airflow_provider_service.daemon_threads import in_daemon_thread
-from airflow_provider_service.task_arguments import (
+from airflow_provider_service._airflow.arguments import read_seconds, require_choice, require_flag
+from airflow_provider_service._airflow.task_arguments import (
     FAULT_TOLERANCE_SECONDS,
     LEAST_POLL_SECONDS,
     ON_VANISHED,
     POLL_SECONDS,
 )
-from airflow_provider_service.waits.outcome import broken
-from airflow_provider_service.waits.stop import stop_execution
-from airflow_provider_service.waits.wait import Wait
+from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.waits.outcome import broken
+from airflow_provider_service._core.waits.stop import stop_execution
+from airflow_provider_service._core.waits.wait import Wait
 
 if TYPE_CHECKING:
-    from airflow_provider_service.task_arguments import Duration, OnVanished
-    from airflow_provider_service.waits.poller import Poller
-    from airflow_provider_service.waits.waiter import Waiter
+    from airflow_provider_service._airflow.task_arguments import Duration, OnVanished
+    from airflow_provider_service._core.waits.poller import Poller
+    from airflow_provider_service._core.waits.waiter import Waiter
+
+__all__ = ["ServiceExecutionTrigger"]
 
 _is_loaded = False
 
@@ -34,7 +36,7 @@ async def _load() -> None:
     """Import the poller once, in a thread: it takes a third of a second, which would stall the event loop."""
     global _is_loaded
     if not _is_loaded:
-        await in_daemon_thread(import_module, "airflow_provider_service.waits.poller")
+        await in_daemon_thread(import_module, "airflow_provider_service._core.waits.poller")
         _is_loaded = True
 
 
@@ -132,8 +134,8 @@ class ServiceExecutionTrigger(BaseTrigger):
                 await asyncio.shield(work)
 
     async def _stop_if_killed(self) -> None:
-        from airflow_provider_service.connection import config_for
-        from airflow_provider_service.waits.killed import was_killed
+        from airflow_provider_service._airflow.connection import config_for
+        from airflow_provider_service._core.waits.killed import was_killed
 
         if await was_killed(self.task_instance, self.execution_id):
             config = await config_for(self.service_conn_id)
@@ -141,8 +143,8 @@ class ServiceExecutionTrigger(BaseTrigger):
 
     async def _join_poller(self) -> tuple[Poller, Waiter]:
         await _load()
-        from airflow_provider_service.waits.poller import poller_of
-        from airflow_provider_service.waits.waiter import Waiter
+        from airflow_provider_service._core.waits.poller import poller_of
+        from airflow_provider_service._core.waits.waiter import Waiter
 
         poller = await poller_of(self.service_conn_id, self.poll_interval)
         waiter = Waiter(self.wait)

@@ -28,7 +28,7 @@ def mistakes_in(wheel: Path, sdist: Path, version: str) -> list[str]:
         assert content is not None
         found += _wrong_metadata(sdist.name, Parser().parsestr(content.read().decode()), version)
     found += [f"{sdist.name} lacks {name}" for name in _IN_THE_SDIST if name not in inside]
-    wanted = ("airflow_provider_service/py.typed", "airflow_provider_service/reports/page.html.jinja")
+    wanted = ("airflow_provider_service/py.typed", "airflow_provider_service/_core/reports/page.html.jinja")
     return found + [f"{wheel.name} lacks {name}" for name in wanted if name not in names]
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from importlib import import_module
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from airflow_provider_service.get_provider_info import get_provider_info
 from scripts.site.examples import example_of
 from scripts.site.links import EXAMPLES, page_of
 
-PACKAGE = Path(__file__).resolve().parent.parent.parent / "airflow_provider_service"
+PACKAGE = "airflow_provider_service"
 #: What tasks return.
-RESULTS = f"{PACKAGE.name}.operators.results"
+RESULTS = (f"{PACKAGE}.operators.results", f"{PACKAGE}.operators.table_results")
 
 
 class ApiPage(NamedTuple):
@@ -38,19 +38,12 @@ def api_pages() -> dict[str, list[ApiPage]]:
     }
     pages = {title: [ApiPage(_short(one), _short(one), [one]) for one in modules] for title, modules in groups.items()}
     pages["Shared by operators"] = [
-        ApiPage(_short(RESULTS), _short(RESULTS), [RESULTS]),
-        ApiPage("transfers.loading", "transfers.loading", [_long("transfers._loading")]),
+        *(ApiPage(_short(one), _short(one), [one]) for one in RESULTS),
+        ApiPage("transfers.loading", "transfers.loading", [f"{PACKAGE}.transfers._loading"]),
     ]
-    pages["Testing kit"] = [
-        ApiPage("testing", "testing", [_long("testing.tasks"), _long("testing.service")]),
-        ApiPage("simulator", "simulator", [_long("simulator.server")]),
-    ]
-    pages["Client"] = [
-        ApiPage("client", "client", [_long("client._client"), _long("client.config")]),
-        ApiPage("client.resources", "client.resources", _modules_in("client/resources")),
-        ApiPage("client.models", "client.models", _modules_in("client/models")),
-        ApiPage("client.errors", "client.errors", [_long("client.errors")]),
-    ]
+    pages["Assets"] = [_page_of("assets.service")]
+    pages["Testing kit"] = [_page_of("testing"), _page_of("simulator")]
+    pages["Client"] = [_page_of(one) for one in ("client", "client.resources", "client.models", "client.errors")]
     return pages
 
 
@@ -71,15 +64,14 @@ def api_texts() -> Iterator[tuple[str, str]]:
 
 
 def public_names(module: str) -> list[str]:
-    """The public classes that a module defines; of the task decorator its name."""
-    tree = ast.parse((PACKAGE.parent / (module.replace(".", "/") + ".py")).read_text())
-    names = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    return [name.removesuffix("_task") for name in names if not name.startswith("_")]
+    """The public names of a module; of the task decorator its own."""
+    return [name.removesuffix("_task") for name in getattr(import_module(module), "__all__", [])]
 
 
 def _automodule(module: str) -> str:
     # What a result holds are its fields, which have no docstrings.
-    return _AUTOMODULE.format(module=module, fields="\n   :undoc-members:" if module == RESULTS else "")
+    fields = "\n   :undoc-members:" if module in RESULTS else ""
+    return _AUTOMODULE.format(module=module, fields=fields)
 
 
 def _example(name: str) -> str:
@@ -97,7 +89,8 @@ def _example(name: str) -> str:
 _AUTOMODULE = """
 ```{{eval-rst}}
 .. automodule:: {module}
-   :members:{fields}
+   :members:
+   :imported-members:{fields}
 ```
 """
 _GROUP = """
@@ -112,13 +105,8 @@ _GROUP = """
 
 
 def _short(module: str) -> str:
-    return module.removeprefix(f"{PACKAGE.name}.")
+    return module.removeprefix(f"{PACKAGE}.")
 
 
-def _long(module: str) -> str:
-    return f"{PACKAGE.name}.{module}"
-
-
-def _modules_in(folder: str) -> list[str]:
-    names = sorted(path.stem for path in (PACKAGE / folder).glob("*.py") if not path.stem.startswith("_"))
-    return [".".join([PACKAGE.name, *folder.split("/"), name]) for name in names]
+def _page_of(module: str) -> ApiPage:
+    return ApiPage(module, module, [f"{PACKAGE}.{module}"])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from airflow_provider_service.cli.commands import main
+from airflow_provider_service._cli.commands import main
 from tests.instances.conftest import running_second, second, second_client
 from tests.instances.workflows import child, parent
 

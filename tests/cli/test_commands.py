@@ -9,13 +9,13 @@ from importlib import import_module
 
 import pytest
 
-from airflow_provider_service.cli.commands import COMMANDS, get_commands
+from airflow_provider_service._cli.commands import COMMANDS, get_commands
 from tests import airflow_features
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
 def test_every_command_has_a_module_and_a_help(cli, command):
-    assert callable(import_module(f"airflow_provider_service.cli.{command.name}").perform)
+    assert callable(import_module(f"airflow_provider_service._cli.{command.name}").perform)
 
     ended = cli(command.name, "--help")
 
@@ -48,11 +48,15 @@ def test_airflow_takes_the_same_options(cli, folder, capsys):
 
 def test_listing_the_commands_loads_hardly_anything():
     program = (
-        "import sys; before = set(sys.modules); import airflow_provider_service.cli.commands;"
+        "import sys; before = set(sys.modules); import airflow_provider_service._cli.commands;"
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
 
     own = [one for one in done.stdout.split() if one.startswith("airflow")]
-    assert own == ["airflow_provider_service", "airflow_provider_service.cli", "airflow_provider_service.cli.commands"]
+    assert own == [
+        "airflow_provider_service",
+        "airflow_provider_service._cli",
+        "airflow_provider_service._cli.commands",
+    ]
     assert not {"rich", "requests", "pydantic", "logging"} & set(done.stdout.split())

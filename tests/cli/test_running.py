@@ -159,7 +159,7 @@ def test_an_execution_that_is_not_there(cli):
 
 def test_an_interrupted_wait_says_that_the_execution_keeps_running(cli, client, simulator, monkeypatch):
     simulator.create_webhook_workflow("Slow", path="slow", behaviour="long", seconds=60)
-    from airflow_provider_service.client.clock import Clock, using
+    from airflow_provider_service.client._clock import Clock, using
 
     class Interrupted(Clock):
         def wait(self, event, seconds, deadline=float("inf")):

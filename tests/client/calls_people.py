@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_service.client.models.null import NULL
-from airflow_provider_service.client.resources.folders import ROOT
+from airflow_provider_service.client.models._null import NULL
+from airflow_provider_service.client.resources._folders import ROOT
 
 from . import samples
 from .calling import P_, U_, V_, W_, Call, P, Pages, U, V, W, invalid, not_found, unlicensed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client._client import Resources
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.config import ServiceConfig
-from airflow_provider_service.client.http.transport import Transport
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._http.transport import Transport
 from tests.set_clock import SetClock
 
 BASE = "https://service.example.com"

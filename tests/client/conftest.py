@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import requests_mock
 
-from airflow_provider_service.client.clock import using
+from airflow_provider_service.client._clock import using
 from tests.set_clock import SetClock
 
 from .clients import Client

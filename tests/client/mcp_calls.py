@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.models.mcp import StartedExecution
+from airflow_provider_service.client.models import StartedExecution
 
 from .clients import BASE, Client
 

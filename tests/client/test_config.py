@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from airflow_provider_service import client as client_package
-from airflow_provider_service.client.config import ServiceConfig
+from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
 
 KEY = "key-1"

@@ -16,8 +16,8 @@ import pytest
 import requests
 
 from airflow_provider_service.client import ServiceClient, errors
-from airflow_provider_service.client.clock import Clock, using
-from airflow_provider_service.client.http import connections
+from airflow_provider_service.client._clock import Clock, using
+from airflow_provider_service.client._http import connections
 from tests.set_clock import SetClock
 
 from .clients import KEY, Client, make_config

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests_mock
 
-from airflow_provider_service.client.execution_data import (
+from airflow_provider_service.client._execution_data import (
     Failure,
     NodeRun,
     OutputFile,
@@ -19,7 +19,7 @@ from airflow_provider_service.client.execution_data import (
     starting_items,
     with_data,
 )
-from airflow_provider_service.client.models.executions import Execution
+from airflow_provider_service.client.models import Execution
 
 from .clients import ROOT, Client
 

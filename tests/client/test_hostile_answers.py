@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.http.exchange import Answer
+from airflow_provider_service.client._http.exchange import Answer
 
 from .clients import KEY, ROOT, Client
 from .tiny_server import TinyServer, answer

@@ -12,7 +12,7 @@ import requests
 import requests_mock
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.models.mcp import StartedExecution
+from airflow_provider_service.client.models import StartedExecution
 
 from .clients import KEY, Client, make_config
 from .mcp_calls import (

@@ -10,9 +10,10 @@ import requests
 import requests_mock
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.http.exchange import Answer
-from airflow_provider_service.client.http.mcp_answers import is_answer
-from airflow_provider_service.client.models.mcp import StartedExecution
+from airflow_provider_service.client._http.exchange import Answer
+from airflow_provider_service.client._http.mcp_answers import is_answer
+from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client.models import StartedExecution
 
 from .clients import Client
 from .mcp_calls import (
@@ -65,7 +66,7 @@ def test_a_refusal_started_nothing(
 
     assert type(error) is kind
     assert error.not_processed
-    assert errors.one_line(text) in str(error)
+    assert one_line(text) in str(error)
 
 
 @pytest.mark.parametrize(

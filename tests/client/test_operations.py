@@ -289,8 +289,8 @@ def test_only_harmless_repeats_are_made(server: requests_mock.Mocker, call: Call
 
 def test_each_operation_has_one_route_in_the_simulator() -> None:
     pytest.importorskip("starlette")
-    import airflow_provider_service.simulator.routes  # noqa: F401
-    from airflow_provider_service.simulator.gateway import OPERATIONS
+    import airflow_provider_service.simulator._routes  # noqa: F401
+    from airflow_provider_service.simulator._gateway import OPERATIONS
 
     routes = {
         name: (operation.name, operation.method, operation.path, operation.scope or "none")

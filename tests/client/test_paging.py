@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import requests_mock
 
+from airflow_provider_service.client._http.paging import MAX_PAGES, PagingError, follow_cursor, follow_skip
 from airflow_provider_service.client.errors import ServiceUnexpectedResponseError
-from airflow_provider_service.client.http.paging import MAX_PAGES, PagingError, follow_cursor, follow_skip
 
 from .clients import ROOT, Client
 

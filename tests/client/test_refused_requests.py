@@ -10,7 +10,7 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.http.encoding import fill_path
+from airflow_provider_service.client._http.encoding import fill_path
 
 from .clients import Client
 

@@ -12,9 +12,9 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.models.data_table_rows import InsertedRows
-from airflow_provider_service.client.models.null import NULL
-from airflow_provider_service.client.models.workflows import Workflow, writable
+from airflow_provider_service.client.models import InsertedRows, Workflow
+from airflow_provider_service.client.models._null import NULL
+from airflow_provider_service.client.models._workflows import writable
 from airflow_provider_service.client.resources._base import moment
 
 from . import samples

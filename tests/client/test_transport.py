@@ -17,8 +17,8 @@ from urllib3.exceptions import ClosedPoolError, MaxRetryError, NewConnectionErro
 
 from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.clock import using
-from airflow_provider_service.client.http.transport import MAX_RETRY_AFTER
+from airflow_provider_service.client._clock import using
+from airflow_provider_service.client._http.transport import MAX_RETRY_AFTER
 from tests.set_clock import SetClock
 
 from .clients import BASE, KEY, ROOT, Client

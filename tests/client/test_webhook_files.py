@@ -11,13 +11,9 @@ import pytest
 import requests
 import requests_mock
 
-from airflow_provider_service.client.errors import (
-    ServiceFileError,
-    ServiceInputError,
-    ServiceWebhookRefusedError,
-)
-from airflow_provider_service.client.http.multipart import MultipartBody, file_parts
-from airflow_provider_service.client.models.webhooks import WebhookTrigger
+from airflow_provider_service.client._http.multipart import MultipartBody, file_parts
+from airflow_provider_service.client.errors import ServiceFileError, ServiceInputError, ServiceWebhookRefusedError
+from airflow_provider_service.client.models import WebhookTrigger
 
 from .clients import BASE, Client
 

@@ -9,9 +9,8 @@ import pytest
 import requests_mock
 
 from airflow_provider_service.client.errors import ServiceInputError, ServiceWebhookUncertainError
-from airflow_provider_service.client.models.webhooks import WebhookAnswer, WebhookTrigger
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.client.resources.webhooks import authentication_headers
+from airflow_provider_service.client.models import WebhookAnswer, WebhookTrigger, Workflow
+from airflow_provider_service.client.resources._webhooks import authentication_headers
 
 from .clients import BASE, KEY, Client
 

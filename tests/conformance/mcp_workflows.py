@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient, errors
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.simulator.samples import node
+from airflow_provider_service.client.models import Execution, Workflow
+from airflow_provider_service.simulator._samples import node
 
 from .expecting import unique
 from .target import Target

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from airflow_provider_service.client.resources import _base, audit
+from airflow_provider_service.client.resources import _audit as audit
+from airflow_provider_service.client.resources import _base
 
 from .outcomes import PROPERTY
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_service.client.models.data_tables import DataTable
+from airflow_provider_service.client.models import DataTable
 
 from .expecting import unique
 from .target import Target

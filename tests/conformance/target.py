@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import requests
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.simulator.gateway import OPERATIONS
-from airflow_provider_service.simulator.server import ServiceSimulator
+from airflow_provider_service.simulator._gateway import OPERATIONS
+from airflow_provider_service.simulator._server import ServiceSimulator
 from tests.client.contract import CONTRACT
 
 from .differences import GATED, difference

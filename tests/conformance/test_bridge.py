@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+from airflow_provider_service._core.runs.bridge.definition import TAG, credential_of
+from airflow_provider_service._core.runs.bridge.install import Installer
+from airflow_provider_service._core.runs.search import RUN_KEY_HEADER, RunKey, starting_call
 from airflow_provider_service.client import errors
-from airflow_provider_service.client.execution_data import failure_of, last_output
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.runs.bridge.access import BridgeSecret
-from airflow_provider_service.runs.bridge.definition import TAG, credential_of
-from airflow_provider_service.runs.bridge.install import Installer
-from airflow_provider_service.runs.search import RUN_KEY_HEADER, RunKey, starting_call
-from airflow_provider_service.simulator.samples import node
+from airflow_provider_service.client._execution_data import failure_of, last_output
+from airflow_provider_service.client.models import Execution, Workflow
+from airflow_provider_service.simulator._samples import node
 
 from .expecting import unique
 from .target import Target, until

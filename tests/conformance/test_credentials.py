@@ -12,7 +12,7 @@ from airflow_provider_service.client.errors import (
     ServiceNotFoundError,
     ServiceNotLicensedError,
 )
-from airflow_provider_service.client.models.credentials import Credential
+from airflow_provider_service.client.models import Credential
 
 from .expecting import NO_ID, refused, unique
 from .target import Target

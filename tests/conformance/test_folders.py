@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
-from airflow_provider_service.client.models.folders import Folder
-from airflow_provider_service.client.resources.folders import ROOT
+from airflow_provider_service.client.models import Folder
+from airflow_provider_service.client.resources._folders import ROOT
 
 from .expecting import NO_ID, refused, unique
 from .target import Target

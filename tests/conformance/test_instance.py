@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_provider_service._core.connection_check import server_version
 from airflow_provider_service.client.errors import (
     ServiceInvalidRequestError,
     ServiceNotLicensedError,
     ServiceNotOfferedError,
     ServiceUnauthorizedError,
 )
-from airflow_provider_service.client.models.insights import InsightsSummary
-from airflow_provider_service.connection_check import server_version
-from airflow_provider_service.simulator.generations import NEWEST
+from airflow_provider_service.client.models import InsightsSummary
+from airflow_provider_service.simulator._generations import NEWEST
 from tests.live.servers import GENERATIONS
 
 from .expecting import NO_ID, refused, status_and_message, unique

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient, errors
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.client.models import Execution, Workflow
 
 from .mcp_workflows import (
     CHAT,

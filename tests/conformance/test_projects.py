@@ -11,8 +11,7 @@ from airflow_provider_service.client.errors import (
     ServiceMissingScopeError,
     ServiceNotFoundError,
 )
-from airflow_provider_service.client.models.projects import Project
-from airflow_provider_service.client.models.users import InvitedUser
+from airflow_provider_service.client.models import InvitedUser, Project
 
 from .expecting import NO_ID, NO_UUID, refused, unique
 from .target import Target

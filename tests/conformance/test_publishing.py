@@ -10,7 +10,7 @@ from airflow_provider_service.client.errors import (
     ServiceInvalidRequestError,
     ServiceNotFoundError,
 )
-from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.client.models import Workflow
 
 from .expecting import NO_ID, NO_UUID, refused, unique
 from .target import Target, until

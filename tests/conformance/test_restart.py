@@ -12,12 +12,9 @@ from typing import NamedTuple
 import pytest
 import requests
 
-from airflow_provider_service.client.errors import (
-    ServiceStartingError,
-    ServiceUnreachableError,
-)
-from airflow_provider_service.client.execution_data import failure_of
-from airflow_provider_service.client.models.executions import Execution
+from airflow_provider_service.client._execution_data import failure_of
+from airflow_provider_service.client.errors import ServiceStartingError, ServiceUnreachableError
+from airflow_provider_service.client.models import Execution
 
 from .expecting import status_and_message, unique
 from .target import OwnTarget, Target, until

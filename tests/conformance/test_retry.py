@@ -6,12 +6,8 @@ import threading
 
 import pytest
 
-from airflow_provider_service.client.errors import (
-    ServiceConflictError,
-    ServiceInvalidRequestError,
-    ServiceTimeoutError,
-)
-from airflow_provider_service.runs.service_retry import RetrySearch, RetryStarter
+from airflow_provider_service._core.runs.service_retry import RetrySearch, RetryStarter
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceInvalidRequestError, ServiceTimeoutError
 
 from .expecting import refused, unique
 from .target import Target, until

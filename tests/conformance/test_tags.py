@@ -11,7 +11,7 @@ from airflow_provider_service.client.errors import (
     ServiceInvalidRequestError,
     ServiceNotFoundError,
 )
-from airflow_provider_service.client.models.tags import Tag
+from airflow_provider_service.client.models import Tag
 
 from .expecting import NO_ID, refused, unique
 from .target import Target

@@ -14,7 +14,7 @@ from airflow_provider_service.client.errors import (
     ServiceNotLicensedError,
     ServiceNotOfferedError,
 )
-from airflow_provider_service.client.models.users import InvitedUser
+from airflow_provider_service.client.models import InvitedUser
 
 from .expecting import NO_ID, NO_UUID, refused, unique
 from .target import Target

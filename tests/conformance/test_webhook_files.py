@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client.errors import ServiceWebhookRefusedError
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.client.models import Execution, Workflow
 
 from .expecting import unique
 from .target import Target, until

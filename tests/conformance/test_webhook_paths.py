@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.client.errors import (
     ServiceInvalidRequestError,
     ServiceWebhookNotLiveError,
     ServiceWebhookUncertainError,
 )
-from airflow_provider_service.client.execution_data import starting_items
-from airflow_provider_service.client.models.webhooks import WebhookTrigger
-from airflow_provider_service.client.models.workflows import Workflow
+from airflow_provider_service.client.models import WebhookTrigger, Workflow
 
 from .expecting import unique
 from .target import Target, until

@@ -12,20 +12,19 @@ import jwt
 import pytest
 import requests
 
+from airflow_provider_service._core.runs.attempt import Attempt
+from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+from airflow_provider_service._core.runs.request import RunRequest
+from airflow_provider_service._core.runs.search import RunKey
+from airflow_provider_service._core.runs.start_methods.webhook import WebhookStarter
+from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.client.errors import (
     ServiceTimeoutError,
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
-from airflow_provider_service.client.execution_data import starting_items
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.client.resources.webhooks import authentication_headers
-from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.runs.idempotent_start import IdempotentStart
-from airflow_provider_service.runs.request import RunRequest
-from airflow_provider_service.runs.search import RunKey
-from airflow_provider_service.runs.start_methods.webhook import WebhookStarter
+from airflow_provider_service.client.models import Execution, Workflow
+from airflow_provider_service.client.resources._webhooks import authentication_headers
 
 from .expecting import unique
 from .target import Target, until

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_service.client.errors import (
-    ServiceInvalidRequestError,
-    ServiceNotFoundError,
-)
-from airflow_provider_service.client.models.workflows import Workflow, writable
+from airflow_provider_service.client.errors import ServiceInvalidRequestError, ServiceNotFoundError
+from airflow_provider_service.client.models import Workflow
+from airflow_provider_service.client.models._workflows import writable
 
 from .expecting import NO_ID, NO_UUID, refused, unique
 from .target import Target

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import requests
 
+from airflow_provider_service.client._execution_data import is_behind, starting_items
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceServerError
-from airflow_provider_service.client.execution_data import is_behind, starting_items
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.simulator import samples
-from airflow_provider_service.simulator.samples import WITH_ID, chain, node, respond
+from airflow_provider_service.client.models import Execution, Workflow
+from airflow_provider_service.simulator import _samples as samples
+from airflow_provider_service.simulator._samples import WITH_ID, chain, node, respond
 
 from .expecting import unique
 from .target import Target, until

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.simulator.samples import webhook_workflow
+from airflow_provider_service.simulator._samples import webhook_workflow
 from scripts.dag_runner import run_dag
 
 DAG_FILE = """
 from airflow.sdk import DAG, task
 
 from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
-from airflow_provider_service.simulator.samples import webhook_workflow
+from airflow_provider_service.simulator._samples import webhook_workflow
 
 with DAG("definitions", schedule=None) as dag:
 

@@ -19,8 +19,8 @@ from airflow.utils.session import create_session
 from sqlalchemy import select, update
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.execution_data import starting_items
-from airflow_provider_service.client.lookup import find_workflow
+from airflow_provider_service.client._execution_data import starting_items
+from airflow_provider_service.client._lookup import find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, load_dag, run_dag

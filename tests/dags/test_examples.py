@@ -10,9 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client._execution_data import last_output
+from airflow_provider_service.client._lookup import find_data_table, find_workflow
 from airflow_provider_service.client.errors import ServiceNotFoundError
-from airflow_provider_service.client.execution_data import last_output
-from airflow_provider_service.client.lookup import find_data_table, find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import TaskRun
 from tests.shop import CONNECTION, SALES, shop

@@ -9,8 +9,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from airflow_provider_service._core.instances.deployment_record import is_deployment_record
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.instances.deployment_record import is_deployment_record
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.dag_runner import TaskRun
 

@@ -13,9 +13,9 @@ from airflow.models.taskinstance import TaskInstance, clear_task_instances
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import delete, update
 
+from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
-from airflow_provider_service.waits.outcome import EXECUTION_ID_KEY
 
 from .deferred_tasks import DeferredTask, defer, give_to_another_triggerer, soon, triggerer, write_dag
 

@@ -11,9 +11,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_service.assets.service import namespace_of
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.lookup import get_workflow
-from airflow_provider_service.lineage.assets import namespace_of
+from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.workflows import DONE, FAIL, put, wait, webhook
 

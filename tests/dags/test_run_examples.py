@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.lookup import find_workflow
+from airflow_provider_service.client._lookup import find_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import SimulatedService
-from airflow_provider_service.testing.passing_time import time_passes_at
+from airflow_provider_service.testing._passing_time import time_passes_at
 from scripts.dag_runner import TaskRun
 from tests.runs import workflows
 from tests.runs.workflows import DONE, FAIL, put, put_behind_prefix, statuses, wait, webhook

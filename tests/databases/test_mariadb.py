@@ -13,7 +13,7 @@ import pymysql
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.lookup import find_data_table
+from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
 from airflow_provider_service.transfers.sql_to_data_table import SqlToServiceDataTableOperator
 

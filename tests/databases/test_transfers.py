@@ -16,7 +16,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.postgres.hooks.postgres import PostgresHook
 
-from airflow_provider_service.client.lookup import find_data_table
+from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.transfers._sql import insert_all, query_rows
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
 from airflow_provider_service.transfers.sql_to_data_table import SqlToServiceDataTableOperator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.providers.common.compat.sdk import DAG, AssetAlias
 from airflow.providers.standard.operators.empty import EmptyOperator
 
-from airflow_provider_service.lineage.assets import data_table_asset
+from airflow_provider_service.assets.service import data_table_asset
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 
 with DAG("after_prices", schedule=[data_table_asset("https://service.example.com", "hG5xK2")]):

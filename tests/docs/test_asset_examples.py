@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from airflow_provider_service.assets.service import data_table_asset
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.lineage.assets import data_table_asset
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.lineage.test_assets import Outlets
 from tests.operators.conftest import FakeTaskInstance

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from airflow_provider_service.cli.commands import parser
+from airflow_provider_service._cli.commands import parser
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.instances.workflows import child, parent

@@ -14,7 +14,7 @@ import jwt
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_service.connection import webhook_headers_as
+from airflow_provider_service._airflow.connection import webhook_headers_as
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.site.api import api_pages, public_names

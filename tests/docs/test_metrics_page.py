@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from airflow_provider_service import metrics
+from airflow_provider_service._airflow import metrics
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 NAMES = {value for name, value in vars(metrics).items() if name.isupper()}

@@ -9,7 +9,7 @@ from typing import Any, cast
 from airflow.jobs import triggerer_job_runner
 from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service.client._clock import clock
 from tests.waits.driving import Triggerer, payloads
 
 SYNC_SECONDS = 0.02

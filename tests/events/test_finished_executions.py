@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_service._core.events.finished_executions import Cursor, ExecutionPoll, Snapshot, listed, read
 from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client._client import Resources
-from airflow_provider_service.client.http.transport import Transport
-from airflow_provider_service.events.finished_executions import Cursor, ExecutionPoll, Snapshot, listed, read
+from airflow_provider_service.client._http.transport import Transport
 from airflow_provider_service.simulator import ServiceSimulator
 
 ACTIVE = ("new", "running", "waiting")

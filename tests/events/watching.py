@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.stored_triggers import revived
+from airflow_provider_service.testing._stored_triggers import revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from tests.waits.driving import until
 

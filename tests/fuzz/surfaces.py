@@ -10,6 +10,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_service._core.pages import rendering
+from airflow_provider_service._core.pages.checkup import examine, to_report
+from airflow_provider_service._core.pages.reading import see
+from airflow_provider_service._core.pages.task_view import TaskView
+from airflow_provider_service._core.reports.forms import rendered
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.operators.audit import ServiceGenerateAuditOperator
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
@@ -34,15 +39,10 @@ from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
 from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
-from airflow_provider_service.pages import rendering
-from airflow_provider_service.pages.checkup import examine, to_report
-from airflow_provider_service.pages.reading import see
-from airflow_provider_service.pages.task_view import TaskView
-from airflow_provider_service.reports.forms import rendered
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing import run_task
-from airflow_provider_service.testing.stored_triggers import first_event, revived
+from airflow_provider_service.testing._stored_triggers import first_event, revived
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigger

@@ -23,7 +23,7 @@ from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.get_provider_info import get_provider_info
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.passing_time import time_passes_at
+from airflow_provider_service.testing._passing_time import time_passes_at
 from tests.operators.test_every_operator import public_operators
 
 from .hostile import KINDS, HostileLayer

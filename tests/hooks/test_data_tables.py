@@ -9,8 +9,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.client.errors import ServiceInputError, ServiceLookupError
-from airflow_provider_service.client.lookup import find_data_table
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.operators.rows import ServiceInsertRowsOperator, ServiceUpsertRowsOperator

@@ -17,10 +17,10 @@ import requests_mock
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, Connection, redact
 
 from airflow_provider_service import __version__
+from airflow_provider_service._airflow.connection import config_for, config_of
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceConfigError
-from airflow_provider_service.client.models.webhooks import WebhookTrigger
-from airflow_provider_service.connection import config_for, config_of
+from airflow_provider_service.client.models import WebhookTrigger
 from airflow_provider_service.hooks.service import N8nHook, ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._core.instances.apply import apply_plan
+from airflow_provider_service._core.instances.export import ExportSelection, exported, write_folder
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.export import ExportSelection, exported, write_folder
-from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
-from airflow_provider_service.instances.source import read_source
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.operators.conftest import execute, link, task_instance, writes
 

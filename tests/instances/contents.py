@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_service._core.instances.apply import apply_plan
+from airflow_provider_service._core.instances.export import ExportSelection, exported
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.lookup import create_tag
-from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.export import ExportSelection, exported
-from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
-from airflow_provider_service.instances.source import read_source
+from airflow_provider_service.client._lookup import create_tag
 
 from .workflows import address, calling, child, node, webhook, workflow
 

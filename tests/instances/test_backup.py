@@ -12,11 +12,11 @@ from zipfile import ZipFile
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.instances.backup_archive import ArchiveReader
+from airflow_provider_service._core.instances.restore import Restore
+from airflow_provider_service._core.instances.restore_reading import read_backup
+from airflow_provider_service.client._lookup import get_folder
 from airflow_provider_service.client.errors import ServiceError
-from airflow_provider_service.client.lookup import get_folder
-from airflow_provider_service.instances.backup_archive import ArchiveReader
-from airflow_provider_service.instances.restore import Restore
-from airflow_provider_service.instances.restore_reading import read_backup
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
 from .contents import fill, state_of

@@ -15,10 +15,10 @@ from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZIP_STORED, ZipFile
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.instances import backup_archive
+from airflow_provider_service._core.instances.backup_archive import ArchiveReader
+from airflow_provider_service._core.instances.restore_reading import read_backup
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.instances import backup_archive
-from airflow_provider_service.instances.backup_archive import ArchiveReader
-from airflow_provider_service.instances.restore_reading import read_backup
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
 from .contents import fill

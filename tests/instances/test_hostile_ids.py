@@ -12,13 +12,13 @@ from zipfile import ZipFile
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.instances.backup_archive import ArchiveWriter
+from airflow_provider_service._core.instances.export import Exported, write_folder
+from airflow_provider_service._core.object_storage import write_whole
+from airflow_provider_service._core.stored_folders import StoredFolder
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.instances.backup_archive import ArchiveWriter
-from airflow_provider_service.instances.export import Exported, write_folder
-from airflow_provider_service.object_storage import write_whole
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 from airflow_provider_service.operators.instances import ServiceExportWorkflowsOperator, ServicePromoteWorkflowsOperator
-from airflow_provider_service.stored_folders import StoredFolder
 
 from .workflows import address, node, webhook, workflow
 

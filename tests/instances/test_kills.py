@@ -21,9 +21,9 @@ from .workflows import child, parent, webhook, workflow
 SCRIPT = """
 import json, sys
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
-from airflow_provider_service.instances.source import read_source
+from airflow_provider_service._core.instances.apply import apply_plan
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.source import read_source
 
 with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as client:
     target = DeploymentTarget(client)

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from airflow_provider_service._core.instances.backup_archive import ArchiveReader
+from airflow_provider_service._core.instances.restore import Restore
+from airflow_provider_service._core.instances.restore_reading import read_backup
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceError, ServiceInputError
-from airflow_provider_service.instances.backup_archive import ArchiveReader
-from airflow_provider_service.instances.restore import Restore
-from airflow_provider_service.instances.restore_reading import read_backup
 
 from .test_backup_archives import Members, members, packed, signed
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.source import read_source
 from airflow_provider_service.client.errors import ServiceDeploymentError, ServiceInputError
-from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
-from airflow_provider_service.instances.source import read_source
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
 from .test_rollback import REFUSED, state_of

@@ -7,8 +7,8 @@ import re
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.instances.writing import Writer
 from airflow_provider_service.client.errors import ServiceDeploymentError
-from airflow_provider_service.instances.writing import Writer
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 
 from .contents import fill

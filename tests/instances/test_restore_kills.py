@@ -23,9 +23,9 @@ from .workflows import webhook
 SCRIPT = """
 import sys
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.instances.backup_archive import ArchiveReader
-from airflow_provider_service.instances.restore import Restore
-from airflow_provider_service.instances.restore_reading import read_backup
+from airflow_provider_service._core.instances.backup_archive import ArchiveReader
+from airflow_provider_service._core.instances.restore import Restore
+from airflow_provider_service._core.instances.restore_reading import read_backup
 
 with ServiceClient(ServiceConfig(base_url=sys.argv[1], api_key=sys.argv[2])) as client, open(sys.argv[3], "rb") as file:
     restore = Restore(client, read_backup(ArchiveReader(file)), sys.argv[4])

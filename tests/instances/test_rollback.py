@@ -12,8 +12,8 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.client.errors import ServiceDeploymentError
-from airflow_provider_service.client.lookup import get_workflow
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator
 
 from .workflows import child, node, parent, webhook, workflow

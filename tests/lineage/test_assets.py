@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
 
-from airflow_provider_service.lineage.assets import (
+from airflow_provider_service.assets.service import (
     convert_asset_to_openlineage,
     create_asset,
     data_table_asset,

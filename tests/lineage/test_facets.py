@@ -10,9 +10,9 @@ from airflow.providers.openlineage.extractors.base import DefaultExtractor
 from airflow.providers.openlineage.sqlparser import DatabaseInfo
 from airflow.providers.sqlite.hooks.sqlite import SqliteHook
 
+from airflow_provider_service._core.lineage.facets import of_file, of_query, of_sql_table
+from airflow_provider_service._core.lineage.headers import parent_headers
 from airflow_provider_service.client.errors import ServiceError
-from airflow_provider_service.lineage.facets import of_file, of_query, of_sql_table
-from airflow_provider_service.lineage.headers import parent_headers
 from airflow_provider_service.operators.rows import ServiceDeleteRowsOperator, ServiceInsertRowsOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator

@@ -8,7 +8,7 @@ import pytest
 from opentelemetry import trace
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.execution_data import starting_items
+from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._core.instances.apply import apply_plan
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.source import Source, read_source
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotOfferedError
-from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
-from airflow_provider_service.instances.source import Source, read_source
-from airflow_provider_service.simulator.samples import chain
+from airflow_provider_service.simulator._samples import chain
 from tests.instances.workflows import child
 
 from .servers import LiveServer, wait_until

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_service._core.instances.backup import Backup, write_backup
+from airflow_provider_service._core.instances.backup_archive import ArchiveReader
+from airflow_provider_service._core.instances.restore import OnConflict, Restore, RestorePlan
+from airflow_provider_service._core.instances.restore_reading import read_backup
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.instances.backup import Backup, write_backup
-from airflow_provider_service.instances.backup_archive import ArchiveReader
-from airflow_provider_service.instances.restore import OnConflict, Restore, RestorePlan
-from airflow_provider_service.instances.restore_reading import read_backup
 from tests.instances.contents import fill, state_of
 from tests.instances.workflows import node, webhook
 

@@ -16,10 +16,10 @@ from zipfile import ZipFile
 import pytest
 from pyarrow import parquet
 
+from airflow_provider_service._core.instances.deployment_record import is_deployment_record
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.execution_data import last_output, starting_items
-from airflow_provider_service.client.lookup import find_data_table, find_workflow
-from airflow_provider_service.instances.deployment_record import is_deployment_record
+from airflow_provider_service.client._execution_data import last_output, starting_items
+from airflow_provider_service.client._lookup import find_data_table, find_workflow
 from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
 from scripts.dag_runner import TaskRun, run_dag
 from tests.instances.workflows import parent

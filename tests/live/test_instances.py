@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._core.instances.apply import apply_plan
+from airflow_provider_service._core.instances.export import ExportSelection, exported, write_folder
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.source import Source, read_source
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceDeploymentError
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.instances.apply import apply_plan
-from airflow_provider_service.instances.export import ExportSelection, exported, write_folder
-from airflow_provider_service.instances.planning import DeploymentTarget, make_plan
-from airflow_provider_service.instances.source import Source, read_source
+from airflow_provider_service.client.models import Workflow
 from tests.instances.workflows import address, node, parent, webhook, workflow
 
 from .conftest import MakeServer

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+from airflow_provider_service._core.runs.bridge.install import Installer
+from airflow_provider_service._core.runs.queued import QueuedExecutions
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
-from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
+from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.runs.bridge.access import BridgeSecret
-from airflow_provider_service.runs.bridge.install import Installer
-from airflow_provider_service.runs.queued import QueuedExecutions
-from airflow_provider_service.simulator import samples
+from airflow_provider_service.simulator import _samples as samples
 from tests.runs import victims
 from tests.runs.moments import connections, seed_of_the_day, soon
 from tests.runs.task_run import StateStore, TaskRun

@@ -15,13 +15,13 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG, mask_secret
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceLookupError,
     ServiceNotFoundError,
     ServiceWebhookRefusedError,
 )
-from airflow_provider_service.client.execution_data import starting_items
 from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.simulator import ServiceSimulator
 from tests import airflow_features

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.models.data_tables import DataTable
+from airflow_provider_service.client.models import DataTable
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import webhook_workflow
+from airflow_provider_service.simulator._samples import webhook_workflow
 from tests.results import check_result
 from tests.runs.task_run import let_this_thread_execute
 

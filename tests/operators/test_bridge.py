@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.runs.bridge import definition
+from airflow_provider_service._core.runs.bridge.install import SCOPES
 from airflow_provider_service.operators.bridge import ServiceInstallBridgeOperator
-from airflow_provider_service.runs.bridge import definition
-from airflow_provider_service.runs.bridge.install import SCOPES
 
 PEM = ("privateKey", "publicKey")
 

@@ -10,11 +10,11 @@ from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from airflow_provider_service._core.rows.upsert_writes import MAX_UPDATE_CALLS
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
-from airflow_provider_service.client.models.data_tables import DataTable
+from airflow_provider_service.client.models import DataTable
 from airflow_provider_service.hooks._data_tables import HookDataTables
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
-from airflow_provider_service.rows.upsert_writes import MAX_UPDATE_CALLS
 
 REFUSED = "change_strategy='replace' needs on_stored_duplicates 'remove_copies' or 'keep_newest'"
 UPDATE, INSERT, DELETE = "PATCH rows/update", "POST rows", "DELETE rows/delete"

@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, literal
 
 from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
-from airflow_provider_service.simulator.samples import webhook_workflow
+from airflow_provider_service.simulator._samples import webhook_workflow
 
 
 @pytest.mark.parametrize("name", ["nope.json", "/no/such/nope.json"])

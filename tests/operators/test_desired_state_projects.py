@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.lookup import get_project
+from airflow_provider_service.client._lookup import get_project
 from airflow_provider_service.operators.desired_state import ServiceEnsureProjectsOperator
 
 from .conftest import counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.lookup import get_data_table
+from airflow_provider_service.client._lookup import get_data_table
 from airflow_provider_service.operators.desired_state import ServiceEnsureDataTablesOperator
 
 from .conftest import counts

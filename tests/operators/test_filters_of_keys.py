@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.client.http.encoding import encode_query, to_json
-from airflow_provider_service.rows.batches import MAX_URL_CHARS, any_of_in_url, fits_in_url, may_fit_in_urls
+from airflow_provider_service._core.rows.batches import MAX_URL_CHARS, any_of_in_url, fits_in_url, may_fit_in_urls
+from airflow_provider_service.client._http.encoding import encode_query, to_json
 
 VALUES: dict[str, list[Any]] = {
     "texts": [f"sku-{number:05}" for number in range(3000)],

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, literal
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.operators.generic import ServiceOperator
-from airflow_provider_service.simulator.samples import webhook_workflow
+from airflow_provider_service.simulator._samples import webhook_workflow
 
 
 def test_an_object_is_returned_by_the_names_of_the_service(execute, client, link):

@@ -14,9 +14,10 @@ from urllib.parse import unquote
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._airflow.references import Alternatives
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client._lookup import get_data_table
 from airflow_provider_service.client.errors import ServiceInputError, ServiceLookupError
-from airflow_provider_service.client.lookup import get_data_table
 from airflow_provider_service.operators._base import ServiceBaseOperator
 from airflow_provider_service.operators.workflows import (
     ServiceArchiveWorkflowOperator,
@@ -25,9 +26,8 @@ from airflow_provider_service.operators.workflows import (
     ServiceTransferWorkflowOperator,
     ServiceUnarchiveWorkflowOperator,
 )
-from airflow_provider_service.references import Alternatives
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import webhook_workflow
+from airflow_provider_service.simulator._samples import webhook_workflow
 
 from .test_every_operator import OPERATORS
 

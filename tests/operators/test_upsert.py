@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.rows.options import CHANGE_STRATEGIES, ON_STORED_DUPLICATES
 from airflow_provider_service.client import errors
-from airflow_provider_service.rows.options import CHANGE_STRATEGIES, ON_STORED_DUPLICATES
 
 
 def test_new_changed_and_unchanged_rows(upsert, held, writes, link, table):

@@ -23,11 +23,11 @@ FORBIDDEN = (
     "fsspec",
     "pyarrow",
     "sqlite3",
-    "airflow_provider_service.client.http.transport",
+    "airflow_provider_service.client._http.transport",
     "airflow_provider_service.client.models._base",
     "airflow_provider_service.client.resources",
     "airflow_provider_service.hooks.service",
-    "airflow_provider_service.pages",
+    "airflow_provider_service._core.pages",
     "airflow_provider_service.plugins._",
 )
 
@@ -44,7 +44,7 @@ for module in sys.argv[1:]:
         os._exit(0)
     os.waitpid(child, 0)
 """
-HEAVY = "airflow_provider_service.client.http.transport"
+HEAVY = "airflow_provider_service.client._http.transport"
 
 
 @pytest.fixture(scope="module")

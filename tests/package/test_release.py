@@ -91,7 +91,7 @@ def built(folder: Path, text: str, *, version: str = "1.2.3", urls: bool = True)
     metadata = f"Metadata-Version: 2.4\nName: provider\nVersion: {version}\n{links}\n{text}"
     wheel, sdist = folder / "provider.whl", folder / "provider.tar.gz"
     with zipfile.ZipFile(wheel, "w") as files:
-        for name in ("airflow_provider_service/py.typed", "airflow_provider_service/reports/page.html.jinja"):
+        for name in ("airflow_provider_service/py.typed", "airflow_provider_service/_core/reports/page.html.jinja"):
             files.writestr(name, "")
         files.writestr("provider.dist-info/METADATA", metadata)
     inside = ("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "constraints.txt", "tests/conftest.py")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.simulator import ServiceSimulator, samples
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator import _samples as samples
 from tests.live.servers import wait_until
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}"

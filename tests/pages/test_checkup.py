@@ -9,18 +9,18 @@ import sys
 
 import pytest
 
-from airflow_provider_service.cli import commands
+from airflow_provider_service._cli import commands
+from airflow_provider_service._core.connection_check import server_version
+from airflow_provider_service._core.pages.checkup import SUBJECTS, examine, is_healthy, to_report
+from airflow_provider_service._core.pages.jobs import JOBS, since
+from airflow_provider_service._core.reports.html import as_html
+from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.http.scopes import SPECIFIED_SCOPES
-from airflow_provider_service.connection_check import server_version
-from airflow_provider_service.pages.checkup import SUBJECTS, examine, is_healthy, to_report
-from airflow_provider_service.pages.jobs import JOBS, since
-from airflow_provider_service.reports.html import as_html
-from airflow_provider_service.runs.bridge.access import BridgeSecret
-from airflow_provider_service.runs.bridge.install import Installer
+from airflow_provider_service.client._http.scopes import SPECIFIED_SCOPES
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.gateway import OPERATIONS
-from airflow_provider_service.simulator.generations import NEWEST, offers
+from airflow_provider_service.simulator._gateway import OPERATIONS
+from airflow_provider_service.simulator._generations import NEWEST, offers
 from tests.client.tiny_server import TinyServer, answer
 
 # Scopes that no job names: operators work without them, or there is no operator that needs them.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.pages.drawing import BOX_HEIGHT, BOX_WIDTH, MAX_NODES, draw
+from airflow_provider_service._core.pages.drawing import BOX_HEIGHT, BOX_WIDTH, MAX_NODES, draw
 
 
 def node(name: str, x: Any, y: Any, kind: str = "n8n-nodes-base.noOp", **more: Any) -> dict[str, Any]:

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._core.pages import rendering
+from airflow_provider_service._core.pages.drawing import MAX_LINES, MAX_NODES
+from airflow_provider_service._core.pages.execution_view import (
+    MAX_ALL_BARS,
+    MAX_BARS,
+    MAX_NAME_CHARS,
+    MAX_ROWS,
+    MAX_RUNS,
+)
+from airflow_provider_service._core.pages.reading import ExecutionReading, see
 from airflow_provider_service.client import ServiceConfig
-from airflow_provider_service.pages import rendering
-from airflow_provider_service.pages.drawing import MAX_LINES, MAX_NODES
-from airflow_provider_service.pages.execution_view import MAX_ALL_BARS, MAX_BARS, MAX_NAME_CHARS, MAX_ROWS, MAX_RUNS
-from airflow_provider_service.pages.reading import ExecutionReading, see
 from tests.client.tiny_server import TinyServer, answer
 
 HUGE = 10**310

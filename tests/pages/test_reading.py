@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_service._core.pages import reading
+from airflow_provider_service._core.pages.reading import ExecutionReading, keep_seconds, see
 from airflow_provider_service.client import ServiceConfig
 from airflow_provider_service.client.errors import ServiceConfigError
-from airflow_provider_service.pages import reading
-from airflow_provider_service.pages.reading import ExecutionReading, keep_seconds, see
 from tests.live.servers import wait_until
 
 from .conftest import HOSTILE, PAYLOAD

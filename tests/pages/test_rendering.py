@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from airflow_provider_service._core.pages import rendering
+from airflow_provider_service._core.pages.reading import ExecutionReading, see
+from airflow_provider_service._core.pages.task_view import AttemptView, TaskView
 from airflow_provider_service.client import ServiceConfig
-from airflow_provider_service.pages import rendering
-from airflow_provider_service.pages.reading import ExecutionReading, see
-from airflow_provider_service.pages.task_view import AttemptView, TaskView
 
 from .conftest import HOSTILE, PAYLOAD
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.runs.attempt import STATE_KEY, key_of
+from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
 
 DAG, RUN = "pages_dag", "manual__2026-05-04T03:02:01+00:00"
 BEGAN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.cli import commands
-from airflow_provider_service.pages.snapshots import MAX_READS
+from airflow_provider_service._cli import commands
+from airflow_provider_service._core.pages.snapshots import MAX_READS
 from tests import airflow_features
 from tests.pages.conftest import start as start
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from jinja2 import Template
 
-from airflow_provider_service.client.clock import using
-from airflow_provider_service.pages.snapshots import LEAST_PAUSE_SECONDS, MAX_READS, MAX_WAITING
+from airflow_provider_service._core.pages.snapshots import LEAST_PAUSE_SECONDS, MAX_READS, MAX_WAITING
+from airflow_provider_service.client._clock import using
 from tests import airflow_features
 from tests.pages.conftest import PAYLOAD
 from tests.pages.conftest import start as start

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from airflow_provider_service._core.reports.forms import rendered
+from airflow_provider_service._core.reports.report import Bar, Chart, Figure, Link, Listing, Report, Series, Table
+from airflow_provider_service._core.reports.text import on_one_line, printable
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.reports.forms import rendered
-from airflow_provider_service.reports.report import Bar, Chart, Figure, Link, Listing, Report, Series, Table
-from airflow_provider_service.reports.text import on_one_line, printable
 
 MADE_AT = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 PAGE = "https://service.example.com/home"

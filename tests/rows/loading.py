@@ -6,13 +6,13 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from airflow_provider_service._core.rows.checked import CheckedRows
+from airflow_provider_service._core.rows.load import append_rows, replace_rows
+from airflow_provider_service._core.rows.spool import Spool
+from airflow_provider_service._core.rows.upsert import LoadResult, upsert_rows
+from airflow_provider_service._core.rows.values import column_types
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.models.data_tables import DataTable
-from airflow_provider_service.rows.checked import CheckedRows
-from airflow_provider_service.rows.load import append_rows, replace_rows
-from airflow_provider_service.rows.spool import Spool
-from airflow_provider_service.rows.upsert import LoadResult, upsert_rows
-from airflow_provider_service.rows.values import column_types
+from airflow_provider_service.client.models import DataTable
 
 
 def load(

@@ -20,10 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_service._core.rows.files import read_rows, types_to_write, write_rows
+from airflow_provider_service._core.rows.formats import CsvFormat, format_of
+from airflow_provider_service._core.rows.values import typed_row
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.rows.files import read_rows, types_to_write, write_rows
-from airflow_provider_service.rows.formats import CsvFormat, format_of
-from airflow_provider_service.rows.values import typed_row
 from tests.s3 import Bucket
 
 TYPES = {"text": "string", "n": "number", "b": "boolean", "d": "date"}

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_service._core.rows.frames import arrow_table, pandas_frame, rows_in
+from airflow_provider_service._core.rows.values import typed_row
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.rows.frames import arrow_table, pandas_frame, rows_in
-from airflow_provider_service.rows.values import typed_row
 
 TYPES = {"text": "string", "n": "number", "b": "boolean", "d": "date"}
 BERLIN = ZoneInfo("Europe/Berlin")

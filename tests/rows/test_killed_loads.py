@@ -88,7 +88,7 @@ def test_the_next_load_completes_what_was_killed(simulator: ServiceSimulator, cl
 
 SPOOLING = """
 import pathlib, signal, sys
-from airflow_provider_service.rows.spool import Spool
+from airflow_provider_service._core.rows.spool import Spool
 with Spool() as spool:
     for number in range(int(sys.argv[1])):
         spool.requested[(number,)] = {"text": "x" * 1_000}

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_service._core.rows.checked import CheckedRows
+from airflow_provider_service._core.rows.progress import Progress
+from airflow_provider_service._core.rows.spool import Spool
+from airflow_provider_service._core.rows.upsert import LoadResult
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceError, ServiceForbiddenError, ServiceInputError
-from airflow_provider_service.rows.checked import CheckedRows
-from airflow_provider_service.rows.progress import Progress
-from airflow_provider_service.rows.spool import Spool
-from airflow_provider_service.rows.upsert import LoadResult
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.moments import soon
 from tests.set_clock import SetClock

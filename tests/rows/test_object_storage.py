@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_service._core.object_storage import address_of, reading, require_place, whole_file, write_whole
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.object_storage import address_of, reading, require_place, whole_file, write_whole
 from tests.s3 import Bucket
 
 #: More than is sent at a time.

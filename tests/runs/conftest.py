@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.passing_time import PassingTime
+from airflow_provider_service.testing._passing_time import PassingTime
 from tests.airflow_features import AIRFLOW
 
 from .own_state import OwnState
@@ -98,7 +98,7 @@ def make_run(task_run: MakeRun, deferrable: bool) -> MakeRun:
 @pytest.fixture
 def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that shows no data of executions."""
-    from airflow_provider_service.simulator.routes import executions
+    from airflow_provider_service.simulator._routes import executions
 
     monkeypatch.setattr(executions, "execution_data", lambda execution: {"resultData": {"runData": {}}})
 

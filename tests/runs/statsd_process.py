@@ -6,7 +6,7 @@ import sys
 
 import airflow.jobs.triggerer_job_runner  # noqa: F401 - the metrics are set up as in a triggerer
 
-from airflow_provider_service import metrics
+from airflow_provider_service._airflow import metrics
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.testing import run_task
 

@@ -12,16 +12,16 @@ import pytest
 import requests
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.attempt import Attempt
+from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import (
     ServiceExecutionFailedError,
     ServiceWaitError,
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
-from airflow_provider_service.runs import start_and_find
-from airflow_provider_service.runs.attempt import Attempt
-from airflow_provider_service.runs.search import RUN_KEY_HEADER
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect
@@ -321,7 +321,7 @@ def test_with_a_store_it_is_known_that_nothing_was_called(
 @pytest.fixture
 def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that shows no data of executions."""
-    from airflow_provider_service.simulator.routes import executions
+    from airflow_provider_service.simulator._routes import executions
 
     monkeypatch.setattr(executions, "execution_data", lambda execution: {"resultData": {"runData": {}}})
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.runs.start_methods import bridge as way
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
-from airflow_provider_service.runs.start_methods import bridge as way
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.engine.executions import Execution
+from airflow_provider_service.simulator._engine.executions import Execution
 
 from .conftest import MakeRun, connect
 from .own_state import OwnState

@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.errors import (
-    ServiceExecutionFailedError,
-    ServiceWebhookRefusedError,
-)
+from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceWebhookRefusedError
 from airflow_provider_service.hooks import _running
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator

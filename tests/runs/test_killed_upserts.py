@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.models.data_tables import DataTable
+from airflow_provider_service.client.models import DataTable
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.simulator import ServiceSimulator
 

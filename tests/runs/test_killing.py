@@ -8,9 +8,9 @@ import time
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.client.errors import ServiceTaskKilledError
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import Killed, MakeRun, connect

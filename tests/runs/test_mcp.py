@@ -11,7 +11,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.engine.executions import Execution
+from airflow_provider_service.simulator._engine.executions import Execution
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore, TaskRun

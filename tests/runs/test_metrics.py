@@ -7,8 +7,8 @@ import threading
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.hooks.service import ServiceHook
-from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.reported_metrics import ReportedMetrics
 

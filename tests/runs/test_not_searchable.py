@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service.client.models.workflows import Workflow
-from airflow_provider_service.runs import start_and_find
-from airflow_provider_service.runs.queued import MAX_MISSING
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.queued import MAX_MISSING
+from airflow_provider_service.client.models import Workflow
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun

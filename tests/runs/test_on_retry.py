@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service.client.errors import ServiceExecutionFailedError
-from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun

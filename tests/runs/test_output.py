@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
+from airflow_provider_service._core.runs.output import MAX_OUTPUT_BYTES
+from airflow_provider_service.client._http.redaction import redacted
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.http.redaction import redacted
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.runs.output import MAX_OUTPUT_BYTES
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.stored_triggers import first_event, revived
+from airflow_provider_service.testing._stored_triggers import first_event, revived
 
 from .conftest import MakeRun, connect
 from .workflows import DONE, WITH_ID, answers_as, calls, put, puts_out, wait, webhook

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_service._core.runs.queued import MAX_MISSING, QueuedExecutions
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.runs.queued import MAX_MISSING, QueuedExecutions
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect

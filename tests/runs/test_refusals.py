@@ -13,17 +13,17 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.client._http.webhook_answers import checked_headers
 from airflow_provider_service.client.errors import (
     ServiceInputError,
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
-from airflow_provider_service.client.http.webhook_answers import checked_headers
-from airflow_provider_service.client.models.webhooks import WebhookTrigger
-from airflow_provider_service.client.resources.webhooks import checked_payload
+from airflow_provider_service.client.models import WebhookTrigger
+from airflow_provider_service.client.resources._webhooks import checked_payload
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import node
+from airflow_provider_service.simulator._samples import node
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore

@@ -13,11 +13,8 @@ from typing import Any
 import pytest
 import requests_mock
 
-from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.errors import ServiceTaskKilledError
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.runs import start_and_find
-from airflow_provider_service.runs.search import (
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.search import (
     CallTag,
     EarlierRuns,
     RunKey,
@@ -26,7 +23,10 @@ from airflow_provider_service.runs.search import (
     find_earlier_runs,
     starting_call,
 )
-from airflow_provider_service.runs.service_retry import RetrySearch
+from airflow_provider_service._core.runs.service_retry import RetrySearch
+from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client.errors import ServiceTaskKilledError
+from airflow_provider_service.client.models import Execution
 
 pytestmark = pytest.mark.usefixtures("set_clock")
 

@@ -10,9 +10,9 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 from starlette.types import ASGIApp
 
+from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service.client.errors import ServiceExecutionFailedError, ServiceRunNotStartedError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.runs import start_and_find
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .conftest import MakeRun, connect

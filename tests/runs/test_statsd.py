@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from airflow_provider_service import metrics
+from airflow_provider_service._airflow import metrics
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .workflows import DONE, put, wait, webhook

@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.passing_time import PassingTime
+from airflow_provider_service.testing._passing_time import PassingTime
 
 from .conftest import MakeRun, connect
 from .task_run import StateStore

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
+from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
-from airflow_provider_service.runs.attempt import Attempt
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.airflow_features import AIRFLOW
 from tests.waits.driving import Supervisor

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from airflow_provider_service.runs import start_and_find
-from airflow_provider_service.testing.stored_triggers import Stored, first_event, from_stored
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service.testing._stored_triggers import Stored, first_event, from_stored
 
 from .task_run import TaskRun
 
@@ -25,21 +25,21 @@ FORKS.set_forkserver_preload(
         "airflow.sdk.execution_time.supervisor",
         # On Airflow 3.2 it reads a long list of metrics, for longer than a run lasts here.
         "airflow.sdk.observability.stats",
-        "airflow_provider_service.client.lookup",
-        "airflow_provider_service.client.models.workflows",
-        "airflow_provider_service.client.resources.executions",
-        "airflow_provider_service.client.resources.workflows",
-        "airflow_provider_service.runs.idempotent_start",
-        "airflow_provider_service.client.resources.mcp",
-        "airflow_provider_service.runs.workflow",
-        "airflow_provider_service.client.http.transport",
-        "airflow_provider_service.rows.upsert",
+        "airflow_provider_service.client._lookup",
+        "airflow_provider_service.client.models._workflows",
+        "airflow_provider_service.client.resources._executions",
+        "airflow_provider_service.client.resources._workflows",
+        "airflow_provider_service._core.runs.idempotent_start",
+        "airflow_provider_service.client.resources._mcp",
+        "airflow_provider_service._core.runs.workflow",
+        "airflow_provider_service.client._http.transport",
+        "airflow_provider_service._core.rows.upsert",
         "airflow_provider_service.hooks._running",
         "airflow_provider_service.hooks.service",
         "airflow_provider_service.operators.executions",
         "airflow_provider_service.operators.rows",
         "airflow_provider_service.operators.run_workflow",
-        "airflow_provider_service.waits.poller",
+        "airflow_provider_service._core.waits.poller",
         "airflow_provider_service.transfers.data_table_to_sql",
         "airflow_provider_service.transfers.sql_to_data_table",
         "tests.rows.loading",

@@ -6,14 +6,15 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.runs.bridge.access import BridgeSecret
-from airflow_provider_service.runs.bridge.install import Installer
-from airflow_provider_service.simulator import ServiceSimulator, samples
-from airflow_provider_service.simulator.engine.executions import Execution
-from airflow_provider_service.simulator.samples import WITH_ID as WITH_ID
-from airflow_provider_service.simulator.samples import chain, node
-from airflow_provider_service.simulator.samples import wait as wait
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator import _samples as samples
+from airflow_provider_service.simulator._engine.executions import Execution
+from airflow_provider_service.simulator._samples import WITH_ID as WITH_ID
+from airflow_provider_service.simulator._samples import chain, node
+from airflow_provider_service.simulator._samples import wait as wait
 
 
 def webhook(path: str = "w", *, name: str = "Webhook", mode: str = "onReceived", **parameters: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.simulator.engine.conditions import holds
-from airflow_provider_service.simulator.samples import chain, node, webhook
+from airflow_provider_service.simulator._engine.conditions import holds
+from airflow_provider_service.simulator._samples import chain, node, webhook
 
 from .api_client import Api
 

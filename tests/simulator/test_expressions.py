@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.simulator.engine.expressions import ExpressionError, Scope, evaluate
+from airflow_provider_service.simulator._engine.expressions import ExpressionError, Scope, evaluate
 
 SCOPE = Scope(
     {"a": {"b": [1, {"c": "x"}]}, "odd key": 2, "name": "Ann"},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_service.connection_check import server_version
-from airflow_provider_service.simulator import generations
-from airflow_provider_service.simulator.gateway import OPERATIONS
+from airflow_provider_service._core.connection_check import server_version
+from airflow_provider_service.simulator import _generations as generations
+from airflow_provider_service.simulator._gateway import OPERATIONS
 
 from .api_client import Api
 

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import chain, node, wait
+from airflow_provider_service.simulator._samples import chain, node, wait
 
 SCHEDULE = node("Schedule", "scheduleTrigger", 1.2, {"rule": {"interval": [{"field": "hours"}]}}, 0)
 FORM = node("Form", "formTrigger", 2.2, {}, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_service.links import EXECUTION_PAGE, WORKFLOW_PAGE, page_url
+from airflow_provider_service.links.service import EXECUTION_PAGE, WORKFLOW_PAGE, page_url
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .api_client import Api

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.simulator.samples import chain, node, respond, webhook
+from airflow_provider_service.simulator._samples import chain, node, respond, webhook
 
 from .api_client import Api
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import node
+from airflow_provider_service.simulator._samples import node
 
 from .api_client import Api
 from .workflow_helpers import changed, created, published, refused, sample, state_of

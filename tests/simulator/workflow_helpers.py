@@ -6,7 +6,7 @@ from typing import Any
 
 import requests
 
-from airflow_provider_service.simulator.samples import node, webhook_workflow
+from airflow_provider_service.simulator._samples import node, webhook_workflow
 
 from .api_client import Api
 

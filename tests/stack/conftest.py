@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.simulator.samples import WITH_ID, webhook
+from airflow_provider_service.simulator._samples import WITH_ID, webhook
 
 from . import pages, waiting, workflows
 from .airflow_api import AirflowApi

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.simulator.samples import chain, webhook
+from airflow_provider_service.simulator._samples import chain, webhook
 from tests.databases import Postgres
 from tests.runs.workflows import FORM, SCHEDULE, puts_out
 

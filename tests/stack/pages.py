@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.simulator.samples import chain
+from airflow_provider_service.simulator._samples import chain
 from tests.live.servers import wait_until
 from tests.pages.conftest import PAYLOAD, nodes_of_kind, step
 

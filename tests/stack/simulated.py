@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.simulator import ServiceSimulator, samples
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.simulator import _samples as samples
 
 from .gate import Call, Gate, Window
 

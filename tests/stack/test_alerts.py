@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.simulator.samples import webhook
+from airflow_provider_service.simulator._samples import webhook
 from tests.live.servers import wait_until
 
 from . import workflows

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.lookup import find_workflow
+from airflow_provider_service.client._lookup import find_workflow
 from tests.live.servers import wait_until
 
 from .airflow_api import AirflowApi

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.lookup import find_data_table
+from airflow_provider_service.client._lookup import find_data_table
 
 from . import needs
 from .airflow_api import AirflowApi

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.client.lookup import find_workflow
-from airflow_provider_service.simulator.samples import chain, webhook
+from airflow_provider_service.client._lookup import find_workflow
+from airflow_provider_service.simulator._samples import chain, webhook
 from tests.live import running
 from tests.live.servers import LiveServer
 

@@ -8,7 +8,7 @@ import secrets as random
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.simulator.samples import WITH_ID, webhook
+from airflow_provider_service.simulator._samples import WITH_ID, webhook
 
 from . import search, workflows
 from .airflow_api import AirflowApi

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import psutil
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.models.executions import Execution
+from airflow_provider_service.client.models import Execution
 from tests.live.servers import wait_until
 
 from . import workflows

@@ -6,9 +6,9 @@ import uuid
 from typing import Any
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.execution_data import starting_items
-from airflow_provider_service.client.models.executions import Execution
-from airflow_provider_service.simulator.samples import WITH_ID, respond, wait, webhook
+from airflow_provider_service.client._execution_data import starting_items
+from airflow_provider_service.client.models import Execution
+from airflow_provider_service.simulator._samples import WITH_ID, respond, wait, webhook
 
 ACTIVE = ("new", "running", "waiting")
 

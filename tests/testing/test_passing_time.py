@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.passing_time import PassingTime, time_passes_at
+from airflow_provider_service.testing._passing_time import PassingTime, time_passes_at
 
 HOUR = 3600.0
 

@@ -6,9 +6,9 @@ import pytest
 import requests
 
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.client._execution_data import failure_of, last_output
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.execution_data import failure_of, last_output
-from airflow_provider_service.client.models.executions import Execution
+from airflow_provider_service.client.models import Execution
 from airflow_provider_service.testing import SimulatedService, SimulatedWorkflow
 
 pytest_plugins = ["airflow_provider_service.testing.pytest_plugin"]

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._core.rows.source_rows import GrowingTypes
+from airflow_provider_service.client._lookup import find_data_table
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.client.lookup import find_data_table
-from airflow_provider_service.rows.source_rows import GrowingTypes
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator
 from airflow_provider_service.transfers.sql_to_data_table import SqlToServiceDataTableOperator
 from tests.s3 import Bucket

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.simulator.samples import Behaviour
+from airflow_provider_service.simulator._samples import Behaviour
 
 TOLERANCE = 0.3
 # Of faults that pass: more than a slow machine takes for all the polls that fail.

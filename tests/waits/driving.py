@@ -20,14 +20,14 @@ from airflow.providers.common.compat.sdk import TaskDeferred, timezone
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service._core.waits.wait import Wait
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.stored_triggers import first_event, revived
-from airflow_provider_service.testing.tasks import AirflowRescheduleException
+from airflow_provider_service.testing._stored_triggers import first_event, revived
+from airflow_provider_service.testing._tasks import AirflowRescheduleException
 from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
-from airflow_provider_service.waits.wait import Wait
 from tests.airflow_features import AIRFLOW
 
 LONGEST_SECONDS = 300.0  # only so that a test which hangs ends

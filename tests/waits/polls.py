@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_provider_service.client.clock import clock
-from airflow_provider_service.client.models.statuses import ACTIVE_STATUSES
+from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waits.reads import MAX_READS_AT_ONCE
 
 from .driving import until
 

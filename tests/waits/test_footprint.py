@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_service.client.clock import Clock, using
+from airflow_provider_service.client._clock import Clock, using
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .driving import Triggerer, execution_trigger, in_event_loop, until

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from airflow_provider_service._core.waits import reads
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waits import reads
 
 from .dripping import dripping_server
 from .driving import in_event_loop, polls_of, until, waits_for

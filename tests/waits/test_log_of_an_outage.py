@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service._core.waits.waiter import Waiter
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.stored_triggers import first_event
+from airflow_provider_service.testing._stored_triggers import first_event
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
-from airflow_provider_service.waits.waiter import Waiter
 
 from .driving import (
     MODES,

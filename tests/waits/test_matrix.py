@@ -13,7 +13,7 @@ import requests
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.stored_triggers import revived
+from airflow_provider_service.testing._stored_triggers import revived
 from tests import airflow_features
 
 from .cases import (

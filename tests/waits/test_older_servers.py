@@ -9,8 +9,8 @@ from typing import Any
 import requests_mock
 from starlette.types import ASGIApp
 
+from airflow_provider_service._core.events.finished_executions import ExecutionPoll
 from airflow_provider_service.client import ServiceClient, ServiceConfig
-from airflow_provider_service.events.finished_executions import ExecutionPoll
 from airflow_provider_service.simulator import ServiceSimulator
 
 from .driving import in_event_loop, until, waits_for

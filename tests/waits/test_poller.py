@@ -9,14 +9,14 @@ import math
 import pytest
 import requests_mock
 
+from airflow_provider_service._airflow.connection import config_for
+from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
+from airflow_provider_service._core.waits import poller as poller_module
+from airflow_provider_service._core.waits.outcome import Outcome
+from airflow_provider_service._core.waits.waiter import Waiter
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.clock import Clock, clock, using
-from airflow_provider_service.connection import config_for
+from airflow_provider_service.client._clock import Clock, clock, using
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.task_arguments import LEAST_POLL_SECONDS
-from airflow_provider_service.waits import poller as poller_module
-from airflow_provider_service.waits.outcome import Outcome
-from airflow_provider_service.waits.waiter import Waiter
 
 from .driving import in_event_loop, polls_of, until, wait_for, waits_for
 from .polls import CONNECTION, LIST, MAX_REQUESTS_AT_ONCE, end, poller_threads, pollers, requests_made, started

@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 import requests_mock
 
+from airflow_provider_service._core.waits import poller as poller_module
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waits import poller as poller_module
 
 from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_made, round_of, small_pages, started

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service._core.waits import poller as poller_module
+from airflow_provider_service._core.waits.reads import MAX_READS_AT_ONCE
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waits import poller as poller_module
-from airflow_provider_service.waits.reads import MAX_READS_AT_ONCE
 
 from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import LIST, MAX_REQUESTS_AT_ONCE, end, requests_made, started

@@ -12,7 +12,7 @@ from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.sensors.source_control import ServiceSourceControlSensor
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.stored_triggers import as_stored
+from airflow_provider_service.testing._stored_triggers import as_stored
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 
 from .driving import SENSOR_MODES, Ending, Mode, TaskInstance, run_to_end

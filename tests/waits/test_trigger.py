@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
-from airflow_provider_service.client.clock import clock
+from airflow_provider_service._core.waits.outcome import Outcome
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.testing.stored_triggers import first_event, revived
-from airflow_provider_service.waits.outcome import Outcome
+from airflow_provider_service.testing._stored_triggers import first_event, revived
 from tests import airflow_features
 
 from .driving import (

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_service._core.waits import stop
+from airflow_provider_service._core.waits.faults import MIN_FAILURES
+from airflow_provider_service._core.waits.outcome import Outcome
+from airflow_provider_service._core.waits.stop import stop_execution
+from airflow_provider_service._core.waits.watch import Watch
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client.errors import ServiceTimeoutError
 from airflow_provider_service.simulator import ServiceSimulator
-from airflow_provider_service.waits import stop
-from airflow_provider_service.waits.faults import MIN_FAILURES
-from airflow_provider_service.waits.outcome import Outcome
-from airflow_provider_service.waits.stop import stop_execution
-from airflow_provider_service.waits.watch import Watch
 from tests.set_clock import SetClock
 
 from .driving import wait_for

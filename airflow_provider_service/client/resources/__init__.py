@@ -4,3 +4,56 @@
 by itself, within the connection's ``retry_deadline``. That holds for every call that only reads. Other calls are
 repeated only if the service has certainly not processed them.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_service.client._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.resources._audit import Audit as Audit
+    from airflow_provider_service.client.resources._base import CallOptions as CallOptions
+    from airflow_provider_service.client.resources._base import Resource as Resource
+    from airflow_provider_service.client.resources._community_packages import CommunityPackages as CommunityPackages
+    from airflow_provider_service.client.resources._credentials import Credentials as Credentials
+    from airflow_provider_service.client.resources._data_table_columns import DataTableColumns as DataTableColumns
+    from airflow_provider_service.client.resources._data_table_rows import DataTableRows as DataTableRows
+    from airflow_provider_service.client.resources._data_tables import DataTables as DataTables
+    from airflow_provider_service.client.resources._discovery import Discovery as Discovery
+    from airflow_provider_service.client.resources._executions import Executions as Executions
+    from airflow_provider_service.client.resources._folders import Folders as Folders
+    from airflow_provider_service.client.resources._insights import Insights as Insights
+    from airflow_provider_service.client.resources._mcp import Mcp as Mcp
+    from airflow_provider_service.client.resources._projects import Projects as Projects
+    from airflow_provider_service.client.resources._source_control import SourceControl as SourceControl
+    from airflow_provider_service.client.resources._tags import Tags as Tags
+    from airflow_provider_service.client.resources._users import Users as Users
+    from airflow_provider_service.client.resources._variables import Variables as Variables
+    from airflow_provider_service.client.resources._webhooks import Webhooks as Webhooks
+    from airflow_provider_service.client.resources._workflows import Workflows as Workflows
+
+__all__, __getattr__ = lazy_names(
+    __name__,
+    {
+        "_audit": ["Audit"],
+        "_base": ["CallOptions", "Resource"],
+        "_community_packages": ["CommunityPackages"],
+        "_credentials": ["Credentials"],
+        "_data_table_columns": ["DataTableColumns"],
+        "_data_table_rows": ["DataTableRows"],
+        "_data_tables": ["DataTables"],
+        "_discovery": ["Discovery"],
+        "_executions": ["Executions"],
+        "_folders": ["Folders"],
+        "_insights": ["Insights"],
+        "_mcp": ["Mcp"],
+        "_projects": ["Projects"],
+        "_source_control": ["SourceControl"],
+        "_tags": ["Tags"],
+        "_users": ["Users"],
+        "_variables": ["Variables"],
+        "_webhooks": ["Webhooks"],
+        "_workflows": ["Workflows"],
+    },
+)

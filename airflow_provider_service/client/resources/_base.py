@@ -10,12 +10,13 @@ from typing import Any, TypedDict, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import Unpack
 
-from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError, one_line
-from airflow_provider_service.client.http.encoding import fill_path, to_json
-from airflow_provider_service.client.http.paging import PagingError, follow_cursor
-from airflow_provider_service.client.http.transport import Transport
+from airflow_provider_service.client._http.encoding import fill_path, to_json
+from airflow_provider_service.client._http.paging import PagingError, follow_cursor
+from airflow_provider_service.client._http.transport import Transport
+from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
 from airflow_provider_service.client.models._base import wire_time
-from airflow_provider_service.client.models.null import NULL
+from airflow_provider_service.client.models._null import NULL
 
 T = TypeVar("T")
 

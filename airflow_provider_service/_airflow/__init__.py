@@ -1,0 +1,1 @@
+"""How the provider meets Airflow: arguments, connections, settings, metrics. Not public."""

@@ -1,0 +1,259 @@
+"""Checks of the arguments of operators and sensors: each error says what was expected and what was given instead.
+
+They load nothing heavy, because arguments that are not templates are checked while Airflow parses the DAG file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+from airflow_provider_service.client._texts import shown, type_of
+from airflow_provider_service.client.errors import ServiceInputError
+
+T = TypeVar("T")
+
+_TEMPLATE = re.compile(r"\{[{%#]")
+
+#: The largest whole number that every JSON implementation holds exactly.
+MAX_COUNT = 2**53
+#: Thirty years; sockets and clocks overflow far beyond that.
+MAX_SECONDS = 10**9
+#: What an operator may return of the output of a run, besides that of a named node.
+OUTPUT_CHOICES = ("none", "last_node")
+
+
+def has_template(text: str) -> bool:
+    """Whether a text contains what Airflow would render."""
+    return _TEMPLATE.search(text) is not None
+
+
+def refuse(name: str, expected: str, value: object) -> NoReturn:
+    """Refuse an argument's value.
+
+    :raises ServiceInputError: always.
+    """
+    raise ServiceInputError(f"{name} must be {expected}, not {shown(value)}")
+
+
+def require(condition: object, message: str) -> None:
+    """Refuse an argument, or several that cannot be combined.
+
+    :raises ServiceInputError: the condition does not hold.
+    """
+    if not condition:
+        raise ServiceInputError(message)
+
+
+def require_one_of(**arguments: object) -> None:
+    """Require exactly one of several arguments.
+
+    :raises ServiceInputError: none of them is given, or more than one.
+    """
+    given = [name for name, value in arguments.items() if value is not None]
+    require(len(given) == 1, f"give either {' or '.join(arguments)}, not {' and '.join(given) or 'none of them'}")
+
+
+def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse a context in which Airflow's own variables are missing, as in a plain call of ``execute({})``.
+
+    :raises ServiceInputError: it lacks one of the names.
+    """
+    missing = [name for name in names if name not in context]
+    require(
+        not missing,
+        f"the context lacks {' and '.join(map(repr, missing))}, which Airflow gives to a task: execute the task with "
+        "run_task of airflow_provider_service.testing, or use ServiceHook without a task; nothing was done",
+    )
+
+
+def required(name: str, value: T | None) -> T:
+    """Return an argument that must be given.
+
+    :raises ServiceInputError: it is None or empty.
+    """
+    if not value:
+        raise ServiceInputError(f"{name} is required")
+    return value
+
+
+def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse an argument that is not one of its documented values.
+
+    :raises ServiceInputError: an unknown value.
+    """
+    if value not in choices:
+        refuse(name, f"one of {', '.join(choices)}", value)
+
+
+def require_flag(name: str, value: object, *, optional: bool = False) -> None:
+    """Refuse an argument that is neither True nor False, because Python would silently treat it as one of them.
+
+    :param optional: whether None is accepted.
+    :raises ServiceInputError: another value.
+    """
+    if not (isinstance(value, bool) or (optional and value is None)):
+        refuse(name, "True, False or None" if optional else "True or False", value)
+
+
+def require_output(name: str, value: object) -> None:
+    """Refuse an argument that says which output to return, in none of the documented ways.
+
+    The name of a node is marked as such: plain text would turn a misspelt word into a node that does not exist.
+
+    :raises ServiceInputError: another value.
+    """
+    if isinstance(value, str) and value in OUTPUT_CHOICES:
+        return
+    node = value.get("node") if isinstance(value, Mapping) and len(value) == 1 else None
+    if not isinstance(node, str) or not node.strip():
+        refuse(name, f'one of {", ".join(OUTPUT_CHOICES)}, or {{"node": "name of the node"}}', value)
+
+
+def require_mapping(name: str, value: object) -> None:
+    """Refuse an argument that does not map names to values.
+
+    :raises ServiceInputError: another value.
+    """
+    require(isinstance(value, Mapping), f"{name} must be a mapping, not {type_of(value)}")
+
+
+def read_count(name: str, value: int | str, *, least: int = 1) -> int:
+    """Read a whole number, which may be given as text, for example as a rendered template.
+
+    :param least: the smallest value allowed.
+    :raises ServiceInputError: another value.
+    """
+    # Python refuses to convert text of thousands of digits.
+    is_digits = isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdecimal()
+    number = int(value) if is_digits else value
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MAX_COUNT:
+        refuse(name, f"a whole number from {least} to {MAX_COUNT}", value)
+    return number
+
+
+def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = False) -> float:
+    """Read a duration: a timedelta or a number of seconds, which may be text, for example from the environment.
+
+    :param or_zero: whether 0 is accepted.
+    :raises ServiceInputError: another value, or a duration that is not above 0.
+    """
+    try:
+        given = value.total_seconds() if isinstance(value, timedelta) else value
+        seconds = math.nan if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if not (0 < seconds <= MAX_SECONDS or (or_zero and seconds == 0)):
+        least = "from 0" if or_zero else "above 0"
+        refuse(name, f"a timedelta or a number of seconds {least}, up to {MAX_SECONDS}", value)
+    return seconds
+
+
+def as_list(name: str, value: object) -> list[Any]:
+    """Read an argument that holds several values; a single text is refused, because it would be read letter by letter.
+
+    :raises ServiceInputError: text, a mapping, or a single value.
+    """
+    # The output of a mapped task arrives as a lazy sequence, not as a list.
+    is_many = isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
+    require(is_many, f"{name} must be a list, not {type(value).__name__}")
+    return list(value)  # type: ignore[call-overload, no-any-return]
+
+
+def as_texts(name: str, value: object) -> list[str]:
+    """Read an argument that is a list of texts.
+
+    :raises ServiceInputError: a single text, or an item that is empty or not text.
+    """
+    items = as_list(name, value)
+    for item in items:
+        if not isinstance(item, str) or not item.strip():
+            refuse(f"each of {name}", "text that is not empty", item)
+    return items
+
+
+def text_or_texts(name: str, value: object) -> list[str]:
+    """Read an argument that is one text or a list of texts.
+
+    :raises ServiceInputError: an item is empty or not text.
+    """
+    return as_texts(name, [value] if isinstance(value, str) else value)
+
+
+def read_moment(name: str, value: datetime | str | None) -> datetime | None:
+    """Read a date and time, which may be text, for example a rendered template; without a time zone it means UTC.
+
+    :raises ServiceInputError: another value, or text that is not a date and time.
+    """
+    if value is None or isinstance(value, datetime):
+        return value
+    from airflow_provider_service.client.models._moments import parse_moment
+
+    expected = "a date and time such as 2026-01-31T00:00:00Z"
+    if not isinstance(value, str):
+        refuse(name, expected, value)
+    try:
+        return parse_moment(value)
+    except ValueError:
+        refuse(name, expected, value)
+
+
+#: Takes an argument's name and value, and refuses a value that is not allowed.
+Check = Callable[[str, Any], object]
+
+OPTIONAL_FLAG: Check = partial(require_flag, optional=True)
+SECONDS_OR_ZERO: Check = partial(read_seconds, or_zero=True)
+
+
+def optional(check: Check) -> Check:
+    """A check that accepts None as well."""
+
+    def checked(name: str, value: Any) -> object:
+        return value if value is None else check(name, value)
+
+    return checked
+
+
+def one_of(*words: str) -> Check:
+    """A check that an argument is one of its documented values."""
+    return partial(require_choice, choices=words)
+
+
+class CheckedArguments:
+    """For operators and sensors, mapped or not: checks arguments that are not templates while the DAG file is parsed.
+
+    The outermost ``__init__`` within the package ends with :meth:`check_arguments`.
+    """
+
+    #: The check for each argument that is not a template field.
+    checks: ClassVar[Mapping[str, Check]] = {}
+    #: The check for arguments that must fit each other, by their names; it takes their values in this order.
+    joint_checks: ClassVar[Mapping[tuple[str, ...], Callable[..., object]]] = {}
+    template_fields: Sequence[str]
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> Any:
+        """Check the arguments that all mapped tasks share; Airflow creates the tasks only when they run."""
+        plain = kwargs.keys() - set(cls.template_fields)
+        for name in cls.checks.keys() & plain:
+            cls.checks[name](name, kwargs[name])
+        for names, check in cls.joint_checks.items():
+            if plain.issuperset(names):
+                check(*map(kwargs.__getitem__, names))
+        return super().partial(**kwargs)  # type: ignore[misc]
+
+    def check_arguments(self, *, are_rendered: bool = False) -> None:
+        """Refuse arguments that cannot be right.
+
+        :param are_rendered: also check those that a subclass has turned into template fields.
+        """
+        for name, check in self.checks.items():
+            if are_rendered or name not in self.template_fields:
+                check(name, getattr(self, name))
+        for names, joint_check in self.joint_checks.items():
+            if are_rendered or set(names).isdisjoint(self.template_fields):
+                joint_check(*(getattr(self, name) for name in names))

@@ -1,0 +1,188 @@
+"""Interpret an Airflow connection. Nothing else in the package does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from airflow import __version__ as airflow_version
+from airflow.providers.common.compat.connection import get_async_connection
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
+
+from airflow_provider_service.client import ServiceConfig
+from airflow_provider_service.client._config import DEFAULT_KEY_HEADER, NO_EXTRAS, is_blank
+from airflow_provider_service.client._http.redaction import hidden
+from airflow_provider_service.client.errors import ServiceConfigError
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+
+#: The header that carries the key, by type of connection. Only of these types is the password sent to the host.
+KEY_HEADERS = {"n8n": "X-N8N-API-KEY", "service": DEFAULT_KEY_HEADER}
+#: What the default connection id stands for: the first of these connections that is defined.
+DEFAULT_CONNECTIONS = ("service_default", "n8n_default")
+_PROTOCOLS = ("http", "https")
+# The extras that Airflow masks, too.
+_SECRETS = frozenset({"bridge_secret", "mcp_api_key", "proxies"})
+
+
+class _Fields(NamedTuple):
+    """Fields of a connection. Unlike the repr of Airflow's connection, that of this one shows no secret."""
+
+    conn_id: str
+    conn_type: str | None
+    host: str | None
+    schema: str | None
+    login: str | None
+    password: str | None
+    port: int | None
+    extra: str | None
+
+
+def _fields_of(connection: Any) -> _Fields:
+    read = {name: getattr(connection, name) for name in _Fields._fields}
+    return _Fields(**{**read, "password": hidden(read["password"]), "extra": hidden(read["extra"])})
+
+
+def config_of(connection: Connection) -> ServiceConfig:
+    """Read the settings of a connection of type ``n8n`` or ``service``.
+
+    :param connection: base URL in ``host`` (and ``port``), key in ``password``, the rest in ``extra``;
+        ``schema`` may hold ``http`` or ``https``, or the path prefix if the connection was given as a URI.
+    :raises ServiceConfigError: it is of another type, or a field is unknown, missing or invalid.
+    """
+    fields = _fields_of(connection)
+    del connection  # the frame of an error would show it
+    source = f"connection '{fields.conn_id}'"
+    conn_type = fields.conn_type or "service"
+    if conn_type not in KEY_HEADERS:
+        raise ServiceConfigError(
+            f"{source} is of type '{conn_type}', not 'n8n' or 'service': its password is not the service's, so "
+            "nothing was sent"
+        )
+    extra = _extra(source, fields.extra)
+    if misplaced := NO_EXTRAS & extra.keys():
+        names = ", ".join(sorted(misplaced))
+        raise ServiceConfigError(
+            f"{names} cannot be in extra; the address belongs in host, the key in password", source=source
+        )
+    own = {
+        "base_url": _base_url(source, fields),
+        "api_key": fields.password,
+        "key_header": KEY_HEADERS[conn_type],
+        "application": f"apache-airflow/{airflow_version}",
+    }
+    if not (fields.password or "").strip():
+        raise ServiceConfigError("password is empty; it holds the API key", source=source)
+    given = {name: value for name, value in extra.items() if not is_blank(value)}
+    return ServiceConfig.parse(source, {**own, **given})
+
+
+def connection_of(service_conn_id: str, get: Callable[[str], Connection]) -> Connection:
+    """Get the connection that a connection id stands for.
+
+    :param get: gets a connection by its own id.
+    :raises AirflowNotFoundException: there is none.
+    """
+    for conn_id in _candidates(service_conn_id):
+        with suppress(AirflowNotFoundException):
+            return get(conn_id)
+    raise _not_defined(service_conn_id)
+
+
+async def config_for(service_conn_id: str) -> ServiceConfig:
+    """Read the settings of a connection within an event loop.
+
+    :raises AirflowNotFoundException: there is no such connection.
+    :raises ServiceConfigError: a field of the connection is unknown, missing or invalid.
+    """
+    for conn_id in _candidates(service_conn_id):
+        with suppress(AirflowNotFoundException):
+            return config_of(await get_async_connection(conn_id))
+    raise _not_defined(service_conn_id)
+
+
+def _candidates(service_conn_id: str) -> tuple[str, ...]:
+    return DEFAULT_CONNECTIONS if service_conn_id == DEFAULT_CONNECTIONS[0] else (service_conn_id,)
+
+
+def _not_defined(service_conn_id: str) -> AirflowNotFoundException:
+    first, *others = _candidates(service_conn_id)
+    also = "".join(f", and neither is `{one}`" for one in others)
+    return AirflowNotFoundException(f"The conn_id `{first}` isn't defined{also}")
+
+
+def _authentication_of(connection: _Fields, authentication: str) -> dict[str, str]:
+    """The headers of a webhook's own authentication, whose values the task's log hides.
+
+    :param connection: user and password; for a header its name as login and its value as password; for a signed token
+        no login, the secret as password, and its algorithm in ``extra``.
+    :param authentication: that of the webhook node, such as ``basicAuth``.
+    :raises ServiceInputError: no login, or a token cannot be signed.
+    :raises ServiceConfigError: ``extra`` cannot be read.
+    """
+    from airflow_provider_service.client.resources._webhooks import authentication_headers
+
+    algorithm = _extra(f"connection '{connection.conn_id}'", connection.extra).get("algorithm")
+    headers = authentication_headers(
+        authentication, connection.login or "", connection.password or "", algorithm=algorithm
+    )
+    for value in headers.values():
+        mask_secret(str(value))
+        mask_secret(value.removeprefix("Bearer "))
+    return headers
+
+
+def webhook_headers_as(
+    connection: Connection | None, given: Mapping[str, str] | None
+) -> Callable[[str], dict[str, str]]:
+    """What makes the headers of a call: those that are given, and the webhook's own authentication.
+
+    :param connection: holds the authentication: user and password; for a header its name as login and its value as
+        password. None if there is none.
+    :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
+    """
+    fields, given = None if connection is None else _fields_of(connection), hidden(given)
+    del connection  # the frame of an error would show it
+    from airflow_provider_service.client._http.webhook_answers import checked_headers
+
+    headers = checked_headers({} if given is None else given, "webhook_headers")
+
+    def make(authentication: str) -> dict[str, str]:
+        own = {} if fields is None else _authentication_of(fields, authentication)
+        return {**headers, **own}
+
+    return make
+
+
+def _extra(source: str, text: str | None) -> dict[str, Any]:
+    try:
+        extra = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        extra = None
+    if not isinstance(extra, dict):
+        raise ServiceConfigError("extra must be a JSON object", source=source)
+    return {name: hidden(value) if name in _SECRETS else value for name, value in extra.items()}
+
+
+def _base_url(source: str, connection: _Fields) -> str:
+    host, schema = (connection.host or "").strip(), (connection.schema or "").strip("/")
+    if not host:
+        raise ServiceConfigError(
+            "host is empty; it holds the base URL, e.g. https://service.example.com", source=source
+        )
+    if "://" not in host:
+        host = f"{schema if schema in _PROTOCOLS else 'https'}://{host}"
+    try:
+        if not host.isprintable():
+            raise ValueError  # urlsplit drops line breaks silently
+        parts = urlsplit(host)
+        port = f":{connection.port}" if connection.port and not parts.port else ""
+    except ValueError:
+        raise ServiceConfigError("host is not an address such as https://service.example.com", source=source) from None
+    prefix = f"/{schema}" if schema and schema not in _PROTOCOLS else ""
+    tail = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc}{port}{parts.path.rstrip('/')}{prefix}{tail}"

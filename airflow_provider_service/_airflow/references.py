@@ -1,0 +1,164 @@
+"""How arguments name an object of the service: by its id, or by its name, in which case it is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import has_template, refuse, require, require_one_of
+from airflow_provider_service.client import _lookup as lookup
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import DataTable
+
+#: Finds an object by its name; takes the id of the project as ``project_id`` if objects of the kind have one.
+LookUp = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Two arguments that name the same by id and by name, of which exactly one is given.
+
+    :param id_field: argument with the id.
+    :param name_field: argument with the name.
+    :param is_optional: whether both may be left out.
+    """
+
+    id_field: str
+    name_field: str
+    is_optional: bool = field(default=False, kw_only=True)
+
+    @property
+    def fields(self) -> tuple[str, str]:
+        """The two arguments."""
+        return self.id_field, self.name_field
+
+    def check(self, arguments: object, *, are_rendered: bool) -> None:
+        """Refuse arguments that name no object or two.
+
+        :param arguments: what has the arguments as attributes.
+        :param are_rendered: False while a DAG file is parsed, when a template may still be rendered to None.
+        :raises ServiceInputError: both are given, or none of them although one is required.
+        """
+        values = self._values(arguments)
+        present = {name: value for name, value in values.items() if value is not None}
+        if self.is_optional and not present:
+            return
+        if are_rendered or not present or not any(map(_is_template, present.values())):
+            require_one_of(**values)
+
+    def _values(self, arguments: object) -> Mapping[str, Any]:
+        return {name: getattr(arguments, name) for name in self.fields}
+
+
+@dataclass(frozen=True)
+class Reference(Alternatives):
+    """The two arguments of an operator, a notifier or a trigger that name one object.
+
+    :param look_up: finds the object by its name.
+    :param project: reference of the project in which to look up the name; None if objects of the kind have no project.
+    :param needs_project: whether a name can be looked up only in a given project.
+    """
+
+    look_up: LookUp
+    project: Reference | None = None
+    needs_project: bool = False
+
+    def id_in(self, arguments: object, client: Resources) -> str | None:
+        """Return the id that is given, or the id of the object with the name; None if neither is given.
+
+        :param arguments: what has the arguments as attributes.
+        :raises ServiceInputError: the one that is given is empty.
+        :raises ServiceLookupError: no object has the name, or several do.
+        """
+        object_id, name = self._values(arguments).values()
+        if isinstance(object_id, str) and not object_id.strip():
+            refuse(self.id_field, "text that is not empty", object_id)
+        found: str | None = object_id if object_id is not None or name is None else self.named_in(arguments, client).id
+        return found
+
+    def required_id_in(self, arguments: object, client: Resources) -> str:
+        """Return the id that is given, or the id of the object with the name.
+
+        :raises ServiceInputError: neither is given, or both.
+        :raises ServiceLookupError: no object has the name, or several do.
+        """
+        require_one_of(**self._values(arguments))
+        return str(self.id_in(arguments, client))
+
+    def named_in(self, arguments: object, client: Resources) -> Any:
+        """Return the object with the name that is given.
+
+        :raises ServiceLookupError: none has the name, or several do.
+        """
+        return self.look_up(
+            client, self._text(getattr(arguments, self.name_field)), **self._project_of(arguments, client)
+        )
+
+    def _text(self, name: object) -> str:
+        if not isinstance(name, str) or not name.strip():
+            refuse(self.name_field, "text that is not empty", name)
+        return name
+
+    def _project_of(self, arguments: object, client: Resources) -> dict[str, str | None]:
+        if self.project is None:
+            return {}
+        project_id = self.project.id_in(arguments, client)
+        require(
+            project_id or not self.needs_project,
+            f"{self.name_field} needs {' or '.join(self.project.fields)}, in which it is looked up",
+        )
+        return {"project_id": project_id}
+
+
+def tag_name_in(arguments: object, client: Resources) -> str | None:
+    """Return the name of the tag that is given by its id or name, with which lists are filtered; None if none is given.
+
+    :param arguments: what has ``tag_id`` and ``tag_name`` as attributes.
+    :raises ServiceLookupError: no tag has the name.
+    :raises ServiceNotFoundError: no tag has the id.
+    """
+    tag_id, tag_name = (getattr(arguments, name) for name in TAG.fields)
+    if tag_id is not None:
+        return str(client.tags.get(tag_id).name)
+    return None if tag_name is None else str(TAG.named_in(arguments, client).name)
+
+
+def data_table_in(arguments: object, client: Resources) -> DataTable:
+    """Return the data table that is given by its id or name, with its columns.
+
+    :param arguments: what has the arguments of the table and of its project as attributes.
+    :raises ServiceLookupError: no table has the name, or several do.
+    :raises ServiceNotFoundError: no table has the id.
+    """
+    table_id = getattr(arguments, DATA_TABLE.id_field)
+    if table_id is not None:
+        return client.data_tables.get(table_id)
+    found: DataTable = DATA_TABLE.named_in(arguments, client)
+    return found
+
+
+def _is_template(value: object) -> bool:
+    return not isinstance(value, str) or has_template(value)
+
+
+PROJECT = Reference("project_id", "project_name", lookup.get_project, is_optional=True)
+DESTINATION_PROJECT = Reference("destination_project_id", "destination_project_name", lookup.get_project)
+OPTIONAL_DESTINATION_PROJECT = replace(DESTINATION_PROJECT, is_optional=True)
+WORKFLOW = Reference("workflow_id", "workflow_name", lookup.get_workflow, project=PROJECT)
+OPTIONAL_WORKFLOW = replace(WORKFLOW, is_optional=True)
+#: For an operator that archives: a repeat finds the workflow again.
+WORKFLOW_TO_ARCHIVE = replace(WORKFLOW, look_up=lookup.get_live_workflow_or_archived)
+WORKFLOW_TO_UNARCHIVE = replace(WORKFLOW, look_up=lookup.get_workflow_or_archived)
+PARENT_FOLDER = Reference(
+    "parent_folder_id", "parent_folder_name", lookup.get_folder, is_optional=True, project=PROJECT, needs_project=True
+)
+DATA_TABLE = Reference("data_table_id", "data_table_name", lookup.get_data_table, project=PROJECT)
+TAG = Reference("tag_id", "tag_name", lookup.get_tag)
+OPTIONAL_TAG = replace(TAG, is_optional=True)
+TAGS = Alternatives("tag_ids", "tags")
+#: The name is looked up together with the type.
+CREDENTIAL = Alternatives("credential_id", "credential_name", is_optional=True)
+VARIABLE = Reference("variable_id", "key", lookup.get_variable, project=PROJECT)

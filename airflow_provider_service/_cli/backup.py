@@ -1,0 +1,43 @@
+"""``backup``: write what an instance holds to one archive."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._cli.connecting import connected
+from airflow_provider_service._cli.deploying import check_arguments, checking, workflows_page
+from airflow_provider_service._cli.performing import DONE
+from airflow_provider_service._core.object_storage import require_place
+from airflow_provider_service._core.reports.files import write_report
+from airflow_provider_service.client._clock import clock
+
+if TYPE_CHECKING:
+    from airflow_provider_service._cli.screen import Screen
+
+
+def perform(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Write the archive; one that exists is replaced, after that was confirmed."""
+    from airflow_provider_service._core.instances.backup import write_backup
+    from airflow_provider_service._core.instances.backup_archive import require_archive
+    from airflow_provider_service._core.instances.backup_report import backup_report
+    from airflow_provider_service._core.object_storage import exists
+
+    check_arguments(arguments)
+    with checking():
+        require_archive(arguments.path)
+        require_place("path", arguments.path)
+    if exists("path", arguments.path):
+        screen.confirm(f"Replace {arguments.path}?", yes=arguments.yes)
+    made_at = clock().utcnow()
+    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Backing up"):
+        backup = write_backup(hook, arguments.path, made_at=made_at, service=hook.config.base_url)
+        url = workflows_page(hook)
+    write_report(arguments.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
+    for kind, count in backup.counts.items():
+        screen.line(f"{count:>8}  {kind.replace('_', ' ')}")
+    for gap in backup.gaps:
+        screen.line(f"Not in the backup: {gap.what}: {gap.why}", "yellow")
+    screen.line(f"{backup.size} bytes were written to {backup.path}", "bold green")
+    screen.result(backup.to_result())
+    return DONE

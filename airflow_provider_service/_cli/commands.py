@@ -1,0 +1,259 @@
+"""The commands and their options. Airflow imports this module to list its own commands, so it loads hardly anything."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+_DEFAULT_CONNECTION = "service_default"
+_STATUSES = "exit status: 0 done, 1 failed, 2 wrong usage"
+_STATUSES_OF_PLANS = f"{_STATUSES}; with --detailed-exitcode, 3 if there are changes"
+
+
+class Option(NamedTuple):
+    """An option or an argument of a command.
+
+    :param settings: the arguments of ``ArgumentParser.add_argument``.
+    """
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any]
+
+
+class Command(NamedTuple):
+    """A command: the module of its name in this package performs it."""
+
+    name: str
+    help: str
+    options: tuple[Option, ...]
+    statuses: str = _STATUSES
+
+
+def _option(*flags: str, **settings: Any) -> Option:
+    return Option(flags, settings)
+
+
+def _flag(name: str, text: str) -> Option:
+    return _option(name, action="store_true", help=text)
+
+
+def _named(what: str, prefix: str = "", text: str = "") -> tuple[Option, Option]:
+    """The two options that name an object by its id and by its name."""
+    return (
+        _option(f"--{prefix}{what}-id", metavar="ID", help=f"id of the {text or what}"),
+        _option(f"--{prefix}{what}-name", metavar="NAME", help=f"exact name of the {text or what}, instead of its id"),
+    )
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
+    return text == "yes"
+
+
+def _seconds(text: str) -> float:
+    if not 0 < (value := float(text)) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def _count(text: str) -> int:
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return value
+
+
+_SHARED = (
+    _option("--conn-id", metavar="ID", help=f"id of the Airflow connection ({_DEFAULT_CONNECTION})"),
+    _option("--uri", help="the connection itself, as an Airflow connection URI or as its JSON"),
+    _flag("--json", "print the result as JSON; everything else goes to the standard error"),
+    _flag("--verbose", "print all log lines, and the traceback of an error"),
+)
+_YES = _flag("--yes", "do not ask; required where nobody can be asked")
+_REPORT = _option("--report-path", metavar="PATH", help="file for a report: .md, .html or .json")
+_ACTIVATE = _option(
+    "--activate", type=_yes_or_no, metavar="yes|no", help="activate or deactivate all workflows; default: as they say"
+)
+_ARCHIVE = _option("path", help="the archive: a path, or an address of object storage, that ends in .zip")
+_POLLS = _option("--poll-interval", type=_seconds, default=2.0, help="seconds between two polls (default: %(default)g)")
+_CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+_PREVIEW = _flag("--preview", "stop after the plan")
+_DETAILED = _flag("--detailed-exitcode", "exit with status 3 instead of 0 if the plan has changes")
+_SOURCE = _option("source", nargs="+", help="folders, .json files, or addresses of object storage")
+_TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
+_SELECTION = (
+    _option("--workflow-names", nargs="+", metavar="NAME", help="exact names of the workflows; default: all"),
+    *_named("tag", text="tag that the workflows have"),
+    *_named("project", text="project of the workflows"),
+)
+
+COMMANDS = (
+    Command(
+        "doctor",
+        "examine a connection: reachable, clock, plan, MCP, bridge, and what the key may do",
+        (_option("connection", nargs="?", metavar="CONN_ID", help="the same as --conn-id"),),
+    ),
+    Command(
+        "plan",
+        "show what a deployment of workflow files would change",
+        (_SOURCE, *_TARGET, _ACTIVATE, _REPORT, _DETAILED),
+        _STATUSES_OF_PLANS,
+    ),
+    Command(
+        "deploy",
+        "deploy workflow files: all of them, or none",
+        (_SOURCE, *_TARGET, _ACTIVATE, _REPORT, _YES),
+    ),
+    Command(
+        "export",
+        "write each workflow to a file of its own",
+        (
+            _option("path", help="folder, or address of object storage"),
+            *_SELECTION,
+            _flag("--code-files", "write code of several lines to separate files"),
+            _flag("--pinned-data", "include the pinned data of nodes, which is often real data"),
+            _YES,
+        ),
+    ),
+    Command(
+        "promote",
+        "deploy workflows of one instance to another: all of them, or none",
+        (
+            _option("--source-conn-id", metavar="ID", help="id of the Airflow connection of the instance to read from"),
+            _option("--source-uri", metavar="URI", help="that connection itself"),
+            *_SELECTION,
+            *_named("project", "destination-", "project to deploy to"),
+            _ACTIVATE,
+            _REPORT,
+            _PREVIEW,
+            _DETAILED,
+            _YES,
+        ),
+        _STATUSES_OF_PLANS,
+    ),
+    Command(
+        "backup",
+        "write what an instance holds to one archive",
+        (_ARCHIVE, _REPORT, _YES),
+    ),
+    Command(
+        "restore",
+        "bring an instance in line with a backup",
+        (
+            _ARCHIVE,
+            _option(
+                "--on-conflict",
+                choices=("fail", "skip", "update"),
+                default="fail",
+                help="what to do with objects that exist and differ (default: %(default)s)",
+            ),
+            _ACTIVATE,
+            _option(
+                "--max-unpacked-bytes",
+                type=_count,
+                default=10 * 1024**3,
+                metavar="BYTES",
+                help="size that the archive may have when it is unpacked (default: 10 GiB)",
+            ),
+            _REPORT,
+            _PREVIEW,
+            _DETAILED,
+            _YES,
+        ),
+        _STATUSES_OF_PLANS,
+    ),
+    Command(
+        "audit",
+        "audit an instance; exit status 1 if it has findings in a category of --fail-on",
+        (
+            _option("--categories", nargs="+", choices=_CATEGORIES, help="what to audit; default: everything"),
+            _option(
+                "--days-abandoned-workflow",
+                type=_count,
+                metavar="DAYS",
+                help="days without an execution after which a workflow counts as abandoned",
+            ),
+            _option("--fail-on", nargs="+", choices=_CATEGORIES, default=(), help="what must have no findings"),
+            _option("--timeout", type=_seconds, default=300.0, help="seconds to wait (default: %(default)g)"),
+            _REPORT,
+        ),
+    ),
+    Command(
+        "run",
+        "start a workflow, wait for it, and show its nodes as they end",
+        (
+            _option("workflow_name", nargs="?", metavar="NAME", help="exact name of the workflow"),
+            _option("--workflow-id", metavar="ID", help="id of the workflow, instead of its name"),
+            *_named("project", text="project in which the name is looked up"),
+            _option("--payload", help="what the trigger takes: JSON, or @FILE, or - for the standard input"),
+            _option("--trigger-node", metavar="NODE", help="name of the trigger, if several could start the workflow"),
+            _option("--webhook-conn-id", metavar="ID", help="Airflow connection with the webhook's own authentication"),
+            _flag("--no-activate", "fail if the workflow is not active, instead of activating it"),
+            _option("--start", choices=("auto", "webhook", "mcp", "bridge"), default="auto", help="way to start it"),
+            _option("--mode", choices=("production", "manual"), default="production", help="what MCP runs"),
+            _flag("--enable-mcp", "make the workflow available in MCP if it is not"),
+            _option("--run-key", metavar="KEY", help="within a day, another run with this key resumes the execution"),
+            _flag("--no-wait", "only start it"),
+            _option("--timeout", type=_seconds, default=86_400.0, help="seconds until it is stopped (default: a day)"),
+            _POLLS,
+            _option("--output", metavar="NODE", help="print what this node put out; - for the last one"),
+            _option("--output-path", metavar="PATH", help="file for output that has more than 48 kB"),
+        ),
+    ),
+    Command(
+        "logs",
+        "show what the nodes of an execution did",
+        (
+            _option("execution_id", help="id of the execution"),
+            _flag("--follow", "wait for the end, and show the nodes as they end; exit status 1 if the execution fails"),
+            _POLLS,
+        ),
+    ),
+)
+
+
+def get_commands() -> list[Any]:
+    """The commands that Airflow adds to its own (3.2 and newer)."""
+    from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
+
+    subcommands = [
+        ActionCommand(
+            name=one.name,
+            help=one.help,
+            epilog=one.statuses,
+            func=partial(_end, one.name),
+            args=[Arg(flags, **settings) for flags, settings in (*one.options, *_SHARED)],
+        )
+        for one in COMMANDS
+    ]
+    return [GroupCommand(name="service", help="Look after an instance of the service", subcommands=subcommands)]
+
+
+def parser() -> argparse.ArgumentParser:
+    """What reads the arguments of ``python -m airflow_provider_service``."""
+    found = argparse.ArgumentParser(prog="python -m airflow_provider_service")
+    commands = found.add_subparsers(required=True, dest="command", metavar="COMMAND")
+    for one in COMMANDS:
+        own = commands.add_parser(one.name, help=one.help, description=one.help, epilog=one.statuses)
+        for flags, settings in (*one.options, *_SHARED):
+            own.add_argument(*flags, **settings)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``python -m airflow_provider_service``; returns the exit status."""
+    parsed = parser().parse_args(arguments)
+    return _perform(parsed.command, parsed)
+
+
+def _end(name: str, arguments: argparse.Namespace) -> None:
+    sys.exit(_perform(name, arguments))
+
+
+def _perform(name: str, arguments: argparse.Namespace) -> int:
+    from airflow_provider_service._cli.performing import perform
+
+    return perform(name, arguments)

@@ -1,0 +1,97 @@
+"""What the commands on workflow files and promotions share: show the plan, ask, carry it out, and say what was done."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._cli.performing import CHANGES, DONE
+from airflow_provider_service._cli.screen import UsageError
+from airflow_provider_service._core.reports.files import require_report_place, write_report
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.links.service import WORKFLOWS_PAGE, page_url
+
+if TYPE_CHECKING:
+    from airflow_provider_service._airflow.references import Reference
+    from airflow_provider_service._cli.screen import Screen
+    from airflow_provider_service._core.instances.planning import DeploymentTarget
+    from airflow_provider_service._core.instances.source import Source
+    from airflow_provider_service.hooks.service import ServiceHook
+
+_STYLES = {"+": "green", "-": "red"}
+
+
+def deploy(
+    screen: Screen,
+    arguments: argparse.Namespace,
+    target: DeploymentTarget,
+    read_sources: Callable[[], list[Source]],
+    url: str,
+    *,
+    preview: bool,
+) -> int:
+    """Make a plan, show it and, unless that is all, carry it out; returns the exit status.
+
+    :param url: page of the instance that is deployed to.
+    """
+    from airflow_provider_service._core.instances.deployment import deployed
+    from airflow_provider_service._core.instances.planning import make_plan
+    from airflow_provider_service._core.instances.report import plan_report
+
+    made_at = clock().utcnow()
+    with screen.busy("Comparing with the instance"):
+        plan = make_plan(read_sources(), target, activate=arguments.activate)
+    show_lines(screen, plan.lines())
+    write_report(arguments.report_path, lambda: plan_report(plan, made_at=made_at, url=url))
+    if plan.changed and not preview:
+        screen.confirm(f"Carry out this plan at {url}?", yes=arguments.yes)
+    with screen.busy("Deploying"):
+        result = deployed(plan, target, preview=preview)
+    changes = [{"name": one.name, "actions": one.actions, "diff": one.diff} for one in plan.changed]
+    screen.result({**result, "changes": changes, "new_tags": plan.new_tags})
+    if not preview:
+        screen.line(f"{result['outcome'].capitalize()}: {url}", "bold green")
+    return plan_status(arguments, has_changes=bool(plan.changed), preview=preview)
+
+
+def plan_status(arguments: argparse.Namespace, *, has_changes: bool, preview: bool) -> int:
+    """The exit status of a command that makes a plan and may stop after it."""
+    return CHANGES if preview and has_changes and arguments.detailed_exitcode else DONE
+
+
+def show_lines(screen: Screen, lines: Iterable[str]) -> None:
+    """Show the lines of a plan, with what is added and removed in colours."""
+    for line in lines:
+        screen.line(line, _STYLES.get(line.strip()[:1]))
+
+
+def workflows_page(hook: ServiceHook) -> str:
+    """The address of the instance's list of workflows."""
+    return page_url(hook.config.base_url, WORKFLOWS_PAGE)
+
+
+def check_arguments(arguments: Any, *references: Reference) -> None:
+    """Refuse arguments that fit neither each other nor the file system, before anything is sent.
+
+    :param arguments: what has ``report_path`` and the arguments of the references as attributes.
+    :raises UsageError: some do not.
+    """
+    with checking():
+        for reference in references:
+            reference.check(arguments, are_rendered=True)
+        require_report_place(getattr(arguments, "report_path", None))
+
+
+@contextmanager
+def checking() -> Iterator[None]:
+    """Turn errors of arguments into wrong usage.
+
+    :raises UsageError: an argument cannot be used.
+    """
+    try:
+        yield
+    except ServiceInputError as error:
+        raise UsageError(str(error)) from error

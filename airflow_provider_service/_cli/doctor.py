@@ -1,0 +1,89 @@
+"""``doctor``: examine a connection."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._cli.connecting import connected
+from airflow_provider_service._cli.performing import DONE, FAILED
+from airflow_provider_service._cli.screen import UsageError
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client.errors import ServiceConfigError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._cli.screen import Screen
+    from airflow_provider_service._core.pages.checkup import Finding
+    from airflow_provider_service._core.reports.report import Table
+    from airflow_provider_service.client import ServiceConfig
+
+_STYLES = {"FAIL": "bold red", "ok": "green", "note": "yellow"}
+
+
+def perform(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Examine a connection, and print each finding as soon as it is known; it fails if somebody has to act."""
+    from airflow_provider_service._core.pages.checkup import Finding, is_healthy
+
+    if arguments.connection and arguments.conn_id:
+        raise UsageError("give the id of the connection once")
+    base_url = None
+    try:
+        with connected(screen, arguments.conn_id or arguments.connection, arguments.uri) as hook:
+            base_url = hook.config.base_url
+            findings = _examined(screen, hook.config)
+    except ServiceConfigError as error:
+        findings = [Finding("connection", "FAIL", error.reason)]
+        _print(screen, findings[0])
+    if base_url is not None and not screen.as_json:
+        _print_what_airflow_knows(screen, base_url)
+    screen.result({"healthy": is_healthy(findings), "findings": [asdict(one) for one in findings]})
+    return DONE if is_healthy(findings) else FAILED
+
+
+def _examined(screen: Screen, config: ServiceConfig) -> list[Finding]:
+    from airflow_provider_service._cli.progress_bar import progress_bar
+    from airflow_provider_service._core.pages.checkup import SUBJECTS, examine
+
+    findings = []
+    with progress_bar(SUBJECTS, screen.console) as done:
+        for finding in examine(config):
+            _print(screen, finding)
+            findings.append(finding)
+            done()
+    return findings
+
+
+def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from airflow_provider_service._core.pages.connection_view import SHOWN_RUNS, runs_table, waits_table
+    from airflow_provider_service.plugins import _database as airflow_database
+
+    try:
+        tables = [
+            waits_table(airflow_database.waits(), clock().utcnow()),
+            runs_table(airflow_database.latest_runs(base_url)[:SHOWN_RUNS]),
+        ]
+    except (SQLAlchemyError, RuntimeError) as error:  # no database here, or one that this process may not use
+        screen.line(f"\nAirflow's database cannot be read here ({type(error).__name__}).")
+        return
+    for table in tables:
+        _print_table(screen, table)
+
+
+def _print_table(screen: Screen, table: Table) -> None:
+    from airflow_provider_service._core.reports.report import shown
+    from airflow_provider_service._core.reports.text import on_one_line
+    from airflow_provider_service._core.text_table import text_table
+
+    rows = [[on_one_line(shown(cell)) for cell in row] for row in table.rows]
+    note = f" {table.note}" if table.note else ""
+    screen.line(f"\n{table.title}.{note}", "bold")
+    for line in text_table(table.columns, rows) if rows else ():
+        screen.line(line)
+
+
+def _print(screen: Screen, finding: Finding) -> None:
+    screen.line(f"{finding.grade:4}  {finding.subject}: {one_line(finding.text)}", _STYLES.get(finding.grade))

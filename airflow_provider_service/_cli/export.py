@@ -1,0 +1,31 @@
+"""``export``: write each workflow to a file of its own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._airflow.references import OPTIONAL_TAG, PROJECT
+from airflow_provider_service._cli.connecting import connected
+from airflow_provider_service._cli.deploying import check_arguments
+from airflow_provider_service._cli.performing import DONE
+
+if TYPE_CHECKING:
+    from airflow_provider_service._cli.screen import Screen
+
+
+def perform(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Write the files; those that exist are replaced, after that was confirmed."""
+    from airflow_provider_service._core.instances.export import export_folder
+    from airflow_provider_service._core.stored_folders import StoredFolder
+
+    check_arguments(arguments, OPTIONAL_TAG, PROJECT)
+    if StoredFolder("path", arguments.path).holds(".json"):
+        screen.confirm(f"Replace the files of the workflows in {arguments.path}?", yes=arguments.yes)
+    with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Exporting"):
+        done = export_folder(arguments, hook)
+    for file in done["files"].values():
+        screen.line(file)
+    screen.line(f"{done['workflows']} workflows were written to {arguments.path}", "bold green")
+    screen.result(done)
+    return DONE

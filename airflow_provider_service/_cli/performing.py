@@ -1,0 +1,65 @@
+"""Perform a command: its screen, its connection, its errors in one line, and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from airflow_provider_service._cli.screen import DeclinedError, Screen, UsageError
+
+DONE, FAILED, MISUSED, CHANGES, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def perform(name: str, arguments: argparse.Namespace) -> int:
+    """Perform a command.
+
+    :param name: its name, which is that of its module.
+    :returns: the exit status: 0 if it is done, 1 if it failed, 2 if it was called wrongly, and of a plan with
+        ``--detailed-exitcode`` 3 if there are changes.
+    """
+    screen = Screen(as_json=arguments.json)
+    with _interruptible(), screen.logs(is_verbose=arguments.verbose):
+        try:
+            module = import_module(f"airflow_provider_service._cli.{name}")
+            status: int = module.perform(screen, arguments)
+        except UsageError as error:
+            return _failed(screen, error, MISUSED)
+        except DeclinedError as error:
+            return _failed(screen, error, FAILED)
+        except KeyboardInterrupt:
+            return _failed(screen, InterruptedError("interrupted"), INTERRUPTED)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a person reads it
+            if arguments.verbose:
+                screen.note(traceback.format_exc().rstrip())
+            return _failed(screen, error, FAILED)
+        return status
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Make a request to end, such as that of a CI, an interruption, after which a deployment puts everything back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _failed(screen: Screen, error: Exception, status: int) -> int:
+    from airflow.providers.common.compat.sdk import AirflowException
+
+    from airflow_provider_service.client.errors import ServiceError
+
+    is_ours = isinstance(error, (ServiceError, AirflowException, UsageError, DeclinedError, InterruptedError))
+    text = str(error) if is_ours else f"{type(error).__name__}: {error} (--verbose shows more)"
+    screen.note(f"Error: {text}", "bold red")
+    screen.result({"error": text})
+    return status

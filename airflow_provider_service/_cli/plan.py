@@ -1,0 +1,30 @@
+"""``plan``: show what a deployment of workflow files would change."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._airflow.references import PARENT_FOLDER, PROJECT
+from airflow_provider_service._cli.connecting import connected
+from airflow_provider_service._cli.deploying import check_arguments, deploy, workflows_page
+
+if TYPE_CHECKING:
+    from airflow_provider_service._cli.screen import Screen
+
+
+def perform(screen: Screen, arguments: argparse.Namespace) -> int:
+    """Make the plan of a folder, and show it."""
+    return deploy_files(screen, arguments, preview=True)
+
+
+def deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool) -> int:
+    """Make the plan of files and, unless it is only a preview, carry it out."""
+    from airflow_provider_service._core.instances.planning import DeploymentTarget
+    from airflow_provider_service._core.instances.source import read_source
+
+    check_arguments(arguments, PROJECT, PARENT_FOLDER)
+    with connected(screen, arguments.conn_id, arguments.uri) as hook:
+        target = DeploymentTarget(hook, PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook))
+        sources = lambda: read_source(arguments.source)  # noqa: E731
+        return deploy(screen, arguments, target, sources, workflows_page(hook), preview=preview)

@@ -1,0 +1,144 @@
+"""What a command shows: lines for people, or one JSON value for machines; logs and questions on the standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.reports.text import printable
+from airflow_provider_service.client._http.redaction import redacted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PACKAGE = "airflow_provider_service"
+_STYLES = {logging.WARNING: "yellow", logging.ERROR: "red"}
+
+
+class UsageError(Exception):
+    """The command cannot be performed as it was called; nothing was done."""
+
+
+class DeclinedError(Exception):
+    """A person was asked, and did not say yes; nothing was done."""
+
+
+class Screen:
+    """What a command shows. All texts may be those of strangers: they are made printable, and keys in them masked.
+
+    :param as_json: whether the standard output holds nothing but the result as JSON.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._secrets: list[str] = []
+        self._output = sys.stdout
+        self._errors = _console(sys.stderr)
+        self.console = self._errors if as_json else _console(sys.stdout)
+
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Mask these texts wherever they would be shown."""
+        self._secrets += secrets
+
+    def line(self, text: str = "", style: str | None = None) -> None:
+        """Show a line to people."""
+        if not self.as_json:
+            _print(self.console, self._safe(text), style)
+
+    def note(self, text: str, style: str | None = "dim") -> None:
+        """Show a line beside the result: on the standard error."""
+        _print(self._errors, self._safe(text), style)
+
+    def result(self, value: Any) -> None:
+        """Print the result to machines."""
+        if self.as_json:
+            plain = json.loads(json.dumps(value, default=str))
+            # JSON escapes what is not ASCII, so nothing in it can control a terminal.
+            text = json.dumps(self._without_secrets(plain), indent=2)
+            print(text, file=self._output, flush=True)
+
+    def require_answer(self, *, yes: bool) -> None:
+        """Refuse to begin what has to be confirmed where nobody can be asked.
+
+        :param yes: whether it is confirmed already.
+        :raises UsageError: it cannot be confirmed.
+        """
+        if not yes and not sys.stdin.isatty():
+            raise UsageError("nobody can be asked here, so --yes is required; nothing was done")
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask before something is changed.
+
+        :param yes: whether it is confirmed already.
+        :raises UsageError: nobody can be asked.
+        :raises DeclinedError: the answer is not yes.
+        """
+        self.require_answer(yes=yes)
+        if yes:
+            return
+        self._errors.print(f"{self._safe(question)} [y/N] ", style="bold", end="", soft_wrap=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise DeclinedError("nothing was done")
+
+    @contextmanager
+    def busy(self, what: str) -> Iterator[None]:
+        """Show on a terminal that something is on its way."""
+        if not self._errors.is_terminal:
+            yield
+            return
+        with self._errors.status(what):
+            yield
+
+    @contextmanager
+    def logs(self, *, is_verbose: bool) -> Iterator[None]:
+        """Send the logs, and what libraries print, to the standard error, so that the output is the command's alone."""
+        root, own = logging.getLogger(), logging.getLogger(_PACKAGE)
+        with (
+            _lines_of(root, self, logging.DEBUG if is_verbose else logging.WARNING),
+            _lines_of(own, self, logging.DEBUG if is_verbose else logging.INFO),
+            redirect_stdout(sys.stderr),
+        ):
+            yield
+
+    def _safe(self, text: str) -> str:
+        return printable(self._without_secrets(text))
+
+    def _without_secrets(self, value: Any) -> Any:
+        return redacted(value, {"": self._secrets})
+
+
+class _Lines(logging.Handler):
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._screen.note(self.format(record), _STYLES.get(record.levelno, "dim"))
+
+
+@contextmanager
+def _lines_of(logger: logging.Logger, screen: Screen, level: int) -> Iterator[None]:
+    before = logger.handlers[:], logger.level, logger.propagate
+    # Airflow may configure the root logger once more when it is imported further, so it is not relied upon.
+    logger.handlers, logger.propagate = [_Lines(screen)], False
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.handlers, level, logger.propagate = before
+        logger.setLevel(level)
+
+
+def _console(file: Any) -> Console:
+    from rich.console import Console
+
+    # Colours only on a terminal, and not where NO_COLOR is set.
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+def _print(console: Console, text: str, style: str | None) -> None:
+    console.print(text, style=style, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""What the provider knows of the service: runs, waits, rows, instances, pages. Not public."""

@@ -1,0 +1,218 @@
+"""Which executions have ended since the last poll, each reported once.
+
+Executions end in any order, and an execution that starts while the lists are read may be in none of them. Therefore, a
+cursor keeps the ids that were active, and every poll rereads what began since the poll before the previous one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client.errors import ServiceApiError, ServiceInvalidRequestError, ServiceNotFoundError
+from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models import Execution
+
+log = logging.getLogger(__name__)
+
+#: Ids of workflows; None for all.
+Workflows = frozenset[str] | None
+#: The executions of so many workflows are listed separately; those of more are selected from the list of all.
+MOST_LISTED_SEPARATELY = 20
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one poll has seen.
+
+    :param base_url: address of the service.
+    :param since: of the executions up to this id, only active ones were looked for.
+    :param newest: highest id there is, of any workflow.
+    :param active: the active executions.
+    :param ended: executions that have ended, oldest first.
+    :param gone: ids of executions that were not kept.
+    """
+
+    base_url: str
+    since: int
+    newest: int
+    active: list[Execution]
+    ended: list[Execution]
+    gone: frozenset[int] = frozenset()
+
+    def of(self, workflows: Workflows) -> Snapshot:
+        """The part of some workflows."""
+        active, ended = ([one for one in part if is_of(one, workflows)] for part in (self.active, self.ended))
+        return replace(self, active=active, ended=ended)
+
+    def with_read(self, found: Mapping[int, Execution | None], workflows: Workflows) -> Snapshot:
+        """The snapshot of some workflows and what :func:`read` has found of them."""
+        own = {id_: one for id_, one in found.items() if one and is_of(one, workflows)}
+        return replace(self.with_more(own.values()), gone=self.gone.union(found.keys() - own.keys()))
+
+    def with_more(self, executions: Iterable[Execution]) -> Snapshot:
+        """The snapshot, extended by executions that were read after it. If both contain one, the snapshot's is kept."""
+        known = set(_numbers(self.active, self.ended))
+        more = {one.number: one for one in executions if one.number not in known}
+        ended = [one for one in more.values() if one.status in ENDED_STATUSES]
+        return replace(
+            self,
+            newest=max((self.newest, *more)),
+            active=self.active + [one for one in more.values() if one.status not in ENDED_STATUSES],
+            ended=sorted(self.ended + ended, key=lambda one: one.number),
+        )
+
+
+@dataclass
+class Cursor:
+    """How far the ends of executions of some workflows have been reported.
+
+    :param base_url: address of the service whose ids these are.
+    :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the beginning.
+    :param ceiling: highest id that the last poll saw.
+    :param reported: ids above the floor that have been reported.
+    :param open: ids that have not been seen to end.
+    """
+
+    base_url: str
+    floor: int
+    ceiling: int
+    reported: set[int] = field(default_factory=set)
+    open: set[int] = field(default_factory=set)
+
+    @classmethod
+    def beginning(cls, snapshot: Snapshot) -> Cursor:
+        """Begin now: executions that have already ended count as reported."""
+        cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, reported=set(_numbers(snapshot.ended)))
+        cursor._see(snapshot)
+        return cursor
+
+    def unseen(self, snapshot: Snapshot) -> list[int]:
+        """The open executions that a snapshot does not contain, so that it is not known whether they have ended."""
+        return sorted(self.open - set(_numbers(snapshot.active, snapshot.ended)))
+
+    def is_ahead_of(self, snapshot: Snapshot) -> bool:
+        """Whether the newest execution that was seen no longer exists, although it was kept after its end."""
+        return snapshot.newest < self.ceiling and self.ceiling not in self.open
+
+    def unreported(self, snapshot: Snapshot) -> list[Execution]:
+        """The executions of a snapshot whose ends have not been reported."""
+        return [
+            one
+            for one in snapshot.ended
+            if one.number not in self.reported and (one.number > self.floor or one.number in self.open)
+        ]
+
+    def mark_reported(self, execution: Execution) -> None:
+        """Record that the end of an execution has been reported."""
+        self.reported.add(execution.number)
+
+    def advance(self, snapshot: Snapshot) -> None:
+        """Move on to the next poll, after all of a snapshot has been reported."""
+        # No execution has a higher id than the newest one, even if one had before: a new database starts again at 1.
+        self.ceiling = min(self.ceiling, snapshot.newest)
+        self.floor = self.ceiling
+        self._see(snapshot)
+        self.reported = {one for one in self.reported if self.floor < one <= snapshot.newest}
+
+    def _see(self, snapshot: Snapshot) -> None:
+        self.ceiling = max((self.ceiling, *_numbers(snapshot.active, snapshot.ended)))
+        self.open = self.open.union(_numbers(snapshot.active)) - snapshot.gone - self.reported
+
+    def to_json(self) -> dict[str, Any]:
+        """The cursor in the form in which it is stored between restarts."""
+        return {
+            "base_url": self.base_url,
+            "floor": self.floor,
+            "ceiling": self.ceiling,
+            "reported": sorted(self.reported),
+            "open": sorted(self.open),
+        }
+
+    @classmethod
+    def from_json(cls, kept: Any) -> Cursor | None:
+        """Read a stored cursor. Return None if the value is not a cursor."""
+        try:
+            ends, ids = (
+                (int(kept["floor"]), int(kept["ceiling"])),
+                (set(map(int, kept[one])) for one in ("reported", "open")),
+            )
+            return cls(str(kept["base_url"]), *ends, *ids)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def _numbers(*parts: Iterable[Execution]) -> Iterator[int]:
+    return (one.number for one in chain(*parts))
+
+
+class ExecutionPoll:
+    """Polls the executions of all workflows, each time for what is new."""
+
+    def __init__(self) -> None:
+        self._last: Snapshot | None = None
+        self._next_since = 0
+
+    def snapshot(self, client: ServiceClient) -> Snapshot:
+        """Read what is active, and, except in the first poll, what has ended since the poll before the previous one."""
+        last = self._last if self._last and self._last.base_url == client.base_url else None
+        # This comes first: what starts while the lists are read gets a higher id, and ends after the beginning.
+        since = self._next_since if last else max(_numbers(client.executions.list(limit=1)), default=0)
+        seen = [*_active(client), *(listed(client, since) if last else ())]
+        newest = max((0 if last else since, *_numbers(seen)))
+        new = {one.number: one for one in seen if one.status in ENDED_STATUSES and one.number > since}
+        active = {one.number: one for one in seen if one.status not in ENDED_STATUSES and one.number not in new}
+        ended = [new[id_] for id_ in sorted(new)]
+        self._next_since = last.newest if last else since
+        self._last = Snapshot(client.base_url, since, newest, list(active.values()), ended)
+        return self._last
+
+
+def _active(client: ServiceClient) -> Iterator[Execution]:
+    for status in ACTIVE_STATUSES:
+        try:
+            yield from client.executions.list(status=status)
+        except ServiceInvalidRequestError as error:
+            log.debug("An older server does not list status %r: %s", status, error)
+
+
+def listed(client: ServiceClient, since: int, workflow_id: str | None = None) -> Iterator[Execution]:
+    """The executions after an id and the one before them, newest first, without those that are running.
+
+    :param workflow_id: those of one workflow.
+    """
+    for execution in client.executions.list(workflow_id=workflow_id):
+        yield execution
+        if execution.number <= since:
+            return
+
+
+def listed_of(client: ServiceClient, since: int, workflows: Workflows) -> list[Execution]:
+    """The executions of some workflows after an id."""
+    if workflows is None or len(workflows) > MOST_LISTED_SEPARATELY:
+        return [one for one in listed(client, since) if is_of(one, workflows)]
+    return [one for workflow_id in sorted(workflows) for one in listed(client, since, workflow_id)]
+
+
+def is_of(execution: Execution, workflows: Workflows) -> bool:
+    """Whether an execution is one of some workflows."""
+    return workflows is None or execution.workflow_id in workflows
+
+
+def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | None]:
+    """Read executions one by one. The value is None if it was not kept; one that cannot be read now is left out."""
+    found: dict[int, Execution | None] = {}
+    for execution_id in ids:
+        try:
+            found[execution_id] = client.executions.get(execution_id)
+        except ServiceNotFoundError:
+            found[execution_id] = None  # how it ended is not known
+        except ServiceApiError as error:
+            log.warning("Whether execution %s has ended cannot be read; it is tried again: %s", execution_id, error)
+    return found

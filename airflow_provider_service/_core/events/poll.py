@@ -1,0 +1,126 @@
+"""The one poll of executions that all watchers of a connection share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.events.finished_executions import ExecutionPoll, Snapshot, listed_of, read
+from airflow_provider_service._core.events.selection import Members
+from airflow_provider_service._core.waits.faults import FaultTolerance
+from airflow_provider_service.client._clock import clock
+
+if TYPE_CHECKING:
+    from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
+
+    from airflow_provider_service._core.events.finished_executions import Workflows
+    from airflow_provider_service._core.events.selection import Selection
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+    from airflow_provider_service.client.models import Execution
+else:
+    try:
+        from airflow.triggers.shared_stream import SharedStreamProducer
+    except ImportError:  # before Airflow 3.3 each watcher polls alone
+        SharedStreamProducer = object
+
+T = TypeVar("T")
+
+
+class PolledExecutions:
+    """What one poll has seen, with what its subscribers read in addition and store."""
+
+    def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig, members: Members) -> None:
+        self.number, self.snapshot, self._config, self._members = number, snapshot, config, members
+        self._asked: set[int] = set()
+        self._found: dict[int, Execution | None] = {}
+        self._reading = asyncio.Lock()
+        self._notes: list[Callable[[], Awaitable[None]]] = []
+
+    async def members(self, selection: Selection) -> Workflows:
+        """The workflows of a selection."""
+        return await self._members.of(selection, self.snapshot, self.number, partial(_with_client, self._config))
+
+    async def listed(self, since: int, workflows: Workflows) -> list[Execution]:
+        """The executions of some workflows after an id, for a subscriber whose cursor is older than the poll."""
+        return await _with_client(self._config, partial(listed_of, since=since, workflows=workflows))
+
+    async def read(self, ids: Sequence[int]) -> Mapping[int, Execution | None]:
+        """Read executions by id, each once for all subscribers. The value is None if there is no such execution."""
+        async with self._reading:
+            unread = [one for one in ids if one not in self._asked]
+            if unread:
+                self._found.update(await _with_client(self._config, partial(read, ids=unread)))
+                self._asked.update(unread)
+        return {one: self._found[one] for one in ids if one in self._found}
+
+    def once_persisted(self, note: Callable[[], Awaitable[None]]) -> None:
+        """Register a note to be written when Airflow's database contains the events of this poll."""
+        self._notes.append(note)
+
+    async def persisted(self) -> None:
+        """Write the registered notes."""
+        await asyncio.gather(*(note() for note in self._notes))
+
+
+class EventPoll(SharedStreamProducer):
+    """Polls for all watchers of a connection. Airflow reports to it which events are in the database."""
+
+    def __init__(self, kwargs: dict[str, Any]) -> None:
+        self._service_conn_id, self._pause = kwargs["service_conn_id"], kwargs["poll_interval"]
+        self._polls, self._polls_in_doubt = 0, 0
+        self._members = Members()
+
+    async def open_stream(self) -> AsyncIterator[tuple[PolledExecutions, PolledExecutions]]:
+        """Poll until closed."""
+        poll = ExecutionPoll()
+        faults = FaultTolerance(f"executions for the watches at connection '{self._service_conn_id}'", None)
+        while True:
+            polled = await until_it_works(partial(self._poll_once, poll), self._pause, faults)
+            yield polled, polled
+            await clock().async_sleep(self._pause)
+
+    async def _poll_once(self, poll: ExecutionPoll) -> PolledExecutions:
+        from airflow_provider_service._airflow.connection import config_for
+
+        # The connection is read again each time, so that a changed key is picked up.
+        config = await config_for(self._service_conn_id)
+        snapshot = await _with_client(config, poll.snapshot)
+        self._polls += 1
+        return PolledExecutions(self._polls, snapshot, config, self._members)
+
+    async def advance(self, batch: Sequence[AdvanceItem]) -> None:
+        """Let the watchers store what has been reported."""
+        for item in batch:
+            if item.outcome.failed:
+                # The events of one watcher may be lost, and it is not known which. That watcher has received all polls
+                # so far and receives no more, so cursors of these polls must not be stored. Later ones are of others.
+                self._polls_in_doubt = self._polls
+            elif item.broker_payload.number > self._polls_in_doubt:
+                await item.broker_payload.persisted()
+
+
+async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], T]) -> T:
+    def act() -> T:
+        # Imported here because DAG files import this module, and in a thread because it would block the event loop.
+        from airflow_provider_service.client import ServiceClient
+
+        with ServiceClient(config.one_try()) as client:
+            return action(client)
+
+    return await in_daemon_thread(act, name="service-watcher")
+
+
+async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, faults: FaultTolerance) -> T:
+    """Repeat an action until it works. A watcher has no result with which to fail, so it logs what is wrong instead."""
+    while True:
+        try:
+            result = await action()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may pass
+            faults.tolerates(error)
+            await clock().async_sleep(pause)
+        else:
+            faults.succeeded()
+            return result

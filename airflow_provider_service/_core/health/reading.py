@@ -1,0 +1,134 @@
+"""Perform a check of the health of workflows.
+
+The statistics come from the executions themselves: the service's insights lag behind them, and know no single workflow.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain, islice
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_service._airflow.references import OPTIONAL_WORKFLOW, PROJECT, tag_name_in
+from airflow_provider_service._core.health.report import Health, Member
+from airflow_provider_service._core.health.statistics import Tally, span
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotOfferedError
+from airflow_provider_service.links.service import EXECUTIONS_PAGE, WORKFLOW_EXECUTIONS_PAGE, page_url
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.health.check import HealthCheck
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models import Execution, Workflow
+
+log = logging.getLogger(__name__)
+
+# A line is logged each time that so many executions have been read.
+PROGRESS_EVERY = 10_000
+# So many older executions in a row, a page, mean that there are no newer ones behind them.
+OLDER_IN_A_ROW = 250
+
+
+class _Known(NamedTuple):
+    """What is kept of a workflow while executions are read."""
+
+    name: str
+    active: bool
+    keeps_executions: bool
+
+
+def perform(check: HealthCheck, client: ServiceClient) -> Health:
+    """Read the executions of the window and judge each workflow. Safe to repeat.
+
+    One page is in memory at a time, and of each workflow its counts and a limited number of durations.
+
+    :raises ServiceLookupError: a name matches nothing, or several objects; or there is no workflow to check.
+    """
+    project_id = PROJECT.id_in(check, client)
+    workflows = _workflows(check, client, project_id)
+    # The offset of the service's clock is known once it has answered.
+    now = clock().utcnow() + (client.transport.clock_offset or timedelta())
+    since = now - timedelta(seconds=check.window)
+    random = Random(0)
+    tallies = {id_: Tally(random) for id_ in workflows}
+    has_run = set()
+    for execution in _executions(check, client, list(workflows), project_id, since):
+        # What a person runs in the editor says nothing about the workflow in production.
+        if execution.workflow_id in tallies and execution.mode != "manual":
+            has_run.add(execution.workflow_id)
+            tallies[execution.workflow_id].count(execution.status, execution.started_at, execution.stopped_at)
+    members = []
+    for id_, known in workflows.items():
+        if check.names_workflows or known.active or id_ in has_run:
+            statistics = tallies[id_].statistics(now)
+            url = page_url(client.base_url, WORKFLOW_EXECUTIONS_PAGE, id_)
+            breaches = check.thresholds.breached_by(statistics)
+            members.append(Member(id_, known.name, known.keeps_executions, statistics, breaches, url))
+    url = members[0].url if len(members) == 1 else page_url(client.base_url, EXECUTIONS_PAGE)
+    return Health(since, now, check.window, members, url)
+
+
+def _workflows(check: HealthCheck, client: ServiceClient, project_id: str | None) -> dict[str, _Known]:
+    found = {
+        one.id: _Known(one.name, one.active, one.keeps_executions)
+        for one in _listed(check, client, project_id)
+        if check.workflow_id or not one.is_archived
+    }
+    if not found:
+        # A check of nothing must not pass.
+        raise ServiceLookupError("there is no workflow to check, or this key may not see it")
+    return found
+
+
+def _listed(check: HealthCheck, client: ServiceClient, project_id: str | None) -> Iterator[Workflow]:
+    if check.workflow_id is not None:
+        yield client.workflows.get(check.workflow_id, exclude_pinned_data=True)
+    elif check.workflow_name is not None:
+        yield OPTIONAL_WORKFLOW.named_in(check, client)
+    else:
+        tag = tag_name_in(check, client)
+        yield from client.workflows.list(tags=tag, project_id=project_id, exclude_pinned_data=True)
+
+
+def _executions(
+    check: HealthCheck, client: ServiceClient, ids: list[str], project_id: str | None, since: datetime
+) -> Iterator[Execution]:
+    # Running executions are in none of these lists, and would count as nothing.
+    requested = [(id_, None) for id_ in ids] if check.names_workflows else [(None, project_id)]
+    read = 0
+    for workflow_id, in_project in requested:
+        for execution in _started_since(
+            since, partial(client.executions.list, workflow_id=workflow_id, project_id=in_project)
+        ):
+            yield execution
+            read += 1
+            if read % PROGRESS_EVERY == 0:
+                log.info("%d executions of the last %s were read", read, span(check.window))
+
+
+def _started_since(since: datetime, list_executions: Callable[..., Iterator[Execution]]) -> Iterator[Execution]:
+    listed = list_executions(started_after=since)
+    try:
+        first = list(islice(listed, 1))
+    except ServiceNotOfferedError:  # before n8n 2.37, which has the parameter
+        return _newest(list_executions(), since)
+    return chain(first, listed)
+
+
+def _newest(executions: Iterator[Execution], since: datetime) -> Iterator[Execution]:
+    """Those that started after a moment, of a list whose order is that of ids, not quite that of the starts."""
+    older = 0
+    for execution in executions:
+        if execution.started_at is None:
+            continue
+        if execution.started_at > since:
+            older = 0
+            yield execution
+            continue
+        older += 1
+        if older == OLDER_IN_A_ROW:
+            return

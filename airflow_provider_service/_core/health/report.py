@@ -1,0 +1,214 @@
+"""What a check of the health of workflows has found, as a message, a result and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from airflow_provider_service._core.health.statistics import Breach, ExecutionStatistics, span
+from airflow_provider_service._core.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table, Tone
+from airflow_provider_service._core.text_table import cut, text_table
+from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client.models._base import wire_time
+
+#: Workflows in a result or a table, in a message, and in the chart of a report; the unhealthy ones come first.
+MAX_WORKFLOWS = 50
+MAX_NAMED = 10
+MAX_BARS = 20
+
+_INCOMPLETE = "the workflow does not keep all its executions, so the statistics are incomplete"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One workflow of a check."""
+
+    workflow_id: str
+    name: str
+    keeps_executions: bool
+    statistics: ExecutionStatistics
+    breaches: list[Breach]
+    url: str
+
+    def to_xcom(self) -> dict[str, Any]:
+        """The workflow as a task returns it."""
+        statistics = {name: _rounded(value) for name, value in asdict(self.statistics).items()}
+        last_success = self.statistics.last_success_at
+        return {
+            "workflow_id": self.workflow_id,
+            "name": self.name,
+            **statistics,
+            "last_success_at": None if last_success is None else wire_time(last_success),
+            "breaches": [breach.to_xcom() for breach in self.breaches],
+            "url": self.url,
+        }
+
+    def words(self) -> str:
+        """The breaches in words."""
+        return f"'{one_line(self.name)}' ({self.reasons()}) {self.url}"
+
+    def reasons(self) -> str:
+        """The thresholds that do not hold, in words, and what makes the statistics doubtful."""
+        reasons = [breach.text for breach in self.breaches]
+        if not self.keeps_executions:
+            reasons.append(_INCOMPLETE)
+        return "; ".join(reasons)
+
+    def cells(self) -> tuple[str, ...]:
+        """The workflow as a row of a table."""
+        statistics = self.statistics
+        return (
+            cut(one_line(self.name)),
+            str(statistics.runs),
+            str(statistics.failed),
+            str(statistics.canceled),
+            _shown(statistics.success_age),
+            _shown(statistics.duration_median),
+            _shown(statistics.duration_p95),
+            ", ".join(breach.threshold for breach in self.breaches) or "-",
+        )
+
+    def row(self) -> tuple[Cell, ...]:
+        """The workflow as a row of a report."""
+        statistics = self.statistics
+        return (
+            Link(self.name, self.url),
+            "unhealthy" if self.breaches else "healthy",
+            statistics.runs,
+            statistics.failed,
+            statistics.canceled,
+            _percent(statistics.failure_rate),
+            _shown(statistics.success_age),
+            _shown(statistics.duration_median),
+            _shown(statistics.duration_p95),
+            self.reasons(),
+        )
+
+
+_COLUMNS = ("workflow", "runs", "failed", "canceled", "last success", "median", "95th", "breached")
+_REPORT_COLUMNS = (
+    "workflow",
+    "state",
+    "runs",
+    "failed",
+    "canceled",
+    "failure rate",
+    "last success",
+    "median",
+    "95th percentile",
+    "reasons",
+)
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a check has found.
+
+    :param window: length of the window, in seconds.
+    :param members: the workflows.
+    :param url: page with their executions.
+    """
+
+    window_start: datetime
+    window_end: datetime
+    window: float
+    members: list[Member]
+    url: str
+
+    @property
+    def unhealthy(self) -> list[Member]:
+        """The workflows that breach a threshold, those with most breaches first."""
+        return sorted((one for one in self.members if one.breaches), key=lambda one: -len(one.breaches))
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether every workflow keeps to every threshold."""
+        return not self.unhealthy
+
+    @property
+    def message(self) -> str:
+        """One line for the task's log."""
+        unhealthy, checked = self.unhealthy, len(self.members)
+        over = f"over the last {span(self.window)}"
+        if not unhealthy:
+            return f"no threshold is breached {over}; workflows: {checked}"
+        are = "is" if len(unhealthy) == 1 else "are"
+        named = ", ".join(one.words() for one in unhealthy[:MAX_NAMED])
+        rest = len(unhealthy) - MAX_NAMED
+        more = f", and {rest} more" if rest > 0 else ""
+        return f"{len(unhealthy)} of {checked} workflows {are} unhealthy {over}: {named}{more}"
+
+    def _ordered(self) -> list[Member]:
+        return [*self.unhealthy, *(one for one in self.members if not one.breaches)]
+
+    def _shown(self) -> list[Member]:
+        return self._ordered()[:MAX_WORKFLOWS]
+
+    def _total(self, name: str) -> int:
+        return sum(getattr(one.statistics, name) for one in self.members)
+
+    def table(self) -> Iterator[str]:
+        """The statistics as lines of a table."""
+        yield from text_table(_COLUMNS, [one.cells() for one in self._shown()])
+        if len(self.members) > MAX_WORKFLOWS:
+            yield f"and {len(self.members) - MAX_WORKFLOWS} more workflows"
+
+    def to_xcom(self) -> dict[str, Any]:
+        """What a task returns."""
+        runs, failed = self._total("runs"), self._total("failed")
+        return {
+            "healthy": self.is_healthy,
+            "message": self.message,
+            "checked": len(self.members),
+            "unhealthy": len(self.unhealthy),
+            "runs": runs,
+            "failed": failed,
+            "failure_rate": _rounded(failed / runs) if runs else None,
+            "window_start": wire_time(self.window_start),
+            "window_end": wire_time(self.window_end),
+            "workflows": [one.to_xcom() for one in self._shown()],
+            "more": len(self.members) > MAX_WORKFLOWS,
+            "url": self.url,
+        }
+
+    def to_report(self) -> Report:
+        """The report for people, with all workflows."""
+        runs, failed = self._total("runs"), self._total("failed")
+        unhealthy, checked = len(self.unhealthy), len(self.members)
+        tone: Tone = "bad" if unhealthy else "good"
+        return Report(
+            title="Health of workflows",
+            message=f"Over the last {span(self.window)}, workflows that breach a threshold: {unhealthy} of {checked}.",
+            tone=tone,
+            made_at=self.window_end,
+            url=self.url,
+            figures=[
+                Figure("Workflows", checked),
+                Figure("Unhealthy", unhealthy, tone=tone),
+                Figure("Runs", runs, f"since {self.window_start:%Y-%m-%d %H:%M %Z}"),
+                Figure("Failed", failed),
+                Figure("Failure rate", _percent(failed / runs if runs else None)),
+            ],
+            parts=[*self._chart(), Table("Workflows", _REPORT_COLUMNS, [one.row() for one in self._ordered()])],
+        )
+
+    def _chart(self) -> list[Chart]:
+        most = sorted((one for one in self.members if one.statistics.runs), key=lambda one: -one.statistics.runs)
+        bars = [Bar(one.name, [one.statistics.succeeded, one.statistics.failed]) for one in most[:MAX_BARS]]
+        more = len(most) - len(bars)
+        note = f"The {MAX_BARS} workflows with most runs; {more} more have fewer." if more else ""
+        return [Chart("Runs", [Series("succeeded", "good"), Series("failed", "bad")], bars, note)] if bars else []
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _shown(seconds: float | None) -> str:
+    return "-" if seconds is None else span(seconds)
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{100 * rate:.4g} %"

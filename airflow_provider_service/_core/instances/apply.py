@@ -1,0 +1,175 @@
+"""Carry out a plan: all of it or nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.instances.rollback import RELEASE_PAUSE_SECONDS, RELEASE_PAUSES, Rollback
+from airflow_provider_service._core.instances.writing import Writer, with_ids
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._lookup import create_tag
+from airflow_provider_service.client._webhook_conflicts import with_holder
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceDeploymentError, ServiceError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.plan import DeploymentPlan, WorkflowChange
+    from airflow_provider_service._core.instances.planning import DeploymentTarget
+
+log = logging.getLogger(__name__)
+
+
+def apply_plan(plan: DeploymentPlan, target: DeploymentTarget) -> dict[str, str]:
+    """Carry out a plan. When anything fails, everything that was changed goes back to what it was.
+
+    :returns: the ids of the workflows by name.
+    :raises ServiceDeploymentError: it failed; the message has the reason, and whatever could not be put back.
+    """
+    return _Deployment(plan, target).carry_out()
+
+
+class _Deployment:
+    def __init__(self, plan: DeploymentPlan, target: DeploymentTarget) -> None:
+        self._plan, self._target = plan, target
+        self._client = target.client
+        self._writer = Writer(target.client)
+        existing = frozenset(one.workflow_id for one in plan.every if one.before)
+        self._rollback = Rollback(target.client, self._writer, existing.union(target.workflow_ids.values()))
+        self._tag_ids: dict[str, str] = {}
+        self._step = "starting"
+        #: Ids by the tokens that stand for them in definitions; an existing workflow stands for itself.
+        self._ids = {one.workflow_id: one.workflow_id for one in plan.changes if one.before}
+
+    def carry_out(self) -> dict[str, str]:
+        with self._going_back():
+            self._create_tags()
+            for change in self._plan.leaving:
+                self._archive(change)
+            for change in reversed(self._plan.changed):
+                if "deactivate" in change.actions:
+                    self._deactivate(change)
+            for change in self._plan.changed:
+                if change.before is None:
+                    self._create(change)
+            for change in self._plan.changed:
+                if change.desired:
+                    self._write(change)
+                if change.tags is not None:
+                    self._tag(change, change.tags)
+            self._publish([one for one in self._plan.changed if one.goes_live])
+            self._record()
+        return {one.name: self._ids[one.workflow_id] for one in self._plan.changes}
+
+    @contextmanager
+    def _going_back(self) -> Iterator[None]:
+        try:
+            yield
+        # Also what kills the task: a deployment must not be left half done.
+        except BaseException as error:
+            log.error("The deployment failed while %s; what it changed goes back", self._step)
+            left = self._rollback.go()
+            if not isinstance(error, ServiceError):
+                for one in left:
+                    log.error("Not put back: %s", one)
+                raise
+            raise _failure(self._step, error, left, self._rollback.names) from error
+
+    def _create_tags(self) -> None:
+        names = {tag for one in self._plan.changed for tag in one.tags or ()}
+        if not names:
+            return
+        self._tag_ids = {tag.name or "": tag.id or "" for tag in self._client.tags.list()}
+        for name in self._plan.new_tags:
+            self._step = f"creating tag {name!r}"
+            tag, is_new = create_tag(self._client, name)
+            self._tag_ids[name] = str(tag.id)
+            if is_new:
+                self._rollback.note_tag(str(tag.id), name)
+
+    def _deactivate(self, change: WorkflowChange) -> None:
+        self._step = f"deactivating {change.name!r}"
+        self._rollback.note(change)
+        self._client.workflows.deactivate(change.workflow_id)
+
+    def _archive(self, change: WorkflowChange) -> None:
+        self._step = f"archiving {change.name!r}"
+        self._rollback.note(change)
+        self._client.workflows.archive(change.workflow_id)
+
+    def _create(self, change: WorkflowChange) -> None:
+        """Create a workflow without content, because what calls it needs its id, and it may call others in turn."""
+        self._step = f"creating {change.name!r}"
+        self._rollback.note_creation(change.name, change.project_id)
+        empty = {"name": change.name, "nodes": [], "connections": {}, "settings": {}}
+        made = self._writer.create(empty, project_id=change.project_id, folder_id=change.folder_id)
+        self._ids[change.workflow_id] = made.id
+        self._rollback.note_created(change.name, made.id)
+
+    def _write(self, change: WorkflowChange) -> None:
+        self._step = f"writing {change.name!r}"
+        if change.before is not None:
+            self._rollback.note(change)
+        self._writer.write_draft(self._ids[change.workflow_id], with_ids(change.desired, self._ids))
+
+    def _tag(self, change: WorkflowChange, tags: Sequence[str]) -> None:
+        self._step = f"setting the tags of {change.name!r}"
+        if change.before is not None:
+            self._rollback.note(change)
+        self._client.workflows.update_tags(self._ids[change.workflow_id], [self._tag_ids[tag] for tag in tags])
+
+    def _publish(self, changes: Sequence[WorkflowChange]) -> None:
+        """Make workflows run. One that takes over the webhook of another is refused until that one has let go of it."""
+        waiting, pauses = list(changes), RELEASE_PAUSES
+        releases = any({"deactivate", "archive"} & {*one.actions} for one in self._plan.changed)
+        while waiting:
+            refusals = [(one, error) for one in waiting if (error := self._refusal(one))]
+            if len(refusals) == len(waiting):
+                # The service takes a moment to release a webhook; if nothing has released one, it never would.
+                if not (releases or len(refusals) < len(changes)) or not pauses:
+                    change, error = refusals[0]
+                    self._step = f"activating {change.name!r}"
+                    raise with_holder(error, self._client, self._ids[change.workflow_id])
+                pauses -= 1
+                clock().sleep(RELEASE_PAUSE_SECONDS)
+            waiting = [one for one, _ in refusals]
+
+    def _refusal(self, change: WorkflowChange) -> ServiceConflictError | None:
+        try:
+            self._activate(change)
+        except ServiceConflictError as error:
+            return error
+        return None
+
+    def _activate(self, change: WorkflowChange) -> None:
+        self._step = f"activating {change.name!r}"
+        if change.before is not None:
+            self._rollback.note(change)
+        self._client.workflows.activate(self._ids[change.workflow_id])
+
+    def _record(self) -> None:
+        """Record what was deployed, last: what is on record without having been deployed could be archived."""
+        record, ids = self._plan.record, self._plan.owned_ids(self._ids)
+        if record is None or not record.differs(ids):
+            return
+        self._step = f"writing {record.name!r}"
+        desired = record.definition(ids)
+        if record.existing is not None:
+            self._rollback.note_workflow(self._client.workflows.get(record.existing.id))
+            self._writer.write_draft(record.existing.id, desired)
+            return
+        self._rollback.note_creation(record.name, self._target.project_id)
+        made = self._writer.create(desired, project_id=self._target.project_id, folder_id=None)
+        self._rollback.note_created(record.name, made.id)
+
+
+def _failure(step: str, error: ServiceError, left: Sequence[str], changed: Sequence[str]) -> ServiceDeploymentError:
+    text = f"the deployment failed while {step}: {error.explanation}"
+    if left:
+        text += ". Not everything could be put back: " + "; ".join(left)
+    elif changed:
+        text += f". Everything that it had changed was put back: {', '.join(map(repr, changed))}"
+    else:
+        text += ". Nothing had been changed"
+    return ServiceDeploymentError(text, final=error.final or bool(left))

@@ -1,0 +1,118 @@
+"""A security audit as a task or a command makes it: its arguments, what is shown of it, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import as_list, read_count, read_seconds, require, require_choice
+from airflow_provider_service._core.reports.audit import CATEGORIES, audit_report, findings_of
+from airflow_provider_service._core.reports.files import require_report_place, write_report
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import AuditReport, AuditSection
+    from airflow_provider_service.client.models._audit import AuditReports
+
+_MAX_SHOWN_LOCATIONS = 20
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit found.
+
+    :param reports: what the service answered.
+    :param fail_on: the categories whose findings are a failure.
+    """
+
+    reports: AuditReports
+    fail_on: Sequence[str]
+
+    def lines(self) -> Iterator[str]:
+        """The audit as people read it."""
+        for title, report in self.reports.items():
+            yield title
+            yield from _lines(report)
+
+    def write_report(self, path: str | None, *, made_at: datetime, url: str) -> str | None:
+        """Write the report to a file, if one is named, and return its address."""
+        return write_report(path, lambda: audit_report(self.reports, self.fail_on, made_at=made_at, url=url))
+
+    def to_result(self, *, report_path: str | None, url: str) -> dict[str, Any]:
+        """The audit in short, as a task returns it."""
+        found = findings_of(self.reports)
+        return {
+            "findings": sum(map(len, found.values())),
+            "by_category": {category: _summary(sections) for category, sections in found.items()},
+            "report_path": report_path,
+            "url": url,
+        }
+
+    @property
+    def failure(self) -> str | None:
+        """Why the audit is a failure; None if it is not."""
+        found = findings_of(self.reports)
+        risky = [f"{category}: {', '.join(_titles(found[category]))}" for category in self.fail_on if category in found]
+        return f"the audit has findings in {'; '.join(risky)}" if risky else None
+
+
+def audit(
+    client: Resources,
+    *,
+    categories: object,
+    days_abandoned_workflow: int | str | None,
+    fail_on: object,
+    report_path: str | None,
+    timeout: timedelta | float,
+) -> Audited:
+    """Audit an instance. Safe to repeat.
+
+    :param categories: categories to audit; None for all of them.
+    :param days_abandoned_workflow: days without an execution after which a workflow counts as abandoned; None for the
+        server's own default.
+    :param fail_on: categories whose findings are a failure.
+    :param report_path: file for the report, which is only checked here; None for none.
+    :param timeout: seconds, or a timedelta, to wait for the answer.
+    :raises ServiceInputError: an argument cannot be used; nothing was sent.
+    """
+    seconds = read_seconds("timeout", timeout)
+    days = None if days_abandoned_workflow is None else read_count("days_abandoned_workflow", days_abandoned_workflow)
+    chosen = None if categories is None else _known("categories", categories)
+    require(chosen != [], "categories must not be an empty list; None audits all of them")
+    failing = _known("fail_on", fail_on)
+    unseen = [category for category in failing if chosen is not None and category not in chosen]
+    require(not unseen, f"fail_on names {', '.join(unseen)}, which categories does not include")
+    require_report_place(report_path)
+    return Audited(client.audit.generate(categories=chosen, days_abandoned_workflow=days, timeout=seconds), failing)
+
+
+def _known(name: str, categories: object) -> list[Any]:
+    listed = as_list(name, categories)
+    for category in listed:
+        require_choice(name, category, CATEGORIES)
+    return listed
+
+
+def _titles(sections: Sequence[AuditSection]) -> list[str]:
+    return [section.title for section in sections]
+
+
+def _summary(sections: Sequence[AuditSection]) -> dict[str, Any]:
+    return {
+        "sections": len(sections),
+        "locations": sum(len(section.location or ()) for section in sections),
+        "titles": _titles(sections),
+    }
+
+
+def _lines(report: AuditReport) -> Iterator[str]:
+    for section in report.sections:
+        yield f"  {section.title}: {section.description}"
+        yield f"    Recommendation: {section.recommendation}"
+        places = section.location or []
+        for place in places[:_MAX_SHOWN_LOCATIONS]:
+            yield "    - " + ", ".join(f"{name} {value}" for name, value in place.items())
+        if len(places) > _MAX_SHOWN_LOCATIONS:
+            yield f"    and {len(places) - _MAX_SHOWN_LOCATIONS} more"

@@ -1,0 +1,287 @@
+"""The archive of a backup: a ZIP file with a manifest, written as a stream, and read as if it had been tampered with.
+
+Nothing of an archive is ever extracted to a disk. Before anything is used, its members are compared with the manifest:
+names, sizes and SHA-256. A checksum finds damage; it does not prove who made the archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.object_storage import require_path
+from airflow_provider_service._core.stored_folders import stays_below
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceInputError
+
+MANIFEST = "manifest.json"
+FORMAT, VERSION = "airflow-provider-service backup", 1
+#: Bytes of all members of an archive together, when unpacked, unless the task allows more.
+ENDING = ".zip"
+MAX_UNPACKED_BYTES = 10 * 1024**3
+#: Bytes of a member that is read as a whole, and of a line of any other: more than the service accepts in a call.
+MAX_JSON_BYTES = 64 * 1024**2
+#: Bytes of the list of members, which is in memory while the archive is open.
+MAX_LIST_BYTES = 16 * 1024**2
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_BLOCK_BYTES = 1024 * 1024
+# The end of a ZIP file without a comment: sizes and place of the list of members, and where the same is in 64 bits.
+_END, _END_64_PLACE, _END_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sLQL"), struct.Struct("<4sQ2H2L4Q")
+# Equal contents are equal files.
+_NO_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def require_archive(path: object) -> None:
+    """Refuse what cannot be the path of an archive.
+
+    :raises ServiceInputError: it is no path, or it ends otherwise.
+    """
+    require_path("path", path)
+    require(str(path).endswith(ENDING), f"path must end in {ENDING}, not {str(path)!r}")
+
+
+class Hashing(io.RawIOBase):
+    """Counts and hashes what is written, and passes it on.
+
+    :param target: takes the bytes; None to count and hash only.
+    """
+
+    def __init__(self, target: IO[bytes] | None = None) -> None:
+        self._target, self._digest = target, hashlib.sha256()
+        self.count = 0
+        #: Rows that were written, if they are rows.
+        self.rows = 0
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of what was written."""
+        return self._digest.hexdigest()
+
+    def let_go(self) -> None:
+        """Pass nothing on any more."""
+        self._target = None
+
+    def writable(self) -> bool:
+        """Whether it takes bytes: always."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Take bytes."""
+        if self._target is not None:
+            self._target.write(data)
+        self._digest.update(data)
+        self.count += len(data)
+        return len(data)
+
+
+class ArchiveWriter:
+    """Writes the members of an archive one after the other, and the manifest last.
+
+    :param file: the archive; it is only written to, from its beginning to its end.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        #: Size and checksum of the archive itself.
+        self.written = Hashing(file)
+        self._zip = ZipFile(self.written, "w", ZIP_DEFLATED)
+        self._members: dict[str, dict[str, Any]] = {}
+
+    @contextmanager
+    def member(self, name: str) -> Iterator[Hashing]:
+        """Open the next member to write.
+
+        :raises ServiceInputError: the name leads out of the archive, or another member has it.
+        """
+        if not stays_below(name) or name in self._members:
+            raise ServiceInputError(f"{shown(name)} cannot be the name of another member of the archive")
+        info = ZipInfo(name, _NO_DATE)
+        info.compress_type = ZIP_DEFLATED
+        with self._zip.open(info, "w", force_zip64=True) as file:
+            hashing = Hashing(file)
+            yield hashing
+        self._members[name] = {"bytes": hashing.count, "sha256": hashing.sha256}
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a value as the next member."""
+        with self.member(name) as file:
+            file.write(
+                (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode(errors="replace")
+            )
+
+    def close(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest, with the sizes and checksums of all members, and end the archive."""
+        members = dict(sorted(self._members.items()))
+        self.write_json(MANIFEST, {"format": FORMAT, "version": VERSION, **manifest, "members": members})
+        self._zip.close()
+
+    def abandon(self) -> None:
+        """End an archive that stays incomplete, without writing to its file any more."""
+        self.written.let_go()
+        self._zip.close()
+
+
+class ArchiveReader:
+    """Reads an archive, whose list of members has been compared with its manifest.
+
+    :param file: the archive; any part of it can be read.
+    :param max_bytes: bytes of all members together that are accepted.
+    :raises ServiceInputError: it is not the archive of a backup, or is damaged, too large, or tampered with.
+    """
+
+    def __init__(self, file: IO[bytes], *, max_bytes: int = MAX_UNPACKED_BYTES) -> None:
+        size = file.seek(0, io.SEEK_END)
+        _require_short_list(file, size)
+        with _damage_named("the archive"):
+            self._zip = ZipFile(file)
+        infos = self._zip.infolist()
+        _require(all(0 <= one.header_offset < size for one in infos), "its list of members is damaged")
+        self._infos = {one.filename: one for one in infos}
+        _require(len(infos) == len(self._infos), "it has several members of the same name")
+        _require(not any(one.flag_bits & 1 for one in infos), "it has encrypted members")
+        # Others may take gigabytes of memory to unpack a few bytes.
+        is_usual = all(one.compress_type in (ZIP_STORED, ZIP_DEFLATED) for one in infos)
+        _require(is_usual, "it has members that are compressed otherwise than by deflate")
+        #: Bytes of all members together.
+        self.unpacked_bytes = total = sum(one.file_size for one in infos)
+        _require(total <= max_bytes, f"it has {total:,} bytes when unpacked, and {max_bytes:,} are accepted")
+        _require(MANIFEST in self._infos, f"it has no {MANIFEST}")
+        self.manifest = self._read_manifest()
+        self._compare()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the checksums of all members: what the backup holds, whenever it was made."""
+        members = json.dumps(self.manifest["members"], sort_keys=True)
+        return hashlib.sha256(members.encode()).hexdigest()
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the members in a folder."""
+        return [name for name in self.manifest["members"] if name.startswith(f"{folder}/")]
+
+    def read_json(self, name: str) -> Any:
+        """Read a member that holds a value.
+
+        :raises ServiceInputError: there is no such member, or it is damaged, too large or not JSON.
+        """
+        with self.reading(name) as file:
+            _require(self._infos[name].file_size <= MAX_JSON_BYTES, f"{name} is too large")
+            return _parsed(name, file.read())
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a member to read as a stream. Its size and checksum are compared when its end is reached.
+
+        :raises ServiceInputError: there is no such member, or it is damaged.
+        """
+        expected = self.manifest["members"].get(name)
+        _require(expected is not None, f"it has no {shown(name)}")
+        with _damage_named(name), self._zip.open(self._infos[name]) as member:
+            raw = _Checked(name, member, expected["bytes"], expected["sha256"])
+            with io.BufferedReader(raw, _BLOCK_BYTES) as file:
+                yield file
+
+    def _read_manifest(self) -> dict[str, Any]:
+        _require(self._infos[MANIFEST].file_size <= MAX_JSON_BYTES, f"{MANIFEST} is too large")
+        with _damage_named(MANIFEST), self._zip.open(MANIFEST) as file:
+            manifest = _parsed(MANIFEST, file.read(MAX_JSON_BYTES))
+        _require(isinstance(manifest, dict) and manifest.get("format") == FORMAT, "it is not the archive of a backup")
+        _require(manifest.get("version") == VERSION, f"its version is {shown(manifest.get('version'))}, not {VERSION}")
+        members = manifest.get("members")
+        is_complete = isinstance(members, dict) and all(map(_is_entry, members.values()))
+        _require(is_complete, f"{MANIFEST} has no sizes and checksums")
+        return dict(manifest)
+
+    def _compare(self) -> None:
+        members = self.manifest["members"]
+        others = sorted(self._infos.keys() ^ {*members, MANIFEST})
+        _require(not others, f"members and {MANIFEST} do not agree on {', '.join(map(shown, others[:5]))}")
+        for name, entry in members.items():
+            _require(stays_below(name), f"{shown(name)} is not the name of a member")
+            _require(self._infos[name].file_size == entry["bytes"], f"{name} does not have the size in {MANIFEST}")
+
+
+class _Checked(io.RawIOBase):
+    """Reads a member, and compares it with the manifest; no line of it is longer than can be held in memory."""
+
+    def __init__(self, name: str, member: IO[bytes], size: int, sha256: str) -> None:
+        self._name, self._member, self._size, self._sha256 = name, member, size, sha256
+        self._digest, self._count, self._line = hashlib.sha256(), 0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._member.read(len(buffer))
+        self._digest.update(data)
+        self._count += len(data)
+        is_end = not data
+        _require(self._count <= self._size, f"{self._name} is longer than {MANIFEST} says")
+        if is_end:
+            is_same = self._count == self._size and self._digest.hexdigest() == self._sha256
+            _require(is_same, f"{self._name} does not have the checksum in {MANIFEST}")
+        last_break = data.rfind(b"\n")
+        self._line = self._line + len(data) if last_break < 0 else len(data) - last_break - 1
+        _require(self._line <= MAX_JSON_BYTES, f"{self._name} has a line that is too long")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        raise ServiceInputError(f"the archive cannot be restored: {message}; nothing was written")
+
+
+def _require_short_list(file: IO[bytes], size: int) -> None:
+    """Refuse a list of members that would fill the memory, before it is read."""
+    tail = _read_at(file, max(0, size - _END.size - _END_64_PLACE.size))
+    _require(len(tail) >= _END.size and tail[-_END.size :].startswith(b"PK\5\6"), "it is not a complete ZIP file")
+    list_bytes = _END.unpack(tail[-_END.size :])[5]
+    if tail.startswith(b"PK\6\7"):
+        end = _read_at(file, _END_64_PLACE.unpack(tail[: _END_64_PLACE.size])[2])[: _END_64.size]
+        _require(len(end) == _END_64.size, "it is not a complete ZIP file")
+        list_bytes = max(list_bytes if list_bytes != 0xFFFFFFFF else 0, _END_64.unpack(end)[8])
+    _require(list_bytes <= size, "its list of members is damaged")
+    _require(list_bytes <= MAX_LIST_BYTES, "it has too many members")
+
+
+def _read_at(file: IO[bytes], place: int) -> bytes:
+    try:
+        file.seek(place)
+        return file.read(_END.size + _END_64_PLACE.size + _END_64.size)
+    except (OSError, OverflowError, ValueError) as error:
+        raise ServiceInputError(f"the archive cannot be restored: {error}; nothing was written") from error
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    size, sha256 = entry.get("bytes"), entry.get("sha256")
+    is_size = isinstance(size, int) and not isinstance(size, bool) and size >= 0
+    return is_size and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
+
+
+def _parsed(name: str, data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ServiceInputError(f"the archive cannot be restored: {name} is not JSON: {error}") from None
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ServiceInputError:
+        raise
+    except (BadZipFile, EOFError, NotImplementedError, OverflowError, ValueError, zlib.error, struct.error) as error:
+        raise ServiceInputError(f"the archive cannot be restored: {name} is damaged: {error}") from error

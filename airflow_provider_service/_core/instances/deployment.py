@@ -1,0 +1,44 @@
+"""A deployment as a task or a command makes it: its plan, carried out unless it is only a preview, and its result."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.instances.apply import apply_plan
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.plan import DeploymentPlan
+    from airflow_provider_service._core.instances.planning import DeploymentTarget
+
+log = logging.getLogger(__name__)
+
+_HAPPENED = {
+    "create": "created",
+    "rename": "renamed",
+    "update": "updated",
+    "publish": "published",
+    "activate": "activated",
+    "deactivate": "deactivated",
+    "archive": "archived",
+}
+
+
+def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -> dict[str, Any]:
+    """Carry out a plan, all of it or nothing, unless it is only a preview.
+
+    :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
+        "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, of a preview, ``"planned"``.
+    :raises ServiceDeploymentError: it failed; the message has the reason, and whatever could not be put back.
+    """
+    if preview:
+        return _result(plan, "planned", plan.known_ids)
+    ids = apply_plan(plan, target)
+    if plan.changed:
+        log.info("%d workflows were deployed", len(plan.changed))
+    return _result(plan, "deployed" if plan.writes else "unchanged", ids)
+
+
+def _result(plan: DeploymentPlan, outcome: str, ids: dict[str, str]) -> dict[str, Any]:
+    happened = {_HAPPENED.get(action, action): names for action, names in plan.by_action().items()}
+    return {"outcome": outcome, **happened, "workflow_ids": ids}

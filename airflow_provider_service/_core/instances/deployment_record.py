@@ -1,0 +1,119 @@
+"""Which workflows the deployments of one name have deployed: kept in the instance, so that what leaves can be archived.
+
+The record is an inactive workflow with a note. It holds ids, since names and tags are copied along with a workflow, and
+it is signed with the API key, since everybody who may create a workflow could write such a note.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._core.instances.note_workflow import note_node, note_of
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.directory import Directory
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+
+log = logging.getLogger(__name__)
+
+#: Characters of the name of a deployment at most: the name of a workflow has 128.
+MAX_NAME_CHARS = 100
+_NAME = "Airflow: deployment of "
+_WORDS = (
+    "Airflow deployed the workflows with these ids together. It archives those that leave the source, if it is told "
+    "to. Without this workflow, it archives nothing.\n\n"
+)
+_PURPOSE = b"airflow-provider-service deployment "
+
+
+def is_deployment_record(workflow: Workflow) -> bool:
+    """Whether a workflow is the record of deployments, and none that people have made."""
+    return workflow.name.startswith(_NAME)
+
+
+def require_deployment_name(name: str | None, *, archive_missing: bool) -> str | None:
+    """Return the name of a deployment as it was given.
+
+    :raises ServiceInputError: it cannot be part of a workflow's name, or is missing although something is archived.
+    """
+    if name is None:
+        words = "only what earlier deployments of this name deployed is archived"
+        require(not archive_missing, f"archive_missing=True needs deployment_name: {words}")
+    elif not isinstance(name, str) or not 1 <= len(name.strip()) <= MAX_NAME_CHARS:
+        refuse("deployment_name", f"text of 1 to {MAX_NAME_CHARS} characters", name)
+    return name and name.strip()
+
+
+@dataclass(frozen=True)
+class DeploymentRecord:
+    """What earlier deployments of one name have deployed.
+
+    :param name: name of the workflow that is the record.
+    :param existing: that workflow; None if there is none that this connection has signed.
+    :param recorded: the ids that it holds.
+    :param owned: the ids of workflows that were deployed under this name, exist and are not archived, and are not
+        deployed under another name as well.
+    """
+
+    client: Resources
+    name: str
+    existing: Workflow | None
+    recorded: frozenset[str]
+    owned: frozenset[str]
+
+    @classmethod
+    def read(cls, client: Resources, directory: Directory, deployment_name: str) -> DeploymentRecord:
+        """Find the record in an instance, and what it says."""
+        name, recorded, elsewhere = _NAME + deployment_name, dict[str, frozenset[str]](), set[str]()
+        existing = directory.workflows
+        for one in filter(is_deployment_record, existing.values()):
+            ids, signature = _content(one)
+            if one.name != name:
+                elsewhere |= ids
+            elif hmac.compare_digest(signature, _signature(client, name, ids)):
+                recorded[one.id] = ids
+            else:
+                log.warning(
+                    "The workflow %r (%s) was not written with this API key, so nothing that it lists is archived; "
+                    "delete it",
+                    one.name,
+                    one.id,
+                )
+        # Somebody may have made a copy, perhaps of an older one; what it holds was deployed as well.
+        oldest = min(recorded, key=lambda one: (str(existing[one].created_at), one), default=None)
+        owned = (frozenset[str]().union(*recorded.values()) & existing.keys()) - elsewhere
+        found = existing[oldest] if oldest else None
+        return cls(client, name, found, recorded[oldest] if oldest else frozenset(), frozenset(owned))
+
+    def differs(self, ids: Iterable[str]) -> bool:
+        """Whether the record must be written so that it holds these ids."""
+        return self.existing is None or self.recorded != frozenset(ids)
+
+    def definition(self, ids: Iterable[str]) -> dict[str, Any]:
+        """The workflow that is the record of these ids."""
+        every = sorted(ids)
+        signature = _signature(self.client, self.name, every)
+        text = _WORDS + json.dumps({"workflows": every, "signature": signature})
+        return {"name": self.name, "nodes": [note_node(text)], "connections": {}, "settings": {}}
+
+
+def _content(workflow: Workflow) -> tuple[frozenset[str], str]:
+    """The ids and the signature of a record; none if somebody has changed it."""
+    try:
+        content = json.loads(note_of(workflow).removeprefix(_WORDS))
+        signature = str(content["signature"])
+        return frozenset(map(str, content["workflows"])), signature if signature.isascii() else ""
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return frozenset(), ""
+
+
+def _signature(client: Resources, name: str, ids: Iterable[str]) -> str:
+    key = client.transport.config.api_key.get_secret_value().encode()
+    return hmac.digest(key, _PURPOSE + json.dumps([name, sorted(ids)]).encode(), "sha256").hex()

@@ -1,0 +1,112 @@
+"""Data tables with their columns as they are declared. Columns and rows are added or kept, never removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import as_list, require, require_choice
+from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service._core.instances.desired_state.reading import named_values
+from airflow_provider_service._core.rows.options import COLUMN_TYPES
+from airflow_provider_service.client._lookup import find_data_table
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._column_names import require_new_name
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import DataTable
+
+
+def types_by_name(columns: Any) -> dict[str, str]:
+    """Read the declared columns of a table, which map names to types, or list ``{"name", "type"}``.
+
+    :raises ServiceInputError: a name or a type cannot be that of a column, or a name is there twice.
+    """
+    pairs = (
+        list(columns.items())
+        if isinstance(columns, Mapping)
+        else [(one.get("name"), one.get("type")) for one in as_list("columns", columns) if isinstance(one, Mapping)]
+    )
+    # The service does not distinguish column names that differ only in case.
+    names = {name.lower() for name, _ in pairs if isinstance(name, str)}
+    require(
+        len(names) == len(columns),
+        "columns must map names to types, or list {'name', 'type'}; each name once, regardless of case",
+    )
+    for name, kind in pairs:
+        require_choice(f"the type of column {name!r}", kind, COLUMN_TYPES)
+        require_new_name(name)
+    return dict(pairs)
+
+
+def create_table(client: Resources, name: str, desired: Mapping[str, str], project_id: str | None) -> DataTable:
+    """Create a table with its declared columns.
+
+    :raises ServiceConflictError: the name exists in the project.
+    """
+    columns = [{"name": column, "type": kind} for column, kind in desired.items()]
+    return client.data_tables.create(name, columns, project_id=project_id)
+
+
+def missing_columns(table: DataTable, desired: Mapping[str, str]) -> list[str]:
+    """The declared columns that a table lacks.
+
+    :raises ServiceInputError: it has a column of another type.
+    """
+    existing = {column.name: column.type for column in table.columns or ()}
+    differing = [
+        f"{name!r} is {existing[name]}, not {kind}"
+        for name, kind in desired.items()
+        if existing.get(name, kind) != kind
+    ]
+    require(
+        not differing,
+        f"data table {table.name!r} ({table.id}) exists with columns of other types: {', '.join(differing)}; "
+        "the service cannot change the type of a column",
+    )
+    return [name for name in desired if name not in existing]
+
+
+def add_columns(client: Resources, table: DataTable, desired: Mapping[str, str], missing: Sequence[str]) -> None:
+    """Add columns to a table."""
+    for name in missing:
+        client.data_table_columns.create(table.id, name, desired[name])  # type: ignore[arg-type]
+
+
+def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
+    """What makes data tables, and their columns, as they are declared.
+
+    :param desired: the columns of each table by its name, as for :func:`types_by_name`.
+    :param project_id: the project of the tables. None to look for them in every project, and to create those that are
+        nowhere in the personal project of the key's user.
+    :raises ServiceInputError: a table or a column cannot be as it is declared; all of these are named.
+    :raises ServiceLookupError: several projects have a table with a name.
+    """
+    tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}
+    existing = {name: find_data_table(client, name, project_id=project_id) for name in tables}
+    changes, problems = [], []
+    for name, columns in tables.items():
+        try:
+            changes += _changes(name, columns, existing[name], project_id)
+        except ServiceInputError as error:
+            problems.append(str(error))
+    require(not problems, "; ".join(problems))
+    in_project = None if project_id is None else {"projectId": project_id}
+    every = client.data_tables.list(filter=in_project) if prune != Prune() else ()
+    deleted = prune.deletions(every, tables, lambda client, one: client.data_tables.delete(one.id))
+    return DesiredStatePlan([*changes, *deleted], len(tables) - len(changes))
+
+
+def _changes(
+    name: str, desired: dict[str, str], table: DataTable | None, project_id: str | None
+) -> list[DesiredStateChange]:
+    if table is None:
+        create = partial(create_table, name=name, desired=desired, project_id=project_id)
+        return [DesiredStateChange("create", name, {"columns": desired}, create)]
+    missing = missing_columns(table, desired)
+    if not missing:
+        return []
+    add = partial(add_columns, table=table, desired=desired, missing=missing)
+    return [DesiredStateChange("update", name, {"added_columns": {column: desired[column] for column in missing}}, add)]

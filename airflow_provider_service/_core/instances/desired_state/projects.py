@@ -1,0 +1,151 @@
+"""Projects with their members as they are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service._core.instances.desired_state.reading import named_values
+from airflow_provider_service.client._lookup import find_project
+from airflow_provider_service.client.errors import ServiceLookupError, ServiceNotFoundError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Project
+
+#: The role of each member by email address in lower case; None for one who must not be a member.
+Roles = Mapping[str, "str | None"]
+
+
+@dataclass(frozen=True)
+class _Members:
+    """What changes in the members of a project: roles by email address, and addresses.
+
+    :param ids: the ids of their users by email address.
+    """
+
+    added: Mapping[str, str] = field(default_factory=dict)
+    changed: Mapping[str, str] = field(default_factory=dict)
+    removed: Sequence[str] = ()
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+    def details(self) -> dict[str, Any]:
+        named = {"added_members": self.added, "changed_members": self.changed, "removed_members": self.removed}
+        return {name: value for name, value in named.items() if value}
+
+    def perform(self, client: Resources, project_id: str) -> None:
+        if self.added:
+            relations = [{"userId": self.ids[email], "role": role} for email, role in self.added.items()]
+            client.projects.add_users(project_id, relations)
+        for email, role in self.changed.items():
+            client.projects.change_user_role(project_id, self.ids[email], role)
+        for email in self.removed:
+            with suppress(ServiceNotFoundError):
+                client.projects.delete_user(project_id, self.ids[email])
+
+
+def plan_projects(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
+    """What makes team projects, and their members, as they are declared.
+
+    :param desired: the members of each project by its name: their roles by email address, and None for one who must not
+        be a member. Other members are kept.
+    :raises ServiceInputError: a project cannot be as it is declared, or would be deleted although it holds something.
+    :raises ServiceLookupError: a declared member is not a user, or several projects have a name.
+    """
+    projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
+    existing = {name: find_project(client, name) for name in projects}
+    users = _Users(client)
+    changes = []
+    for name, roles in projects.items():
+        found = existing[name]
+        changes += _creation(name, roles, users) if found is None else _update(found, roles, users)
+    users.require_known()
+    deleted = prune.deletions(
+        (one for one in client.projects.list() if one.type == "team"),
+        projects,
+        lambda client, one: client.projects.delete(one.id),
+    )
+    _require_empty(client, [change.name for change in deleted])
+    return DesiredStatePlan([*changes, *deleted], len(projects) - len(changes))
+
+
+class _Users:
+    """The ids of users by email address, which are read only if they are needed."""
+
+    def __init__(self, client: Resources) -> None:
+        self.client = client
+        self._ids: dict[str, str] = {}
+        self._unknown: list[str] = []
+
+    def ids(self, emails: Sequence[str]) -> dict[str, str]:
+        if emails and not self._ids:
+            self._ids = {one.email.lower(): one.id for one in self.client.users.list()}
+        self._unknown += [email for email in emails if email not in self._ids]
+        return {email: self._ids.get(email, "") for email in emails}
+
+    def require_known(self) -> None:
+        if self._unknown:
+            raise ServiceLookupError(
+                f"there is no user with the email address {', '.join(sorted(set(self._unknown)))}, or this key may not "
+                "see it; invite users first"
+            )
+
+
+def _roles(name: str, members: object) -> dict[str, str | None]:
+    roles = {} if members is None else named_values(f"the members of project {name!r}", members)
+    for email, role in roles.items():
+        if role is not None and (not isinstance(role, str) or not role.strip()):
+            refuse(f"the role of {email} in project {name!r}", "text such as project:editor, or nothing", role)
+    return {email.lower(): role for email, role in roles.items()}
+
+
+def _creation(name: str, roles: Roles, users: _Users) -> list[DesiredStateChange]:
+    added = {email: role for email, role in roles.items() if role is not None}
+    members = _Members(added=added, ids=users.ids(list(added)))
+
+    def perform(client: Resources) -> None:
+        members.perform(client, client.projects.create(name).id)
+
+    return [DesiredStateChange("create", name, members.details(), perform)]
+
+
+def _update(project: Project, roles: Roles, users: _Users) -> list[DesiredStateChange]:
+    require(project.type != "personal", f"{project.name!r} is a personal project, whose members cannot be changed")
+    if not roles:
+        return []
+    existing = {one.email.lower(): one for one in users.client.projects.list_users(project.id)}
+    added = {email: role for email, role in roles.items() if role is not None and email not in existing}
+    members = _Members(
+        added=added,
+        changed={
+            email: role for email, role in roles.items() if role and email in existing and existing[email].role != role
+        },
+        removed=[email for email, role in roles.items() if role is None and email in existing],
+        ids={**{email: one.id for email, one in existing.items()}, **users.ids(list(added))},
+    )
+    details = members.details()
+    return (
+        [DesiredStateChange("update", project.name, details, partial(members.perform, project_id=project.id))]
+        if details
+        else []
+    )
+
+
+def _require_empty(client: Resources, names: Sequence[str]) -> None:
+    """Refuse to delete a project that holds something, because the service would delete that as well."""
+    holding = []
+    for one in client.projects.list() if names else ():
+        if one.name in names and one.type == "team":
+            workflows = any(True for _ in client.workflows.list(project_id=one.id, limit=1))
+            tables = any(True for _ in client.data_tables.list(filter={"projectId": one.id}, limit=1))
+            holding += [repr(one.name)] if workflows or tables else []
+    require(
+        not holding,
+        f"the projects {', '.join(holding)} hold workflows or data tables, which would be deleted with them; "
+        "move or delete these first",
+    )

@@ -1,0 +1,60 @@
+"""Reading the desired state: from values, from text in YAML or JSON, or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._core.instances.desired_state.text import parsed
+from airflow_provider_service.client._http.redaction import hidden
+from airflow_provider_service.client._texts import type_of
+from airflow_provider_service.client.errors import ServiceInputError
+
+
+def read_desired_state(name: str, value: object, path: object) -> Any:
+    """The desired state, from an argument or from the file that is given instead.
+
+    :param name: the argument, for messages. No message shows a value, which may be a secret.
+    :param value: a mapping or a list, or text in YAML or JSON.
+    :param path: path or address of a file with such text.
+    :raises ServiceInputError: the text cannot be read, which says where; or there is none.
+    """
+    if value is not None:
+        return parsed(name, value) if isinstance(value, str) else value
+    if not isinstance(path, str):
+        refuse("path", "a path or an address of object storage", path)
+    from airflow_provider_service._core.object_storage import reading
+
+    try:
+        with reading("path", path) as file:
+            text = hidden(file.read().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ServiceInputError(f"the file {path!r} is not UTF-8 text") from None
+    except OSError as error:
+        raise ServiceInputError(f"the file {path!r} cannot be read: {error.strerror or error}") from error
+    return parsed(f"the file {path!r}", text)
+
+
+def named_values(name: str, value: object) -> Mapping[str, Any]:
+    """The desired state, which maps names to values.
+
+    :raises ServiceInputError: it does not.
+    """
+    require(isinstance(value, Mapping), f"{name} must be a mapping of names, not {type_of(value)}")
+    assert isinstance(value, Mapping)  # noqa: S101 - for type checkers
+    return dict(zip(names_in(name, list(value)), value.values(), strict=True))
+
+
+def names_in(name: str, names: Sequence[object]) -> list[str]:
+    """Names of what is declared, without the blanks around them, which the service removes as well.
+
+    :raises ServiceInputError: one is not text, or empty, or there twice.
+    """
+    for one in names:
+        if not isinstance(one, str) or not one.strip():
+            refuse(f"each name in {name}", "text that is not empty", one)
+    stripped = [str(one).strip() for one in names]
+    twice = sorted({one for one in stripped if stripped.count(one) > 1})
+    require(not twice, f"{name} has {', '.join(map(repr, twice))} more than once")
+    return stripped

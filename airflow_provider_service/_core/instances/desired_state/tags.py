@@ -1,0 +1,32 @@
+"""Tags as they are declared."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import as_list, require
+from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service._core.instances.desired_state.reading import names_in
+from airflow_provider_service.client._lookup import create_tag
+from airflow_provider_service.client.models._tags import MAX_TAG_CHARS
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+
+
+def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
+    """What makes the tags as they are declared.
+
+    :param desired: their names.
+    :raises ServiceInputError: a name cannot be that of a tag, or is there twice.
+    """
+    names = names_in("tags", as_list("tags", desired))
+    too_long = [name for name in names if len(name) > MAX_TAG_CHARS]
+    require(not too_long, f"the name of a tag has at most {MAX_TAG_CHARS} characters: {', '.join(map(repr, too_long))}")
+    existing = list(client.tags.list())
+    known = {tag.name for tag in existing}
+    missing = [name for name in names if name not in known]
+    created = [DesiredStateChange("create", name, perform=partial(create_tag, name=name)) for name in missing]
+    deleted = prune.deletions(existing, names, lambda client, tag: client.tags.delete(tag.id))
+    return DesiredStatePlan([*created, *deleted], len(names) - len(missing))

@@ -1,0 +1,49 @@
+"""Variables as they are declared. Nothing that is shown holds a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service._core.instances.desired_state.reading import named_values
+from airflow_provider_service.client._lookup import variables_of
+from airflow_provider_service.client._texts import type_of
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Variable
+
+
+def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
+    """What makes the variables of a project, or of the whole instance, as they are declared.
+
+    :param desired: their values by their keys.
+    :param project_id: the project; None for the variables of the whole instance.
+    :raises ServiceInputError: a value is not text.
+    """
+    values = named_values("variables", desired)
+    for key, value in values.items():
+        require(
+            isinstance(value, str),
+            f"the value of variable {key!r} must be text, not {type_of(value)}; in YAML, put it in quotes",
+        )
+    existing = {one.key: one for one in variables_of(client, project_id=project_id)}
+    changes = [
+        _change(key, value, existing.get(key), project_id)
+        for key, value in values.items()
+        if key not in existing or existing[key].value != value
+    ]
+    deleted = prune.deletions(existing.values(), values, lambda client, one: client.variables.delete(one.id))
+    return DesiredStatePlan([*changes, *deleted], len(values) - len(changes))
+
+
+def _change(key: str, value: str, found: Variable | None, project_id: str | None) -> DesiredStateChange:
+    perform: Callable[[Resources], object]
+    if found is None:
+        perform = lambda client: client.variables.create(key, value, project_id=project_id)  # noqa: E731
+        return DesiredStateChange("create", key, perform=perform)
+    variable_id = found.id
+    perform = lambda client: client.variables.update(variable_id, key, value)  # noqa: E731
+    return DesiredStateChange("update", key, perform=perform)

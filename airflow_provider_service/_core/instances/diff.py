@@ -1,0 +1,133 @@
+"""What a deployment changes in a workflow, in lines that people read: node by node, setting by setting."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
+from itertools import islice
+from typing import Any
+
+from airflow_provider_service._core.text_table import cut
+from airflow_provider_service.client._definitions import UNSET, without_caches
+from airflow_provider_service.client._http.redaction import HIDDEN
+
+#: Lines of a text of several lines, such as code, that are shown at most.
+_MAX_LINES = 40
+#: Parameters whose values are not shown, and texts that name such a header or field.
+_SECRET = re.compile(r"authorization|api[-_]?key|password|passwd|secret|token|credential|cookie", re.IGNORECASE)
+# A definition may leave them out; a new webhook id is a new address.
+_GENERATED = ("id", "webhookId")
+_MISSING = object()
+
+
+def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
+    """The differences between what runs and what is desired.
+
+    :param before: the fields of the workflow that an update accepts.
+    :param desired: those that are deployed. A field that it lacks stays as it is.
+    """
+    if before and before.get("name") != desired["name"]:
+        yield f"renamed {before.get('name')!r} to {desired['name']!r}"
+    if before and "description" in desired:
+        yield from _values("description", before.get("description"), desired["description"])
+    yield from _nodes(before.get("nodes") or [], desired.get("nodes") or [])
+    yield from _connections(before.get("connections") or {}, desired.get("connections") or {})
+    yield from _settings(before.get("settings") or {}, desired.get("settings") or {})
+    for name, words in {"nodeGroups": "groups of nodes", "pinData": "pinned data"}.items():
+        if name in desired and (before.get(name) or None) != (desired[name] or None):
+            yield f"{words} changed"
+
+
+def _nodes(before: list[Any], desired: list[Any]) -> Iterator[str]:
+    existing, new = _by_name(before), _by_name(desired)
+    for name in (one for one in existing if one not in new):
+        yield f"- node {name!r} ({existing[name].get('type')})"
+    for name, node in new.items():
+        if name not in existing:
+            yield f"+ node {name!r} ({node.get('type')})"
+            continue
+        old = {"typeVersion": 1, "parameters": {}, **existing[name]}
+        kept = {key: old[key] for key in _GENERATED if key in old}
+        now = {"typeVersion": 1, "parameters": {}, **kept, **node}
+        yield from _values(f"node {name!r}", without_caches(old), without_caches(now))
+    if list(existing) != list(new) and existing.keys() == new.keys():
+        yield "order of the nodes changed"
+
+
+def _by_name(nodes: list[Any]) -> dict[str, Mapping[str, Any]]:
+    return {str(node.get("name")): node for node in nodes if isinstance(node, Mapping)}
+
+
+def _connections(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(before.keys() | desired.keys()):
+        if before.get(name) != desired.get(name):
+            old, new = (", ".join(_targets(one.get(name))) or "none" for one in (before, desired))
+            yield f"connections of {name!r}" + (f": {old} -> {new}" if old != new else " changed in what has no target")
+
+
+def _targets(outputs: Any) -> Iterator[str]:
+    """The nodes that the outputs of a node lead to, each with what is not the first output or input of items."""
+    for kind, groups in _mapping(outputs).items():
+        for number, group in enumerate(_list(groups)):
+            for target in map(_mapping, _list(group)):
+                to, place = target.get("type", kind), target.get("index", 0)
+                words = (
+                    kind if kind != "main" else "",
+                    f"output {number}" if number else "",
+                    f"input {place}" if place != 0 or to != kind else "",
+                    f"of kind {to}" if to != kind else "",
+                )
+                described = " ".join(filter(None, words))
+                yield _shown(target.get("node")) + (f" ({described})" if described else "")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _settings(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in sorted(desired.items()):
+        yield from _values(f"setting {name}", before.get(name, UNSET.get(name)), value)
+
+
+def _values(place: str, before: Any, desired: Any) -> Iterator[str]:
+    if before == desired:
+        return
+    if isinstance(before, Mapping) and isinstance(desired, Mapping):
+        is_secret_field = _SECRET.search(str(desired.get("name", ""))) or _SECRET.search(str(before.get("name", "")))
+        for name in sorted({*map(str, before), *map(str, desired)}):
+            old, new = before.get(name, _MISSING), desired.get(name, _MISSING)
+            is_hidden = bool(_SECRET.search(name) and name != "credentials") or bool(
+                is_secret_field and name == "value"
+            )
+            yield from _hidden(f"{place}: {name}", old, new) if is_hidden else _values(_below(place, name), old, new)
+    elif isinstance(before, list) and isinstance(desired, list) and len(before) == len(desired):
+        for number, (old, new) in enumerate(zip(before, desired, strict=True)):
+            yield from _values(f"{place}[{number}]", old, new)
+    elif isinstance(before, str) and isinstance(desired, str) and "\n" in before + desired:
+        lines = unified_diff(before.splitlines(), desired.splitlines(), n=1, lineterm="")
+        yield f"{place}:"
+        yield from (f"  {line}" for line in islice(lines, 2, 2 + _MAX_LINES))
+    else:
+        yield f"{place}: {_shown(before)} -> {_shown(desired)}"
+
+
+def _below(place: str, name: str) -> str:
+    return f"{place}.{name}" if ": " in place else f"{place}: {name}"
+
+
+def _hidden(place: str, before: Any, desired: Any) -> Iterator[str]:
+    if before != desired:
+        yield f"{place}: {HIDDEN} changed"
+
+
+def _shown(value: Any) -> str:
+    if value is _MISSING or value is None:
+        return "not set"
+    return cut(json.dumps(value, ensure_ascii=False, default=str))

@@ -1,0 +1,130 @@
+"""What the objects of an instance are called: each kind is listed once, at its first use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_service.client.errors import ServiceForbiddenError, ServiceNotOfferedError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.workflow_references import Kind, Named
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+
+
+class Entry(NamedTuple):
+    """An object of an instance.
+
+    :param type: type of a credential.
+    """
+
+    id: str
+    name: str
+    type: str | None = None
+
+
+class Directory:
+    """The names and ids of an instance's objects.
+
+    :param client: client or hook of the service.
+    :param project_id: project in which workflows, credentials and tables are looked for; None for all.
+    :param planned: objects that do not exist yet, but will before they are needed.
+    """
+
+    def __init__(
+        self,
+        client: Resources,
+        *,
+        project_id: str | None = None,
+        planned: Mapping[Kind, Sequence[Entry]] | None = None,
+    ) -> None:
+        self._client, self._project_id = client, project_id
+        self._planned = planned or {}
+        self._named: dict[Kind, defaultdict[str, list[Entry]]] = {}
+
+    @cached_property
+    def workflows(self) -> Mapping[str, Workflow]:
+        """All workflows that are not archived, by id, as a list shows them."""
+        listed = self._client.workflows.list(project_id=self._project_id, exclude_pinned_data=True)
+        return {one.id: one for one in listed if not one.is_archived}
+
+    @cached_property
+    def credentials_are_listed(self) -> bool:
+        """Whether the server lists credentials; an older one does not, nor does a key without the scope for it."""
+        return self._listed_credentials is not None
+
+    def entries(self, named: Named) -> list[Entry]:
+        """The objects of the same kind, and of the same type, with the name."""
+        return [one for one in self._by_name(named.kind)[named.name or ""] if named.type in (None, one.type)]
+
+    def find(self, named: Named) -> Entry | None:
+        """The object of the same kind with the id."""
+        return self._by_id(named.kind).get(named.id or "")
+
+    def _by_id(self, kind: Kind) -> Mapping[str, Entry]:
+        if kind == "workflow":
+            return self._workflow_entries
+        return self._credential_entries if kind == "credential" else self._table_entries
+
+    def _by_name(self, kind: Kind) -> Mapping[str, list[Entry]]:
+        if kind not in self._named:
+            found: defaultdict[str, list[Entry]] = defaultdict(list)
+            for entry in [*self._by_id(kind).values(), *self._planned.get(kind, ())]:
+                found[entry.name].append(entry)
+            self._named[kind] = found
+        return self._named[kind]
+
+    @cached_property
+    def _workflow_entries(self) -> Mapping[str, Entry]:
+        return {one.id: Entry(one.id, one.name) for one in self.workflows.values()}
+
+    @property
+    def _credential_entries(self) -> Mapping[str, Entry]:
+        return self._listed_credentials if self._listed_credentials is not None else self._used_credentials
+
+    @cached_property
+    def _listed_credentials(self) -> Mapping[str, Entry] | None:
+        try:
+            listed = list(self._client.credentials.list())
+        except (ServiceNotOfferedError, ServiceForbiddenError):
+            return None
+        in_project = (one for one in listed if self._project_id is None or self._is_shared(one.shared))
+        return {one.id: Entry(one.id, one.name, one.type) for one in in_project}
+
+    def _is_shared(self, places: list[dict[str, object]] | None) -> bool:
+        return any(place.get("id") == self._project_id for place in places or ())
+
+    @cached_property
+    def _used_credentials(self) -> Mapping[str, Entry]:
+        """The credentials that workflows use: their nodes hold the name and the id."""
+        return {one.id: one for workflow in self.workflows.values() for one in credentials_of(workflow)}
+
+    @cached_property
+    def _table_entries(self) -> Mapping[str, Entry]:
+        selected = None if self._project_id is None else {"projectId": self._project_id}
+        try:
+            listed = list(self._client.data_tables.list(filter=selected))
+        except (ServiceNotOfferedError, ServiceForbiddenError):
+            return {}
+        return {one.id: Entry(one.id, one.name) for one in listed}
+
+
+class UnambiguousDirectory(Directory):
+    """Names workflows only if they can be found by their names; others keep their ids."""
+
+    def find(self, named: Named) -> Entry | None:
+        """The object of the same kind with the id, unless other workflows have its name."""
+        entry = super().find(named)
+        is_shared = entry and named.kind == "workflow" and len(self._by_name(named.kind)[entry.name]) > 1
+        return None if is_shared else entry
+
+
+def credentials_of(workflow: Workflow) -> Iterator[Entry]:
+    """The credentials that the nodes of a workflow use, as far as they hold id and name."""
+    for node in workflow.nodes or ():
+        for kind, one in (node.get("credentials") or {}).items():
+            if isinstance(one, dict) and one.get("id") and one.get("name"):
+                yield Entry(one["id"], one["name"], kind)

@@ -1,0 +1,149 @@
+"""Write workflows as files, one a workflow, which differ only where the workflows do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_service._airflow.arguments import as_texts, require
+from airflow_provider_service._airflow.references import OPTIONAL_TAG, PROJECT, tag_name_in
+from airflow_provider_service._core.instances.code import code_apart
+from airflow_provider_service._core.instances.deployment_record import is_deployment_record
+from airflow_provider_service._core.instances.directory import UnambiguousDirectory
+from airflow_provider_service._core.instances.distinct_names import distinct_names
+from airflow_provider_service._core.instances.export_format import to_export_format, to_text
+from airflow_provider_service._core.instances.file_names import file_stem
+from airflow_provider_service._core.instances.gaps import Gaps
+from airflow_provider_service._core.instances.source import Source
+from airflow_provider_service._core.stored_folders import StoredFolder
+from airflow_provider_service.client._lookup import get_workflow
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+
+log = logging.getLogger(__name__)
+
+
+class ExportSelection(NamedTuple):
+    """Which workflows of an instance are meant; archived ones never are.
+
+    :param names: exact names; None for all.
+    :param tag_name: only those with this tag.
+    :param project_id: only those of this project.
+    """
+
+    names: Sequence[str] | None = None
+    tag_name: str | None = None
+    project_id: str | None = None
+
+    @classmethod
+    def of(cls, arguments: Any, client: Resources) -> ExportSelection:
+        """The workflows that arguments select.
+
+        :param arguments: what has ``workflow_names`` and the arguments of the tag and the project as attributes.
+        :raises ServiceLookupError: no tag or project has the name, or several do.
+        """
+        names = None if arguments.workflow_names is None else as_texts("workflow_names", arguments.workflow_names)
+        return cls(names, tag_name_in(arguments, client), PROJECT.id_in(arguments, client))
+
+    def workflows(self, client: Resources) -> list[Workflow]:
+        """The workflows as a list shows them, in the order of their names.
+
+        :raises ServiceLookupError: no workflow has one of the names, or several do.
+        """
+        listed = client.workflows.list(tags=self.tag_name, project_id=self.project_id, exclude_pinned_data=True)
+        kept = (one for one in listed if not one.is_archived and not is_deployment_record(one))
+        found = sorted(kept, key=lambda one: (one.name, one.id))
+        if self.names is None:
+            return found
+        ids = {one.id for one in found}
+        named = (get_workflow(client, name, project_id=self.project_id) for name in dict.fromkeys(self.names))
+        return [one for one in named if self.tag_name is None or one.id in ids]
+
+
+class Exported(NamedTuple):
+    """A workflow in the form of a file, with its id; if others share its name, its id is in the name as well."""
+
+    workflow_id: str
+    definition: dict[str, Any]
+
+
+def exported(
+    client: Resources, selection: ExportSelection, *, pinned_data: bool = False, left_out: Gaps | None = None
+) -> Iterator[Exported]:
+    """Read the selected workflows, in the form of files.
+
+    :param pinned_data: whether the pinned data of the nodes is included.
+    :param left_out: takes the workflows that cannot be read by their ids; None to refuse them.
+    :raises ServiceInputError: a workflow cannot be read by its id.
+    """
+    directory = UnambiguousDirectory(client)
+    gaps = Gaps() if left_out is None else left_out
+    readable = [one.id for one in gaps.addressable("workflow", selection.workflows(client))]
+    if left_out is None and gaps:
+        raise ServiceInputError("a workflow cannot be read: {}: {}".format(*gaps[0]))
+    names = distinct_names({one: directory.workflows[one].name for one in readable if one in directory.workflows})
+    for workflow_id in readable:
+        workflow = client.workflows.get(workflow_id, exclude_pinned_data=not pinned_data)
+        definition = to_export_format(workflow, directory, pinned_data=pinned_data)
+        name = names.get(workflow_id, workflow.name)
+        yield Exported(workflow_id, {**definition, "name": name, "id": workflow_id})
+
+
+def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
+    """Write the workflows that arguments select into a folder. Safe to repeat.
+
+    :param arguments: what has the arguments of :meth:`ExportSelection.of` as attributes, and ``path``,
+        ``code_files`` and ``pinned_data``.
+    :returns: ``{"path", "workflows", "files", "left_out"}``.
+    """
+    left_out = Gaps()
+    workflows = exported(
+        client,
+        ExportSelection.of(arguments, client),
+        pinned_data=arguments.pinned_data,
+        left_out=left_out if arguments.workflow_names is None else None,
+    )
+    files = write_folder(arguments.path, workflows, code_files=arguments.code_files)
+    gaps = [one._asdict() for one in left_out]
+    return {"path": arguments.path, "workflows": len(files), "files": files, "left_out": gaps}
+
+
+def to_promote(arguments: Any, client: Resources) -> list[Source]:
+    """Read the workflows that arguments select for another instance.
+
+    :param arguments: as for :meth:`ExportSelection.of`; at least one of its arguments must select.
+    :param client: client or hook of the instance to read from.
+    :raises ServiceInputError: nothing is selected, or nothing is found.
+    """
+    names = ("workflow_names", *OPTIONAL_TAG.fields, *PROJECT.fields)
+    selects = any(getattr(arguments, name) is not None for name in names)
+    require(selects, "give workflow_names, a tag or a project of the source")
+    found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(arguments, client))]
+    require(found, "the source has no workflow to promote")
+    return found
+
+
+def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool = False) -> dict[str, str]:
+    """Write workflows into a folder, one file a workflow. Safe to repeat; other files of the folder are left alone.
+
+    :param folder: a path, or an address of object storage; it is made if it does not exist.
+    :param code_files: whether the code of nodes becomes files of its own, in a folder beside the workflow's file.
+    :returns: the address of each file, by the id of its workflow.
+    """
+    stored = StoredFolder("path", folder)
+    stored.make()
+    written: dict[str, str] = {}
+    taken: set[str] = set()
+    for workflow_id, definition in workflows:
+        stem = file_stem(definition["name"], workflow_id, taken)
+        content: Mapping[str, Any] = definition
+        if code_files:
+            content, files = code_apart(definition, stem)
+            for name, code in files.items():
+                stored.write(name, code.encode())
+        written[workflow_id] = stored.write(f"{stem}.json", to_text(content).encode(errors="backslashreplace"))
+    return written

@@ -1,0 +1,26 @@
+"""Workflows that hold nothing but a note: what the provider keeps in an instance, whatever its version and plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models import Workflow
+
+_NOTE = "n8n-nodes-base.stickyNote"
+
+
+def note_node(text: str) -> dict[str, Any]:
+    """The only node of such a workflow."""
+    return {"name": "Note", "type": _NOTE, "typeVersion": 1, "position": [0, 0], "parameters": {"content": text}}
+
+
+def note_of(workflow: Workflow) -> str:
+    """The text of the note.
+
+    :raises ValueError: somebody has changed the workflow, so that it holds none.
+    """
+    try:
+        return str((workflow.nodes or [])[0]["parameters"]["content"])
+    except (IndexError, KeyError, TypeError):
+        raise ValueError("the workflow holds no note") from None

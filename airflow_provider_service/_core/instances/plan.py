@@ -1,0 +1,130 @@
+"""What a deployment would change: computed completely before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.deployment_record import DeploymentRecord
+    from airflow_provider_service.client.models import Workflow
+
+#: What happens to a workflow. Several may happen to one, such as an update after which it is activated.
+Action = Literal["create", "rename", "update", "publish", "activate", "deactivate", "archive"]
+UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class WorkflowChange:
+    """What happens to one workflow.
+
+    :param name: name of the workflow.
+    :param workflow_id: its id; for one that does not exist yet, a token that stands for it in ``desired``.
+    :param actions: what happens to it; none if it is as it should be.
+    :param diff: what changes, in lines.
+    :param desired: the fields that are written, with the ids of this instance; empty if its content stays.
+    :param before: the workflow as it is; None if it does not exist yet.
+    :param tags: names of the tags that it gets; None if they stay.
+    :param folder_id: the folder in which it is created.
+    :param project_id: the project in which it is created; None for the personal one of the key's user.
+    """
+
+    name: str
+    workflow_id: str
+    actions: tuple[Action, ...]
+    diff: tuple[str, ...]
+    desired: Mapping[str, Any]
+    before: Workflow | None
+    tags: tuple[str, ...] | None
+    folder_id: str | None
+    project_id: str | None
+
+    @property
+    def goes_live(self) -> bool:
+        """Whether another version runs afterwards than before, or one where none did."""
+        is_rewritten = bool(self.desired) and self.before is not None and self.before.active
+        return bool({"activate", "publish"} & {*self.actions}) or (is_rewritten and "deactivate" not in self.actions)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {', '.join(self.actions) or UNCHANGED}"
+
+
+@dataclass(frozen=True)
+class DeploymentPlan:
+    """What a deployment would change.
+
+    :param changes: one for each definition, those that are called before those that call them.
+    :param new_tags: names of the tags that are created.
+    :param leaving: one for each workflow that is archived, those that call others before these.
+    :param record: what earlier deployments of the same name have deployed; None if that is not recorded.
+    """
+
+    changes: Sequence[WorkflowChange]
+    new_tags: tuple[str, ...] = ()
+    leaving: Sequence[WorkflowChange] = ()
+    record: DeploymentRecord | None = None
+
+    @property
+    def every(self) -> list[WorkflowChange]:
+        """What happens to each workflow, with or without a definition."""
+        return [*self.changes, *self.leaving]
+
+    @property
+    def changed(self) -> list[WorkflowChange]:
+        """The workflows to which something happens."""
+        return [one for one in self.every if one.actions]
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything has to be written."""
+        return bool(self.changed) or self._record_differs
+
+    def owned_ids(self, ids: Mapping[str, str]) -> set[str]:
+        """The ids that are on record after the deployment: what leaves and is not archived stays there.
+
+        :param ids: ids of the workflows that are created, by the tokens that stand for them.
+        """
+        kept = self.record.owned if self.record else frozenset[str]()
+        deployed = {ids.get(one.workflow_id, one.workflow_id) for one in self.changes}
+        return deployed | (kept - {one.workflow_id for one in self.leaving})
+
+    @property
+    def _record_differs(self) -> bool:
+        return self.record is not None and self.record.differs(self.owned_ids({}))
+
+    @property
+    def known_ids(self) -> dict[str, str]:
+        """The ids of the workflows that exist already, by name."""
+        return {one.name: one.workflow_id for one in self.changes if one.before}
+
+    def lines(self) -> Iterator[str]:
+        """The plan as people read it: each workflow, what happens to it, and what changes in it."""
+        counts = {action: len(names) for action, names in self.by_action().items() if names}
+        yield "Plan: " + (", ".join(f"{action} {count}" for action, count in counts.items()) or "nothing to do")
+        for tag in self.new_tags:
+            yield f"create tag {tag!r}"
+        if self.record and self._record_differs:
+            yield f"{self.record.name}: {'update' if self.record.existing else 'create'}"
+        for change in self.changed:
+            yield str(change)
+            yield from (f"    {line}" for line in change.diff)
+
+    def by_action(self) -> dict[str, list[str]]:
+        """The names of the workflows by what happens to them, under every action."""
+        found: dict[str, list[str]] = {
+            action: [one.name for one in self.every if action in one.actions] for action in get_args(Action)
+        }
+        return {**found, UNCHANGED: [one.name for one in self.changes if not one.actions]}
+
+
+def refuse_all(problems: Sequence[str]) -> None:
+    """Refuse a deployment because of everything that is missing.
+
+    :raises ServiceInputError: there are problems.
+    """
+    if problems:
+        listed = "\n".join(f"- {one}" for one in dict.fromkeys(problems))
+        raise ServiceInputError(f"the workflows cannot be deployed, and nothing was written:\n{listed}")

@@ -1,0 +1,308 @@
+"""Compare definitions with an instance, and make the plan that brings the instance in line with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.instances.deployment_record import DeploymentRecord
+from airflow_provider_service._core.instances.diff import changed_lines
+from airflow_provider_service._core.instances.directory import Directory
+from airflow_provider_service._core.instances.distinct_names import name_with_id
+from airflow_provider_service._core.instances.matching import Matches
+from airflow_provider_service._core.instances.order import called_by, circles, in_order, needed_by
+from airflow_provider_service._core.instances.plan import Action, DeploymentPlan, WorkflowChange, refuse_all
+from airflow_provider_service._core.instances.resolving import Resolver
+from airflow_provider_service._core.instances.workflow_references import with_references
+from airflow_provider_service.client._definitions import (
+    is_as_defined,
+    read_definition,
+    running,
+    runs_as_defined,
+    tag_names,
+    taking_back,
+)
+from airflow_provider_service.client._ids import is_plain_id
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.directory import Entry
+    from airflow_provider_service._core.instances.source import Source
+    from airflow_provider_service._core.instances.workflow_references import Kind
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+
+_KEPT_IN_NODES = ("id", "webhookId")
+
+
+@dataclass(frozen=True)
+class DeploymentTarget:
+    """Where workflows are deployed to.
+
+    :param client: client or hook of the instance.
+    :param project_id: project in which workflows and what they name are looked for, and in which new ones are created;
+        None for all projects and the personal project of the key's user.
+    :param folder_id: folder in which workflows are created, unless their definition names one.
+    :param project_ids: projects in which workflows are created, by their names, where it is not ``project_id``.
+    :param planned: objects that do not exist yet, but will before the plan is carried out.
+    :param workflow_ids: ids of the workflows that are known by their ids, by the names of their sources; the others are
+        looked for by name among the rest.
+    :param deployment_name: name under which is recorded in the instance what is deployed; None for no record.
+    :param archive_missing: whether workflows that were deployed under this name, and have no definition any more, are
+        archived.
+    """
+
+    client: Resources
+    project_id: str | None = None
+    folder_id: str | None = None
+    project_ids: Mapping[str, str] = field(default_factory=dict)
+    planned: Mapping[Kind, Sequence[Entry]] = field(default_factory=dict)
+    workflow_ids: Mapping[str, str] = field(default_factory=dict)
+    deployment_name: str | None = None
+    archive_missing: bool = False
+
+
+def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: bool | None = None) -> DeploymentPlan:
+    """Compare definitions with the workflows of an instance. Nothing is written.
+
+    :param activate: whether the workflows are active afterwards; None for what each definition says, or if it says
+        nothing, for what is.
+    :raises ServiceInputError: something cannot be mapped to this instance; everything that cannot is named.
+    """
+    return _Planner(sources, target, activate).plan()
+
+
+class _Planner:
+    def __init__(self, sources: Sequence[Source], target: DeploymentTarget, activate: bool | None) -> None:
+        self._sources = {one.name: one for one in sources}
+        self._target, self._activate = target, activate
+        self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
+        self._called: dict[str, set[str]] = {}
+        self._needed: dict[str, set[str]] = {}
+        self._matches = Matches(sources, self._directory, target.workflow_ids)
+        by_id = {one.id: one.name for one in sources if one.id}
+        self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id, self._matches.renamed)
+
+    def plan(self) -> DeploymentPlan:
+        existing = {name: self._existing(name) for name in self._sources}
+        self._resolver.ids.update((name, one.id) for name, one in existing.items() if one)
+        changes = {name: self._change(source, existing[name]) for name, source in self._sources.items()}
+        new_tags = self._new_tags(list(changes.values()))
+        names = {one.workflow_id: name for name, one in changes.items()}
+        calls = {name: {names[one] for one in ids & names.keys()} - {name} for name, ids in self._called.items()}
+        name = self._target.deployment_name
+        record = DeploymentRecord.read(self._target.client, self._directory, name) if name else None
+        leaving = self._leaving(record) if record and self._target.archive_missing else []
+        problems = self._matches.problems + self._resolver.problems + self._circles(calls, changes)
+        refuse_all([*problems, *self._still_needed(leaving)])
+        return DeploymentPlan([changes[name] for name in in_order(calls)], new_tags, [*map(_archived, leaving)], record)
+
+    def _leaving(self, record: DeploymentRecord) -> list[Workflow]:
+        """The workflows that are archived, those that call others before these."""
+        gone = record.owned - {*self._matches.ids.values()}
+        read = (self._target.client.workflows.get(one) for one in filter(is_plain_id, gone))
+        existing = {f"{one.name} {one.id}": one for one in read if not one.is_archived}
+        called = {key: called_by(running(one)) for key, one in existing.items()}
+        callers = {key: {other for other in existing if one.id in called[other]} for key, one in existing.items()}
+        return [existing[key] for key in in_order(callers)]
+
+    def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[str]:
+        """Why workflows cannot be archived: what runs or is deployed calls them."""
+        known = {*self._matches.ids.values(), *(one.id for one in leaving)}
+        others = (one for one in self._directory.workflows.values() if one.active and one.id not in known)
+        needed = [*self._needed.items(), *((one.name, needed_by(running(one))) for one in others)]
+        for gone in leaving:
+            if names := [name for name, ids in needed if gone.id in ids]:
+                yield (
+                    f"{gone.name!r} ({gone.id}) has left the source and would be archived, but {_quoted(names)} "
+                    "starts it: change that first, or put its definition back"
+                )
+
+    def _existing(self, name: str) -> Workflow | None:
+        workflow_id = self._matches.ids.get(name)
+        # An item of a list lacks the description and the pinned data, so it cannot be compared.
+        return self._target.client.workflows.get(workflow_id) if workflow_id else None
+
+    def _change(self, source: Source, before: Workflow | None) -> WorkflowChange:
+        desired, tags = self._desired(source, before), self._tags(source, before)
+        state = _State.of(before, desired, is_active=self._is_active(source, before))
+        return WorkflowChange(
+            name=source.name,
+            workflow_id=self._resolver.ids[source.name],
+            actions=state.actions(has_other_tags=tags is not None),
+            diff=tuple(map(self._with_names, _diff(before, desired if state.differs else None, tags))),
+            desired=desired if state.is_written else {},
+            before=before,
+            tags=tags,
+            folder_id=self._folder_id(source) if before is None else None,
+            project_id=self._target.project_ids.get(source.name, self._target.project_id),
+        )
+
+    def _with_names(self, line: str) -> str:
+        """A line in which the ids of the workflows that are deployed have become their names."""
+        for name, workflow_id in self._resolver.ids.items():
+            line = line.replace(json.dumps(workflow_id), repr(name))
+        return line
+
+    def _desired(self, source: Source, before: Workflow | None) -> dict[str, Any]:
+        used = _used_ids(before) if before else set()
+        definition = {**source.definition, "nodes": _with_known_ids(source.definition["nodes"], before)}
+        mapped = with_references(definition, lambda named: self._resolver.resolve(named, source.name, used))
+        self._called[source.name], self._needed[source.name] = called_by(mapped), needed_by(mapped)
+        desired = read_definition(mapped, f"the definition of {source.name!r}")
+        if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
+            desired["name"] = before.name  # the id is only in the name of the source, because others share its own
+        return {**desired, "settings": taking_back(desired["settings"], before.settings if before else None)}
+
+    def _is_active(self, source: Source, before: Workflow | None) -> bool:
+        if self._activate is not None:
+            return self._activate
+        said = source.definition.get("active")
+        return said if isinstance(said, bool) else bool(before and before.active)
+
+    def _tags(self, source: Source, before: Workflow | None) -> tuple[str, ...] | None:
+        """The tags to give, or None if there is nothing to do; a definition without tags leaves them as they are."""
+        if "tags" not in source.definition:
+            return None
+        desired = tag_names(source.definition)
+        self._resolver.check_tags(sorted(desired), source.name)
+        existing = {tag.name for tag in before.tags or ()} if before else set()
+        return tuple(sorted(desired)) if desired != existing else None
+
+    def _new_tags(self, changes: Sequence[WorkflowChange]) -> tuple[str, ...]:
+        desired = {tag for one in changes for tag in one.tags or ()}
+        known = {tag.name for tag in self._target.client.tags.list()} if desired else set()
+        return tuple(sorted(desired - known))
+
+    def _folder_id(self, source: Source) -> str | None:
+        named = source.definition.get("parentFolder")
+        path = named.get("name") if isinstance(named, Mapping) else named
+        if not isinstance(path, str) or not path:
+            return self._target.folder_id
+        return self._resolver.folder_id(path, source.name, self._target.project_id)
+
+    def _circles(self, calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> list[str]:
+        """Groups that could never be activated, because the service publishes only what calls published workflows."""
+        return [
+            f"the workflows {_quoted(group)} call each other, and the service activates a workflow only "
+            "after those that it calls: activate them by hand once, or deploy them inactive"
+            for group in circles(calls)
+            if any("activate" in changes[name].actions for name in group)
+        ]
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _archived(before: Workflow) -> WorkflowChange:
+    words = "no definition is for it any more" + (", and it is active" if before.active else "")
+    return WorkflowChange(
+        name=before.name,
+        workflow_id=before.id,
+        actions=("archive",),
+        diff=(words,),
+        desired={},
+        before=before,
+        tags=None,
+        folder_id=None,
+        project_id=None,
+    )
+
+
+@dataclass(frozen=True)
+class _State:
+    """How a workflow is, compared with how it should be.
+
+    :param exists: whether there is one.
+    :param is_renamed: whether it gets another name.
+    :param was_active: whether it is active now.
+    :param is_active: whether it is active afterwards.
+    :param is_held: whether its draft is as defined.
+    :param runs: whether it is active, and what runs is as defined.
+    """
+
+    exists: bool
+    is_renamed: bool
+    was_active: bool
+    is_active: bool
+    is_held: bool
+    runs: bool
+
+    @classmethod
+    def of(cls, before: Workflow | None, desired: Mapping[str, Any], *, is_active: bool) -> _State:
+        if before is None:
+            return cls(exists=False, is_renamed=False, was_active=False, is_active=is_active, is_held=False, runs=False)
+        content = {name: value for name, value in desired.items() if name != "name"}
+        return cls(
+            exists=True,
+            is_renamed=before.name != desired["name"],
+            was_active=before.active,
+            is_active=is_active,
+            is_held=is_as_defined(before, content),
+            runs=runs_as_defined(before, content),
+        )
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the content must be written: not if it runs, whatever the draft is then."""
+        return not self.is_held and not (self.is_active and self.runs)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the definition is written: a name can only be written together with the content."""
+        return self.is_renamed or self.is_rewritten
+
+    @property
+    def differs(self) -> bool:
+        """Whether what counts is not as defined: of an active workflow what runs, of any other its draft."""
+        return self.is_renamed or not (self.runs if self.is_active and self.was_active else self.is_held)
+
+    def actions(self, *, has_other_tags: bool) -> tuple[Action, ...]:
+        """What has to happen."""
+        if not self.exists:
+            return ("create", "activate") if self.is_active else ("create",)
+        happens: dict[Action, bool] = {
+            "deactivate": self.was_active and not self.is_active,
+            "rename": self.is_renamed,
+            "update": self.is_rewritten or has_other_tags,
+            "publish": self.was_active and self.is_active and not self.runs and not self.is_written,
+            "activate": self.is_active and not self.was_active,
+        }
+        return tuple(action for action, does in happens.items() if does)
+
+
+def _diff(before: Workflow | None, desired: Mapping[str, Any] | None, tags: Sequence[str] | None) -> list[str]:
+    lines = [] if desired is None else list(changed_lines(running(before) if before else {}, desired))
+    if tags is not None:
+        old = sorted(tag.name or "" for tag in (before.tags or () if before else ()))
+        lines.append(f"tags: {', '.join(old) or 'none'} -> {', '.join(tags) or 'none'}")
+    return lines
+
+
+def _with_known_ids(nodes: Sequence[Any], before: Workflow | None) -> list[Any]:
+    """The nodes with the ids that the nodes of the same names have: a new webhook id would be a new address."""
+    known = {str(node.get("name")): node for node in (running(before).get("nodes") or ())} if before else {}
+    filled = []
+    for node in nodes:
+        existing = known.get(str(node.get("name")), {}) if isinstance(node, Mapping) else {}
+        kept = {
+            name: existing[name]
+            for name in _KEPT_IN_NODES
+            if existing.get(name) and existing.get("type") == node.get("type")
+        }
+        filled.append({**kept, **node} if isinstance(node, Mapping) else node)
+    return filled
+
+
+def _used_ids(workflow: Workflow) -> set[str]:
+    """The ids of everything that a workflow names."""
+    found: set[str] = set()
+
+    def note(named: Any) -> Any:
+        found.add(str(named.id))
+        return named
+
+    with_references(running(workflow), note)
+    return found

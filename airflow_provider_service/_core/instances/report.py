@@ -1,0 +1,38 @@
+"""The report on a plan: what a deployment changes, workflow by workflow."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.instances.plan import UNCHANGED
+from airflow_provider_service._core.reports.report import Figure, Listing, Report, Table
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.plan import DeploymentPlan
+
+
+def plan_report(plan: DeploymentPlan, *, made_at: datetime, url: str) -> Report:
+    """The report on a plan.
+
+    :param made_at: date and time at which the plan was made.
+    :param url: page of the service.
+    """
+    counts = {action: len(names) for action, names in plan.by_action().items()}
+    changed = len(plan.changed)
+    return Report(
+        title="Deployment of workflows",
+        message=f"{changed} of {len(plan.every)} workflows are changed." if changed else "Nothing has to be changed.",
+        made_at=made_at,
+        url=url,
+        figures=[Figure(action.capitalize(), count) for action, count in counts.items()],
+        parts=[
+            Table(
+                "Workflows",
+                ("Workflow", "What happens"),
+                [(one.name, ", ".join(one.actions) or UNCHANGED) for one in plan.every],
+                note=f"Tags that are created: {', '.join(plan.new_tags)}" if plan.new_tags else "",
+            ),
+            *(Listing(str(one), "\n".join(one.diff)) for one in plan.changed if one.diff),
+        ],
+    )

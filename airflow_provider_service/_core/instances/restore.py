@@ -1,0 +1,280 @@
+"""Bring an instance in line with a backup, in steps that can be repeated after any interruption."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from airflow_provider_service._core.instances.apply import apply_plan
+from airflow_provider_service._core.instances.desired_state.changes import DesiredStatePlan
+from airflow_provider_service._core.instances.directory import Directory
+from airflow_provider_service._core.instances.gaps import Gap
+from airflow_provider_service._core.instances.inventory import Inventory
+from airflow_provider_service._core.instances.plan import DeploymentPlan, refuse_all
+from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
+from airflow_provider_service._core.instances.resolving import Resolver
+from airflow_provider_service._core.instances.restore_objects import ObjectsPlan
+from airflow_provider_service._core.instances.restore_record import Record
+from airflow_provider_service._core.instances.workflow_references import with_references
+from airflow_provider_service._core.instances.writing import Writer
+from airflow_provider_service.client._definitions import is_as_defined, read_definition
+from airflow_provider_service.client.errors import ServiceError, ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.directory import Entry
+    from airflow_provider_service._core.instances.restore_reading import StoredBackup, StoredWorkflow
+    from airflow_provider_service._core.instances.workflow_references import Kind
+    from airflow_provider_service.client._client import Resources
+
+log = logging.getLogger(__name__)
+
+#: What happens to an object that exists, and differs from the one in the backup.
+OnConflict = Literal["skip", "update", "fail"]
+ON_CONFLICT = get_args(OnConflict)
+WORKFLOWS = "workflows"
+_MAX_NAMED = 20
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """What a restore changes.
+
+    :param objects: the changes of everything but workflows, by kind, in their order.
+    :param workflows: the plan for the workflows.
+    :param drafts: names of the workflows whose drafts are written as well.
+    :param left: names of what differs and is left as it is, by kind.
+    :param gaps: what cannot be restored to this instance, and why.
+    """
+
+    objects: Mapping[str, DesiredStatePlan]
+    workflows: DeploymentPlan
+    drafts: Sequence[str]
+    left: Mapping[str, Sequence[str]]
+    gaps: Sequence[Gap]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has to be changed."""
+        return not (self.workflows.changed or self.drafts or any(one.changes for one in self.objects.values()))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The numbers of objects by kind and by what happens to them."""
+        found = {kind: _counts(plan, self.left.get(kind, ())) for kind, plan in self.objects.items()}
+        changes = self.workflows.changes
+        created = sum(one.before is None for one in changes)
+        updated = len({one.name for one in changes if one.before and one.actions} | {*self.drafts}) if changes else 0
+        updated -= len({one.name for one in changes if one.before is None} & {*self.drafts})
+        left = len(self.left.get(WORKFLOWS, ()))
+        workflows = {"created": created, "updated": updated, "unchanged": len(changes) - created - updated}
+        return {**found, WORKFLOWS: {**workflows, "left": left}}
+
+    def to_result(self, *, preview: bool) -> dict[str, Any]:
+        """The restore in short, as a task returns it.
+
+        :param preview: whether the plan was not carried out.
+        """
+        return {
+            "outcome": "planned" if preview else ("unchanged" if self.is_empty else "restored"),
+            "counts": self.counts(),
+            "left": {kind: list(names) for kind, names in self.left.items()},
+            "not_restored": [one._asdict() for one in self.gaps],
+            "credentials_without_secrets": [one.name for one in self.objects["credentials"].changes],
+        }
+
+    def lines(self) -> list[str]:
+        """The plan as people read it."""
+        lines = [f"{kind}: {change.words()}" for kind, plan in self.objects.items() for change in plan.changes]
+        lines += self.workflows.lines()
+        lines += [f"draft of {name!r}: update" for name in self.drafts]
+        return lines + [
+            f"{kind}: {name!r} differs and is left as it is" for kind in self.left for name in self.left[kind]
+        ]
+
+
+@dataclass
+class Restore:
+    """A restore of a backup into an instance.
+
+    :param client: client or hook of the instance.
+    :param backup: the backup, checked completely.
+    :param on_conflict: what happens to objects that exist and differ.
+    :param activate: whether the workflows are active afterwards; None for what they were.
+    """
+
+    client: Resources
+    backup: StoredBackup
+    on_conflict: OnConflict = "fail"
+    activate: bool | None = None
+    _planned: dict[Kind, list[Entry]] = field(default_factory=dict, init=False)
+
+    def plan(self) -> RestorePlan:
+        """Compare the backup with the instance. Nothing is written.
+
+        :raises ServiceInputError: something exists and differs, and that is to fail, or cannot be mapped to this
+            instance; everything of that is named.
+        """
+        begun = Record(self.client, self.backup.archive.digest).read()
+        if begun is not None:
+            log.info("An earlier attempt has begun this restore; what it left as it is: %s", dict(begun) or "nothing")
+        keeps = begun if begun is not None else {}
+        is_first = begun is None and self.on_conflict != "update"
+        objects = ObjectsPlan(self.backup, Inventory(self.client))
+        plans, left = {}, {}
+        for kind, plan in objects.plans.items():
+            plans[kind], left[kind] = _without(plan, keeps.get(kind, ()), every_update=is_first)
+        self._planned = objects.planned
+        workflows, left[WORKFLOWS] = self._plan_workflows(keeps.get(WORKFLOWS, ()), is_first=is_first)
+        drafts = [] if is_first else list(self._drafts(workflows))
+        drafts += [name for name in self._new_drafts(workflows) if name not in drafts]
+        left = {kind: names for kind, names in left.items() if names}
+        if is_first and self.on_conflict == "fail" and left:
+            _refuse_conflicts(left)
+        return RestorePlan(plans, workflows, drafts, left, objects.gaps)
+
+    def carry_out(self, plan: RestorePlan) -> None:
+        """Carry out a plan, and compare the instance with the backup afterwards.
+
+        Objects are created and changed one after the other, and the workflows at the end, all or nothing.
+
+        :raises ServiceDeploymentError: the workflows could not be deployed, and went back to what they were.
+        :raises ServiceError: the instance is not as the backup although the service accepted every change.
+        """
+        record = Record(self.client, self.backup.archive.digest)
+        if plan.is_empty:
+            record.delete()
+            return
+        _require_possible(plan)
+        if record.read() is None:
+            record.write(plan.left)
+        for kind, objects in plan.objects.items():
+            for change in objects.changes:
+                log.info("%s: %s", kind, change.words())
+                change.perform(self.client)
+        self._planned = {}
+        workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()), is_first=False)
+        apply_plan(workflows, self._target(self._known_ids(Directory(self.client).workflows)))
+        self._write_drafts(plan.left.get(WORKFLOWS, ()))
+        self._compare(plan)
+        record.delete()
+
+    def _compare(self, plan: RestorePlan) -> None:
+        """Require that nothing would have to be changed any more: by names, values, definitions and hashes of rows."""
+        objects = ObjectsPlan(self.backup, Inventory(self.client))
+        differing = [
+            f"{kind}: {change.words()}"
+            for kind, one in objects.plans.items()
+            for change in _without(one, plan.left.get(kind, ()), every_update=False)[0].changes
+        ]
+        workflows, _ = self._plan_workflows(plan.left.get(WORKFLOWS, ()), is_first=False)
+        differing += map(str, workflows.changed)
+        differing += [f"draft of {name!r}" for name in self._drafts(workflows)]
+        if differing:
+            raise ServiceError(
+                "the instance differs from the backup although the service accepted every change; perhaps others "
+                f"change it at the same time: {'; '.join(differing[:_MAX_NAMED])}"
+            )
+
+    def _target(self, workflow_ids: Mapping[str, str]) -> DeploymentTarget:
+        existing = Inventory(self.client)
+        ids = {
+            one.name: found
+            for one in self.backup.workflows.values()
+            if one.project is not None and (found := existing.project_id(one.project))
+        }
+        return DeploymentTarget(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
+
+    def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[DeploymentPlan, list[str]]:
+        """The plan for the workflows, and the names of those that differ and are left as they are."""
+        existing, stored = Directory(self.client).workflows, self.backup.workflows
+        known = self._known_ids(existing)
+        others = Counter(one.name for one in existing.values() if one.id not in known.values())
+        ambiguous = [name for name in stored if name not in known and others[name] > 1]
+        left = [name for name in stored if name in keeps or (is_first and name in ambiguous)]
+        plan = self._make(left, known)
+        if is_first:
+            drafts = set(self._drafts(plan))
+            more = [one.name for one in plan.changes if one.before and (one.actions or one.name in drafts)]
+            if more:
+                left += more
+                plan = plan if self.on_conflict == "fail" else self._make(left, known)
+        return plan, sorted(left)
+
+    def _known_ids(self, existing: Collection[str]) -> dict[str, str]:
+        """The ids of the backup's workflows that the instance holds, by name."""
+        return {name: one.id for name, one in self.backup.workflows.items() if one.id in existing}
+
+    def _make(self, left: Sequence[str], known: Mapping[str, str]) -> DeploymentPlan:
+        stored = self.backup.workflows.items()
+        sources = [one.source(is_known=name in known) for name, one in stored if name not in left]
+        return make_plan(sources, self._target(known), activate=self.activate)
+
+    def _with_drafts(self, plan: DeploymentPlan) -> list[StoredWorkflow]:
+        """The workflows with a draft, of those that are active afterwards: only they have a draft beside what runs."""
+        names = {one.name for one in plan.changes}
+        every = (one for name, one in self.backup.workflows.items() if name in names and one.draft is not None)
+        return [one for one in every if self.activate is not False and one.definition.get("active")]
+
+    def _new_drafts(self, plan: DeploymentPlan) -> list[str]:
+        created = {one.name for one in plan.changes if one.before is None}
+        return [one.name for one in self._with_drafts(plan) if one.name in created]
+
+    def _drafts(self, plan: DeploymentPlan) -> dict[str, dict[str, Any]]:
+        """The drafts that differ from those of workflows that exist, by name, with the ids of this instance."""
+        stored = self._with_drafts(plan)
+        if not stored:
+            return {}
+        by_id = {one.id: name for name, one in self.backup.workflows.items()}
+        names = [one.name for one in plan.changes]
+        resolver = Resolver(self.client, Directory(self.client, planned=self._planned), names, by_id)
+        resolver.ids.update(plan.known_ids)
+        desired = {}
+        for one in stored:
+            draft = one.draft_of(resolver.ids[one.name])
+            mapped = with_references(draft, partial(resolver.resolve, workflow=one.name, used=set()))
+            desired[one.name] = read_definition(mapped, f"the draft of {one.name!r}")
+        refuse_all(resolver.problems)
+        existing = {one.name: one.before for one in plan.changes if one.before and one.before.active_version}
+        return {
+            name: one for name, one in desired.items() if name in existing and not is_as_defined(existing[name], one)
+        }
+
+    def _write_drafts(self, keeps: Sequence[str]) -> None:
+        plan, _ = self._plan_workflows(keeps, is_first=False)
+        writer = Writer(self.client)
+        for name, desired in self._drafts(plan).items():
+            log.info("Writing the draft of %r", name)
+            writer.write_draft(plan.known_ids[name], desired)
+
+
+def _counts(plan: DesiredStatePlan, left: Sequence[str]) -> dict[str, int]:
+    created, updated = plan.count("create"), plan.count("update")
+    return {"created": created, "updated": updated, "unchanged": plan.unchanged, "left": len(left)}
+
+
+def _without(plan: DesiredStatePlan, keeps: Sequence[str], *, every_update: bool) -> tuple[DesiredStatePlan, list[str]]:
+    """A plan without the updates of what is left as it is, and the names of these."""
+    left = [one for one in plan.changes if one.action == "update" and (every_update or one.name in keeps)]
+    return replace(plan, changes=[one for one in plan.changes if one not in left]), [one.name for one in left]
+
+
+def _refuse_conflicts(left: Mapping[str, Sequence[str]]) -> None:
+    listed = "; ".join(f"{kind}: {', '.join(map(repr, names[:_MAX_NAMED]))}" for kind, names in left.items())
+    raise ServiceInputError(
+        f"the instance holds objects that differ from those of the backup, and nothing was written: {listed}; "
+        "on_conflict='skip' leaves them as they are, and on_conflict='update' makes them as they were"
+    )
+
+
+def _require_possible(plan: RestorePlan) -> None:
+    problems = [
+        str(change.details["problem"])
+        for objects in plan.objects.values()
+        for change in objects.changes
+        if "problem" in change.details
+    ]
+    if problems:
+        raise ServiceInputError(f"the backup cannot be restored, and nothing was written: {'; '.join(problems)}")

@@ -1,0 +1,231 @@
+"""What a restore changes besides workflows: tags, projects, folders, variables, credentials and data tables."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.instances.backup import hashed_rows
+from airflow_provider_service._core.instances.backup_contents import CredentialEntry, ProjectEntry, TableEntry
+from airflow_provider_service._core.instances.desired_state.changes import DesiredStateChange, DesiredStatePlan, Prune
+from airflow_provider_service._core.instances.desired_state.data_tables import (
+    add_columns,
+    create_table,
+    missing_columns,
+)
+from airflow_provider_service._core.instances.desired_state.projects import plan_projects
+from airflow_provider_service._core.instances.desired_state.tags import plan_tags
+from airflow_provider_service._core.instances.desired_state.variables import plan_variables
+from airflow_provider_service._core.instances.directory import Entry
+from airflow_provider_service._core.instances.gaps import Gap
+from airflow_provider_service._core.instances.inventory import Inventory
+from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
+from airflow_provider_service.client._lookup import find_project
+from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.restore_reading import StoredBackup
+    from airflow_provider_service._core.instances.workflow_references import Kind
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import DataTable
+
+log = logging.getLogger(__name__)
+
+_NOTHING = Prune()
+
+
+class ObjectsPlan:
+    """Compares a backup with an instance: what must change so that the instance holds what is in the backup.
+
+    :param backup: the backup.
+    :param inventory: what the instance holds.
+    """
+
+    def __init__(self, backup: StoredBackup, inventory: Inventory) -> None:
+        self._contents, self._backup = backup.contents, backup
+        self._existing, self._client = inventory, inventory.client
+        #: What cannot be restored, and why.
+        self.gaps: list[Gap] = []
+        #: Objects that workflows name and that do not exist yet.
+        self.planned: dict[Kind, list[Entry]] = {"credential": [], "data table": []}
+        #: The changes by kind, in the order in which they are made.
+        self.plans: dict[str, DesiredStatePlan] = {
+            "tags": plan_tags(self._client, [one.name for one in self._contents.tags], _NOTHING),
+            "projects": self._projects(),
+            "folders": self._folders(),
+            "variables": self._variables(),
+            "credentials": self._credentials(),
+            "data_tables": self._tables(),
+        }
+
+    def _offered(self, kind: str, desired: Sequence[Any], existing: object) -> bool:
+        if desired and existing is None:
+            why = next((gap.why for gap in self._existing.gaps if gap.what == kind), "")
+            self.gaps.append(Gap(f"{len(desired)} {kind}", why))
+        return bool(desired) and existing is not None
+
+    def _projects(self) -> DesiredStatePlan:
+        projects = self._contents.projects or []
+        if not self._offered("projects", projects, self._existing.team_projects):
+            return DesiredStatePlan([], 0)
+        return plan_projects(self._client, {one.name: self._roles(one) for one in projects}, _NOTHING)
+
+    def _roles(self, project: ProjectEntry) -> dict[str, str]:
+        known = {one.email.lower() for one in self._existing.users or ()}
+        unknown = [one.email for one in project.members if one.email.lower() not in known]
+        if unknown:
+            why = f"there is no user {', '.join(unknown)}, or this key may not see it; invite users first"
+            self.gaps.append(Gap(f"{len(unknown)} members of project {project.name!r}", why))
+        return {one.email: one.role for one in project.members if one.role and one.email not in unknown}
+
+    def _folders(self) -> DesiredStatePlan:
+        desired = [one for one in self._contents.projects or () if one.folders]
+        if self._existing.team_projects is None:  # the projects are named as a whole
+            return DesiredStatePlan([], 0)
+        changes, unchanged = [], 0
+        for one in desired:
+            project_id = self._existing.project_id(one.name)
+            existing = self._existing.folder_ids(project_id) if project_id else {}
+            missing = [path for path in one.folders if tuple(path) not in existing]
+            unchanged += len(one.folders) - len(missing)
+            if missing:
+                perform = partial(_create_folders, project=one.name, paths=one.folders)
+                changes.append(DesiredStateChange("create", f"{one.name}: {len(missing)} folders", perform=perform))
+        refused = [gap for gap in self._existing.gaps if gap.what == "folders"]
+        self.gaps += refused
+        return DesiredStatePlan([] if refused else changes, unchanged)
+
+    def _variables(self) -> DesiredStatePlan:
+        variables = self._contents.variables or []
+        if not self._offered("variables", variables, self._existing.variables):
+            return DesiredStatePlan([], 0)
+        changes, unchanged = [], 0
+        for project in sorted({one.project for one in variables}, key=str):
+            values = {one.key: one.value for one in variables if one.project == project}
+            if project is not None and self._existing.project_id(project) is None:
+                perform = partial(_write_variables, project=project, values=values)
+                changes.append(DesiredStateChange("create", f"{project}: {len(values)} variables", perform=perform))
+                continue
+            project_id = None if project is None else self._existing.project_id(project)
+            plan = plan_variables(self._client, values, _NOTHING, project_id=project_id)
+            unchanged += plan.unchanged
+            changes += [replace(one, name=_label(project, one.name)) for one in plan.changes]
+        return DesiredStatePlan(changes, unchanged)
+
+    def _credentials(self) -> DesiredStatePlan:
+        desired = self._contents.credentials or []
+        if not self._offered("credentials", desired, self._existing.credentials):
+            return DesiredStatePlan([], 0)
+        existing = {(one.name, one.type) for one in self._existing.credentials or ()}
+        missing = {(one.name, one.type): one for one in desired if (one.name, one.type) not in existing}
+        changes = [change for one in missing.values() for change in self._stub(one)]
+        return DesiredStatePlan(changes, len({(one.name, one.type) for one in desired}) - len(missing))
+
+    def _stub(self, entry: CredentialEntry) -> Iterator[DesiredStateChange]:
+        try:
+            data = stub_of(self._client.credentials.get_schema(entry.type))
+        except ServiceNotFoundError:
+            why = f"this instance does not know the type {entry.type}; install its community package first"
+            self.gaps.append(Gap(f"credential {entry.name!r}", why))
+            return
+        self.planned["credential"].append(Entry(f"new-{entry.name}", entry.name, entry.type))
+        yield DesiredStateChange(
+            "create", entry.name, {"type": entry.type}, partial(_create_stub, entry=entry, data=data)
+        )
+
+    def _tables(self) -> DesiredStatePlan:
+        desired = self._contents.data_tables or []
+        if not self._offered("data tables", desired, self._existing.data_tables):
+            return DesiredStatePlan([], 0)
+        changes = [change for one in desired for change in self._table(one)]
+        return DesiredStatePlan(changes, len(desired) - len(changes))
+
+    def _table(self, entry: TableEntry) -> Iterator[DesiredStateChange]:
+        label = _label(entry.project, entry.name)
+        table = (self._existing.data_tables or {}).get((self._project_here(entry.project), entry.name))
+        perform = partial(_write_table, backup=self._backup, entry=entry)
+        if table is None:
+            self.planned["data table"].append(Entry(f"new-{label}", entry.name))
+            yield DesiredStateChange("create", label, {"rows": entry.rows}, perform)
+            return
+        try:
+            missing = missing_columns(table, entry.types)
+        except ServiceInputError as error:
+            # It can be left as it is, but not made as it was.
+            yield DesiredStateChange("update", label, {"problem": str(error)}, partial(_refuse, message=str(error)))
+            return
+        if missing or hashed_rows(self._client, table, entry.types).sha256 != self._backup.sha256_of(entry):
+            yield DesiredStateChange("update", label, {"rows": entry.rows}, perform)
+
+    def _project_here(self, name: str | None) -> str | None:
+        """The team project as this instance has it; without a licence for projects, everything is personal."""
+        return name if self._existing.team_projects is not None else None
+
+
+def _label(project: str | None, name: str) -> str:
+    return name if project is None else f"{project}/{name}"
+
+
+def _refuse(_client: Resources, message: str) -> None:
+    raise ServiceInputError(message)
+
+
+def _project_id(client: Resources, name: str | None) -> str | None:
+    if name is None or Inventory(client).team_projects is None:
+        return None
+    found = find_project(client, name)
+    return found.id if found else None
+
+
+def _create_folders(client: Resources, project: str, paths: Sequence[Sequence[str]]) -> None:
+    project_id = str(_project_id(client, project))
+    existing = dict(Inventory(client).folder_ids(project_id))
+    for path in map(tuple, paths):
+        if path and path not in existing:
+            parent = existing.get(path[:-1]) if len(path) > 1 else None
+            existing[path] = client.folders.create(project_id, path[-1], parent_folder_id=parent).id
+
+
+def _write_variables(client: Resources, project: str, values: Mapping[str, str]) -> None:
+    for change in plan_variables(client, values, _NOTHING, project_id=_project_id(client, project)).changes:
+        change.perform(client)
+
+
+def _create_stub(client: Resources, entry: CredentialEntry, data: Mapping[str, Any]) -> None:
+    client.credentials.create(entry.name, entry.type, data, project_id=_project_id(client, entry.project))
+
+
+def stub_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Data that the service accepts for a credential although it holds nothing: only what its type requires, empty."""
+    properties = schema.get("properties") or {}
+    return {str(name): _empty(properties.get(name) or {}) for name in schema.get("required") or ()}
+
+
+def _empty(field: Mapping[str, Any]) -> Any:
+    if field.get("enum"):
+        return field["enum"][0]
+    return {"number": 0, "integer": 0, "boolean": False, "object": {}, "json": {}, "array": []}.get(
+        str(field.get("type")), ""
+    )
+
+
+def _write_table(client: Resources, backup: StoredBackup, entry: TableEntry) -> None:
+    existing = Inventory(client)
+    project = entry.project if existing.team_projects is not None else None
+    table = (existing.data_tables or {}).get((project, entry.name))
+    if table is None:
+        table = create_table(client, entry.name, entry.types, _project_id(client, project))
+    else:
+        add_columns(client, table, entry.types, missing_columns(table, entry.types))
+    if hashed_rows(client, table, entry.types).sha256 != backup.sha256_of(entry):
+        _write_rows(client, client.data_tables.get(table.id), backup, entry)
+
+
+def _write_rows(client: Resources, table: DataTable, backup: StoredBackup, entry: TableEntry) -> None:
+    options = LoadOptions(mode="replace", allow_empty=True)  # the archive says how many rows there are
+    done = TableTarget(client, table).load(lambda _: backup.rows(entry), options)
+    require(done.rows == entry.rows, f"data table {entry.name!r} has {done.rows} rows, and not {entry.rows}")

@@ -1,0 +1,191 @@
+"""Read a backup completely, and refuse it unless everything in it is as it should be, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.instances.backup_archive import ArchiveReader, require_archive
+from airflow_provider_service._core.instances.backup_contents import (
+    CONTENTS,
+    TABLES,
+    WORKFLOWS,
+    Contents,
+    TableEntry,
+    WorkflowEntry,
+    repeated,
+)
+from airflow_provider_service._core.instances.desired_state.data_tables import types_by_name
+from airflow_provider_service._core.instances.distinct_names import distinct_names
+from airflow_provider_service._core.instances.source import Source
+from airflow_provider_service._core.object_storage import reading
+from airflow_provider_service._core.rows.formats import JsonLinesFormat
+from airflow_provider_service._core.rows.values import typed_row
+from airflow_provider_service.client._definitions import problem_of
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.rows.source_rows import SourceRow
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class StoredWorkflow:
+    """A workflow of a backup.
+
+    :param id: the id that it had.
+    :param name: what tells it from the others: its name, followed by its id if others have the same name. An instance
+        that does not hold the id finds and creates it under this name.
+    :param definition: what runs.
+    :param draft: its draft where that is another.
+    :param project: name of its team project.
+    """
+
+    id: str
+    name: str
+    definition: Mapping[str, Any]
+    draft: Mapping[str, Any] | None
+    project: str | None
+
+    def source(self, *, is_known: bool) -> Source:
+        """What is deployed.
+
+        :param is_known: whether the instance holds its id.
+        """
+        return Source(self._named(self.definition, is_known), f"workflow {self.id} of the backup", self.name)
+
+    def draft_of(self, workflow_id: str) -> dict[str, Any]:
+        """Its draft, as the workflow with this id has it."""
+        return self._named(self.draft or {}, workflow_id == self.id)
+
+    def _named(self, definition: Mapping[str, Any], is_known: bool) -> dict[str, Any]:
+        return {**definition, "id": self.id, **({} if is_known else {"name": self.name})}
+
+
+@dataclass(frozen=True)
+class StoredBackup:
+    """A backup that has been checked completely.
+
+    :param archive: the open archive, for the rows.
+    :param contents: everything else than workflows and rows.
+    :param workflows: the workflows by what tells them from each other.
+    """
+
+    archive: ArchiveReader
+    contents: Contents
+    workflows: Mapping[str, StoredWorkflow]
+
+    def rows(self, table: TableEntry) -> Generator[SourceRow, None, None]:
+        """The rows of a table, oldest first, with one in memory at a time.
+
+        :raises ServiceInputError: the archive has been changed since it was checked.
+        """
+        with self.archive.reading(table.file) as file:
+            yield from JsonLinesFormat().read(file)
+
+    def sha256_of(self, table: TableEntry) -> str:
+        """The SHA-256 of the rows of a table."""
+        return str(self.archive.manifest["members"][table.file]["sha256"])
+
+
+@contextmanager
+def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
+    """Open the archive of a backup, and check everything that it holds.
+
+    :param path: path or address of the archive.
+    :param max_bytes: bytes that it may have when it is unpacked.
+    :raises ServiceInputError: there is no such file, or it is no backup that can be restored.
+    """
+    require_archive(path)
+    try:
+        with reading("path", path) as file:
+            yield read_backup(ArchiveReader(file, max_bytes=max_bytes))
+    except FileNotFoundError:
+        raise ServiceInputError(f"there is no file {str(path)!r}") from None
+
+
+def read_backup(archive: ArchiveReader) -> StoredBackup:
+    """Read and check everything that a backup holds, all rows included.
+
+    :raises ServiceInputError: something is damaged, has another form, or does not fit the rest.
+    """
+    contents = _model(Contents, archive, CONTENTS)
+    entries = [_model(WorkflowEntry, archive, name) for name in archive.names(WORKFLOWS)]
+    tables = contents.data_tables or []
+    _require_same("tables", [one.file for one in tables], archive.names(TABLES))
+    expected = {CONTENTS, *archive.names(WORKFLOWS), *archive.names(TABLES)}
+    _require_same("members", sorted(expected), sorted(archive.manifest["members"]))
+    require(not repeated(one.id for one in entries), "the archive cannot be restored: a workflow is in it twice")
+    backup = StoredBackup(archive, contents, {one.name: one for one in _told_apart(entries)})
+    twice = sorted({name for _, name in repeated((one.project, one.name) for one in tables)})
+    require(not twice, f"the archive cannot be restored: it has data tables of the same name: {twice}")
+    for table in tables:
+        _check_rows(backup, table)
+    return backup
+
+
+def _told_apart(entries: Sequence[WorkflowEntry]) -> Iterator[StoredWorkflow]:
+    for one in entries:
+        problem = problem_of_workflow(one)
+        require(not problem, f"the archive cannot be restored: workflow {one.id}: {problem}; nothing was written")
+    names = distinct_names({one.id: str(one.definition["name"]) for one in entries})
+    for one in entries:
+        yield StoredWorkflow(one.id, names[one.id], one.definition, one.draft, one.project)
+
+
+def problem_of_workflow(entry: WorkflowEntry) -> str | None:
+    """Why a workflow could not be restored, in words; None if it can be."""
+    for what, definition in {"its definition": entry.definition, "its draft": entry.draft}.items():
+        if definition is None:
+            continue
+        problem = problem_of(definition, what) or (None if definition["name"] else f"{what} has no name")
+        if problem:
+            return problem
+    return None
+
+
+def problem_of_table(name: str, columns: Any) -> str | None:
+    """Why a data table could not be restored, in words; None if it can be.
+
+    :param columns: as for :func:`types_by_name`.
+    """
+    if not name.strip():
+        return "it has no name"
+    try:
+        types_by_name(columns)
+    except ServiceInputError as error:
+        return str(error)
+    return None
+
+
+def _check_rows(backup: StoredBackup, table: TableEntry) -> None:
+    columns = [one.model_dump() for one in table.columns]
+    problem = problem_of_table(table.name, columns)
+    require(not problem, f"the archive cannot be restored: data table {table.name!r}: {problem}; nothing was written")
+    types = types_by_name(columns)
+    count = 0
+    for count, row in enumerate(backup.rows(table), start=1):
+        typed_row(row, types, f"data table {table.name!r}, row {count}")
+    require(count == table.rows, f"the archive cannot be restored: {table.file} has {count} rows, and not {table.rows}")
+
+
+def _model(kind: type[Model], archive: ArchiveReader, name: str) -> Model:
+    try:
+        return kind.model_validate(archive.read_json(name))
+    except ValidationError as error:
+        # Its own message would show values, which may be confidential.
+        places = ", ".join(".".join(map(str, one["loc"])) or "itself" for one in error.errors()[:5])
+        raise ServiceInputError(
+            f"the archive cannot be restored: {name} does not have the form of a backup: {places}; nothing was written"
+        ) from None
+
+
+def _require_same(what: str, one: Sequence[str], other: Sequence[str]) -> None:
+    is_same = sorted(one) == sorted(other)
+    require(is_same, f"the archive cannot be restored: its lists of {what} do not agree; nothing was written")

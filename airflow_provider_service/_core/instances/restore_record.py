@@ -1,0 +1,77 @@
+"""The record of a restore that has begun, kept in the instance: what it leaves as it is.
+
+A restore that is killed leaves objects half done, which look like those that others have changed. The next attempt
+finds the record, and knows from it what was there before, so that everything else is its own to finish. The record is
+an inactive workflow with a note, which every server and plan can hold, and is written in one call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.instances.note_workflow import note_node, note_of
+from airflow_provider_service._core.instances.writing import Writer
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+
+_NAME = "Airflow: restore of the backup "
+_DIGEST_CHARS = 16
+_WORDS = (
+    "Airflow restores a backup into this instance, and deletes this workflow at the end. If the task has failed, run "
+    "it again. Delete this workflow only if you give up that restore.\n\n"
+)
+
+
+def is_record(workflow: Workflow) -> bool:
+    """Whether a workflow is the record of a restore, and none that people have made."""
+    return workflow.name.startswith(_NAME)
+
+
+class Record:
+    """The record of one restore in one instance.
+
+    :param client: client or hook of the instance.
+    :param digest: what the backup holds; a restore of another one has a record of its own.
+    """
+
+    def __init__(self, client: Resources, digest: str) -> None:
+        self._client, self._name = client, _NAME + digest[:_DIGEST_CHARS]
+
+    def read(self) -> Mapping[str, Sequence[str]] | None:
+        """The names of what is left as it is, by kind; None if no restore has begun.
+
+        :raises ServiceInputError: somebody has changed the record.
+        """
+        found = self._found()
+        if not found:
+            return None
+        try:
+            # The first one was written before anything was changed.
+            oldest = min(found, key=lambda one: str(one.created_at))
+            left = json.loads(note_of(oldest).removeprefix(_WORDS))
+            return {str(kind): [str(name) for name in names] for kind, names in left.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise ServiceInputError(
+                f"the workflow {self._name!r}, which says how an earlier attempt began, is not as it was written; "
+                "delete it to begin anew"
+            ) from None
+
+    def write(self, left: Mapping[str, Sequence[str]]) -> None:
+        """Note what is left as it is, before anything is changed."""
+        note = note_node(_WORDS + json.dumps(left, sort_keys=True))
+        self._client.workflows.create(self._name, [note], {}, {})
+
+    def delete(self) -> None:
+        """Delete the record: the restore is complete. Safe to repeat."""
+        writer = Writer(self._client)
+        for one in self._found():
+            writer.delete(one.id)
+
+    def _found(self) -> list[Workflow]:
+        listed = self._client.workflows.list(name=self._name)
+        return [one for one in listed if one.name == self._name and not one.is_archived]

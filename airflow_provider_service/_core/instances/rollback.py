@@ -1,0 +1,185 @@
+"""The rollback of a deployment that failed: what runs first, then drafts and tags, then what was created."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._definitions import are_same, running, taking_back
+from airflow_provider_service.client.errors import (
+    ServiceConflictError,
+    ServiceError,
+    ServiceInvalidRequestError,
+    ServiceNotFoundError,
+)
+from airflow_provider_service.client.models._null import NULL
+from airflow_provider_service.client.models._workflows import writable
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.instances.plan import WorkflowChange
+    from airflow_provider_service._core.instances.writing import Writer
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+
+log = logging.getLogger(__name__)
+
+#: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
+RELEASE_PAUSES = 20
+RELEASE_PAUSE_SECONDS = 0.25
+#: What the service answers to an activation that it accepts once other workflows are as they were.
+REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
+
+
+class Rollback:
+    """Notes what a deployment is about to change, and puts it back.
+
+    :param client: client or hook of the instance.
+    :param writer: the writer of the deployment.
+    :param known_ids: ids of workflows that were there before, whatever their names are.
+    """
+
+    def __init__(self, client: Resources, writer: Writer, known_ids: frozenset[str] = frozenset()) -> None:
+        self._client, self._writer, self._known_ids = client, writer, known_ids
+        self._changes: dict[str, tuple[Workflow, bool]] = {}
+        self._created: dict[str, str | None] = {}
+        self._projects: dict[str, str | None] = {}
+        self._tags: dict[str, str] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the workflows that were changed or created."""
+        return [before.name for before, _ in self._changes.values()] + list(self._created)
+
+    def note(self, change: WorkflowChange) -> None:
+        """Note that an existing workflow is about to be changed."""
+        if change.before is not None:
+            self.note_workflow(change.before, has_other_tags=change.tags is not None)
+
+    def note_workflow(self, before: Workflow, *, has_other_tags: bool = False) -> None:
+        """Note that a workflow is about to be changed, which it has not been so far."""
+        self._changes[before.id] = (before, has_other_tags)
+
+    def note_creation(self, name: str, project_id: str | None) -> None:
+        """Note that a workflow is about to be created: the answer with its id may be lost."""
+        self._created[name], self._projects[name] = None, project_id
+
+    def note_created(self, name: str, workflow_id: str) -> None:
+        """Note the id of a workflow that was created."""
+        self._created[name] = workflow_id
+
+    def note_tag(self, tag_id: str, name: str) -> None:
+        """Note that a tag was created."""
+        self._tags[tag_id] = name
+
+    def go(self) -> list[str]:
+        """Put everything back, as far as possible.
+
+        :returns: what could not be put back, with the reasons.
+        """
+        left: list[str] = []
+        # What calls others was changed last; it goes back first, so that it never calls what is gone.
+        refused = self._restore_each(reversed(self._changes), left)
+        # What calls one that was archived or deactivated is accepted only when that one is back.
+        refused = self._restore_each(refused, left)
+        for name in reversed(self._created):
+            self._attempt(left, f"the new workflow {name!r}", partial(self._remove, name))
+        # A webhook that a new workflow had taken over is free a moment after that one is gone.
+        for _ in range(RELEASE_PAUSES):
+            if not refused:
+                break
+            clock().sleep(RELEASE_PAUSE_SECONDS)
+            refused = self._restore_each(refused, left)
+        for one in refused:
+            self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]))
+        for tag_id, name in self._tags.items():
+            self._attempt(left, f"the new tag {name!r}", partial(self._client.tags.delete, tag_id))
+        return left
+
+    def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
+        """Put workflows back; those that the service refuses, perhaps because of others that are not back yet."""
+        refused = []
+        for one in workflow_ids:
+            try:
+                self._attempt(left, self._named(one), partial(self._restore, *self._changes[one]), passing=REFUSALS)
+            except REFUSALS:
+                refused.append(one)
+        return refused
+
+    def _named(self, workflow_id: str) -> str:
+        return f"workflow {self._changes[workflow_id][0].name!r}"
+
+    @staticmethod
+    def _attempt(
+        left: list[str], what: str, step: Callable[[], object], *, passing: tuple[type[ServiceError], ...] = ()
+    ) -> None:
+        try:
+            step()
+        except passing:
+            raise
+        except ServiceNotFoundError:
+            log.info("%s is gone already", what)
+        except ServiceError as error:
+            left.append(f"{what}: {error}")
+        else:
+            log.info("Put back: %s", what)
+
+    def _restore(self, before: Workflow, has_other_tags: bool) -> None:
+        now = self._client.workflows.get(before.id)
+        if now.is_archived and not before.is_archived:
+            now = self._unarchive(before.id)
+        if not before.active and now.active:
+            now = self._client.workflows.deactivate(before.id)
+        if self._writer.keeps_drafts:
+            self._run_again(before, now)
+        self._write_again(before)
+        if not self._writer.keeps_drafts and before.active:
+            self._client.workflows.activate(before.id)
+        if has_other_tags:
+            self._client.workflows.update_tags(before.id, [str(tag.id) for tag in before.tags or ()])
+        self._require_same(before, self._client.workflows.get(before.id))
+
+    def _unarchive(self, workflow_id: str) -> Workflow:
+        try:
+            self._client.workflows.unarchive(workflow_id)
+        except ServiceError:
+            # It is done, and only the answer was lost, if it is no longer archived.
+            if self._client.workflows.get(workflow_id).is_archived:
+                raise
+        return self._client.workflows.get(workflow_id)
+
+    def _run_again(self, before: Workflow, now: Workflow) -> None:
+        is_other = not now.active or now.active_version_id != before.active_version_id
+        if before.active and is_other:
+            self._client.workflows.activate(before.id, version_id=before.active_version_id)
+
+    def _write_again(self, before: Workflow) -> None:
+        now = self._client.workflows.get(before.id)
+        if self._writer.keeps_drafts and are_same(writable(now), writable(before)):
+            return
+        settings = taking_back(before.settings, now.settings)
+        content = {"pinData": NULL, **writable(before)} if now.pin_data else writable(before)
+        if now.description and not before.description:
+            content["description"] = ""
+        self._writer.write_draft(before.id, {**content, "settings": {**settings, **content["settings"]}})
+
+    @staticmethod
+    def _require_same(before: Workflow, now: Workflow) -> None:
+        is_as_visible = bool(before.is_archived) == bool(now.is_archived)
+        same_state = is_as_visible and before.active == now.active and are_same(running(now), running(before))
+        if not same_state or not are_same(writable(now), writable(before)):
+            raise ServiceError("it is not as it was before, although the service accepted every change")
+
+    def _remove(self, name: str) -> None:
+        workflow_id = self._created[name]
+        found = [workflow_id] if workflow_id else self._lost(name)
+        for one in found:
+            self._writer.delete(one)
+
+    def _lost(self, name: str) -> list[str]:
+        """Ids of workflows that were created although the answer was lost: before, no unknown one had the name."""
+        listed = self._client.workflows.list(name=name, project_id=self._projects[name], exclude_pinned_data=True)
+        found = (one for one in listed if one.name == name and not one.is_archived)
+        return [one.id for one in found if one.id not in self._known_ids]

@@ -1,0 +1,95 @@
+"""What a push or a pull would change: the status of source control."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from airflow_provider_service._airflow.arguments import as_texts, require, require_choice
+from airflow_provider_service._airflow.task_arguments import SourceControlDirection, SourceControlState
+from airflow_provider_service.links.service import SOURCE_CONTROL_PAGE, page_url
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.waits.polling import PollResult
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models import SourceControlledFile
+
+_MAX_FILES_IN_XCOM = 200
+
+
+@dataclass(frozen=True)
+class SourceControlCheck:
+    """A poll of what a push or a pull would change. It holds only what a trigger may store.
+
+    :param direction: ``"pull"`` for what the branch has, ``"push"`` for what the instance has.
+    :param state: ``"changed"`` if there must be changes, ``"unchanged"`` if there must be none.
+    :param types: types of the objects that count; None for all.
+    """
+
+    direction: SourceControlDirection
+    state: SourceControlState
+    types: Sequence[str] | None
+
+    @classmethod
+    def of_values(cls, *, direction: Any, state: Any, types: Any) -> SourceControlCheck:
+        """The check with these values.
+
+        :raises ServiceInputError: a value is invalid.
+        """
+        require_choice("direction", direction, get_args(SourceControlDirection))
+        require_choice("state", state, get_args(SourceControlState))
+        chosen = None if types is None else as_texts("types", types)
+        require(chosen is None or chosen, "types is empty; leave it out for all types")
+        return cls(direction, state, chosen)
+
+    @property
+    def subject(self) -> str:
+        """What is read, in words."""
+        return "the status of source control"
+
+    @property
+    def unmet(self) -> str:
+        """A sentence that says that what is waited for has not come."""
+        return f"there were {'still' if self.state == 'unchanged' else 'no'} changes to {self.direction}"
+
+    def poll(self, client: ServiceClient) -> PollResult:
+        """Read the status once."""
+        from airflow_provider_service._core.waits.polling import PollResult
+
+        files = [
+            one
+            for one in client.source_control.get_status(self.direction)
+            if self.types is None or one.type in self.types
+        ]
+        url = page_url(client.base_url, SOURCE_CONTROL_PAGE)
+        by_type = dict(Counter(one.type for one in files))
+        message = f"{len(files)} objects to {self.direction} {by_type or ''}".rstrip()
+        return PollResult(bool(files) == (self.state == "changed"), message, {**changes_in(files), "url": url})
+
+    def to_arguments(self) -> dict[str, Any]:
+        """The arguments of the sensor and the trigger that describe it."""
+        return asdict(self)
+
+
+def changes_in(files: Sequence[SourceControlledFile]) -> dict[str, Any]:
+    """What a task returns of the files that changed, or would change."""
+    return {
+        "count": len(files),
+        "by_type": dict(Counter(one.type for one in files)),
+        "by_status": dict(Counter(one.status for one in files)),
+        "changes": _by_kind(files),
+        "files": shown_files(files),
+    }
+
+
+def shown_files(files: Sequence[SourceControlledFile]) -> list[dict[str, Any]]:
+    """The first files as a task returns them."""
+    names = ("file", "type", "id", "name", "status", "conflict")
+    return [{name: getattr(one, name) for name in names} for one in files[:_MAX_FILES_IN_XCOM]]
+
+
+def _by_kind(files: Sequence[SourceControlledFile]) -> Mapping[str, Mapping[str, int]]:
+    kinds = sorted({str(one.type) for one in files})
+    return {kind: dict(Counter(str(one.status) for one in files if one.type == kind)) for kind in kinds}

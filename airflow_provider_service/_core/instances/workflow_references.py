@@ -1,0 +1,140 @@
+"""Which other objects a definition names, and where: credentials, workflows and data tables.
+
+The service names them by id, which differs between instances. A file names them by name instead: an object such as
+``{"name": "Send mail"}`` stands where the service has the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow_provider_service.client._definitions import CACHED_IN_LOCATORS
+
+Kind = Literal["credential", "workflow", "data table"]
+
+#: Parameters of nodes that name another object.
+_PARAMETERS: Mapping[str, Kind] = {"workflowId": "workflow", "dataTableId": "data table"}
+_ERROR_WORKFLOW, _CALLERS = "errorWorkflow", "callerIds"
+#: Values of an address that are an id; in its other modes it is a name, which needs no mapping, or an address.
+_MODES_OF_IDS = ("id", "list")
+_NO_WORKFLOW = ("", "DEFAULT")
+
+
+@dataclass(frozen=True)
+class Named:
+    """Another object, as a definition names it.
+
+    :param kind: kind of the object.
+    :param id: its id; None if only its name is known.
+    :param name: its name; None if only its id is known.
+    :param place: where the definition names it, in words.
+    :param type: type of the credential.
+    """
+
+    kind: Kind
+    id: str | None
+    name: str | None
+    place: str = ""
+    type: str | None = None
+
+    def __str__(self) -> str:
+        kind = f"{self.kind} of type {self.type}" if self.type else self.kind
+        return f"{kind} {self.name!r}" if self.name else f"{kind} with the id {self.id}"
+
+
+#: Returns the object as the copy shall name it.
+Replace = Callable[[Named], Named]
+
+
+def with_references(definition: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
+    """Copy a definition, in which the objects that it names are replaced."""
+    copy = dict(definition)
+    if isinstance(definition.get("nodes"), list):
+        copy["nodes"] = [_node(one, replace) if isinstance(one, Mapping) else one for one in definition["nodes"]]
+    if isinstance(definition.get("settings"), Mapping):
+        copy["settings"] = _settings(definition["settings"], replace)
+    return copy
+
+
+def _node(node: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
+    place = f"node {node.get('name')!r}"
+    copy = dict(node)
+    if isinstance(node.get("parameters"), Mapping):
+        copy["parameters"] = _parameters(node["parameters"], place, replace)
+    if isinstance(node.get("credentials"), Mapping):
+        copy["credentials"] = {
+            kind: _credential(kind, one, place, replace) for kind, one in node["credentials"].items()
+        }
+    return copy
+
+
+def _credential(kind: str, value: Any, place: str, replace: Replace) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    found = replace(Named("credential", _text(value.get("id")), _text(value.get("name")), place, kind))
+    return {**({} if found.id is None else {"id": found.id}), "name": found.name}
+
+
+def _parameters(parameters: Mapping[str, Any], place: str, replace: Replace) -> dict[str, Any]:
+    changed = {name: _inside(value, place, replace) for name, value in parameters.items()}
+    for name, kind in _PARAMETERS.items():
+        if name in parameters and parameters.get("source", "database") == "database":
+            changed[name] = _address(kind, parameters[name], place, replace)
+    return changed
+
+
+def _inside(value: Any, place: str, replace: Replace) -> Any:
+    if isinstance(value, Mapping):
+        return _parameters(value, place, replace)
+    return [_inside(one, place, replace) for one in value] if isinstance(value, list) else value
+
+
+def _address(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
+    """The address of an object: its id, or a mapping with its id and what the editor shows."""
+    if not isinstance(value, Mapping) or "__rl" not in value:
+        return _id_or_name(kind, value, place, replace)
+    if value.get("mode") not in _MODES_OF_IDS:
+        return value
+    known = value.get(CACHED_IN_LOCATORS[0])
+    found = _found(kind, value.get("value"), known if isinstance(known, str) else None, place, replace)
+    if found is None:
+        return value
+    copy = {name: one for name, one in value.items() if name not in CACHED_IN_LOCATORS}
+    shown = {CACHED_IN_LOCATORS[0]: found.name} if found.id and found.name and value["mode"] == "list" else {}
+    return {**copy, "value": _written(found), **shown}
+
+
+def _id_or_name(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
+    found = _found(kind, value, None, place, replace)
+    return value if found is None else _written(found)
+
+
+def _found(kind: Kind, value: Any, known_name: str | None, place: str, replace: Replace) -> Named | None:
+    """The object that a value names; None if it names none, or an expression of the service chooses it."""
+    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        return replace(Named(kind, _text(value.get("id")), value["name"], place))
+    if not isinstance(value, str) or not value.strip() or value.startswith("="):
+        return None
+    return replace(Named(kind, value, known_name, place))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _written(named: Named) -> Any:
+    return {"name": named.name} if named.id is None else named.id
+
+
+def _settings(settings: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
+    copy = dict(settings)
+    error_workflow, callers = settings.get(_ERROR_WORKFLOW), settings.get(_CALLERS)
+    if error_workflow not in _NO_WORKFLOW:
+        copy[_ERROR_WORKFLOW] = _id_or_name("workflow", error_workflow, f"setting {_ERROR_WORKFLOW}", replace)
+    if callers:
+        many = [one.strip() for one in callers.split(",")] if isinstance(callers, str) else callers
+        written = [_id_or_name("workflow", one, f"setting {_CALLERS}", replace) for one in many]
+        copy[_CALLERS] = ",".join(written) if all(isinstance(one, str) for one in written) else written
+    return {name: value for name, value in copy.items() if value is not None}

@@ -1,0 +1,82 @@
+"""Writes of a deployment: drafts first, so that nothing that runs changes before the service has accepted them all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._definitions import content
+from airflow_provider_service.client._ids import plain_id
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceNotFoundError, ServiceNotOfferedError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+
+#: The service takes a moment to unpublish a workflow, in which it cannot be deleted.
+_DELETE_ATTEMPTS = 20
+_DELETE_PAUSE_SECONDS = 0.25
+
+
+class Writer:
+    """Writes workflows.
+
+    :param client: client or hook of the instance.
+    """
+
+    def __init__(self, client: Resources) -> None:
+        self._client = client
+        #: Whether the server keeps drafts apart from what runs; an older one runs at once what is written.
+        self.keeps_drafts = True
+
+    def create(self, desired: Mapping[str, Any], *, project_id: str | None, folder_id: str | None) -> Workflow:
+        """Create a workflow, inactive."""
+        return self._client.workflows.create(**content(desired), project_id=project_id, parent_folder_id=folder_id)
+
+    def write_draft(self, workflow_id: str, desired: Mapping[str, Any]) -> Workflow:
+        """Write a draft; on a server without drafts, what is written also runs."""
+
+        def write(publish_if_active: bool | None = None) -> Workflow:
+            return self._client.workflows.update(
+                workflow_id,
+                **content(desired),
+                description=desired.get("description"),
+                publish_if_active=publish_if_active,
+            )
+
+        if self.keeps_drafts:
+            try:
+                return write(publish_if_active=False)
+            except ServiceNotOfferedError:
+                self.keeps_drafts = False
+        return write()
+
+    def delete(self, workflow_id: str) -> None:
+        """Delete a workflow, whether it is active or not."""
+        if self._client.workflows.get(workflow_id).active:
+            self._client.workflows.deactivate(workflow_id)
+        for attempt in range(_DELETE_ATTEMPTS):
+            try:
+                self._client.workflows.delete(workflow_id)
+            except ServiceNotFoundError:
+                return
+            except ServiceConflictError:
+                if attempt == _DELETE_ATTEMPTS - 1:
+                    raise
+                clock().sleep(_DELETE_PAUSE_SECONDS)
+            else:
+                return
+
+
+def with_ids(desired: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
+    """A definition in which tokens have become the ids that they stand for.
+
+    :raises ServiceInputError: an id could become more than a value.
+    """
+    text = json.dumps(desired)
+    for token, workflow_id in ids.items():
+        text = text.replace(token, plain_id(workflow_id))
+    done: dict[str, Any] = json.loads(text)
+    return done

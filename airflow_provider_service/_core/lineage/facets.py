@@ -1,0 +1,193 @@
+"""What a task says about its lineage in OpenLineage's terms.
+
+The provider works without OpenLineage, so that is imported inside the functions. Nothing here asks the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow_provider_service.assets.service import TABLES, WORKFLOWS, namespace_of, object_name
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from airflow_provider_service._core.waits.outcome import Outcome
+
+    #: What a task reports.
+    Lineage = OperatorLineage[Any, Any]
+
+PRODUCER = "urn:airflow-provider-service"
+
+
+def is_installed() -> bool:
+    """Whether Airflow's OpenLineage provider is installed, and can be imported."""
+    try:
+        import_module("airflow.providers.openlineage.extractors")
+    except ImportError:
+        return False
+    return True
+
+
+def empty() -> Lineage | None:
+    """The lineage of a task that reads and writes nothing, of which OpenLineage warns if it is None.
+
+    :returns: None without OpenLineage.
+    """
+    if not is_installed():
+        return None
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    return OperatorLineage()
+
+
+def table_dataset(
+    base_url: str,
+    table_id: str,
+    *,
+    is_output: bool,
+    types: Mapping[str, str] | None = None,
+    written: int | None = None,
+) -> Any:
+    """The dataset of a data table.
+
+    :param is_output: whether the task writes it.
+    :param types: types by column; None if they are not known.
+    :param written: number of rows that the task has inserted or changed; None if it is not known.
+    """
+    from openlineage.client.event_v2 import InputDataset, OutputDataset
+    from openlineage.client.facet_v2 import datasource_dataset, output_statistics_output_dataset, schema_dataset
+
+    namespace = namespace_of(base_url)
+    facets: dict[str, Any] = {
+        "dataSource": datasource_dataset.DatasourceDatasetFacet(name=namespace, uri=base_url, producer=PRODUCER)
+    }
+    if types is not None:
+        fields = [schema_dataset.SchemaDatasetFacetFields(name=name, type=kind) for name, kind in types.items()]
+        facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=fields, producer=PRODUCER)
+    name = object_name(TABLES, table_id)
+    if not is_output:
+        return InputDataset(namespace=namespace, name=name, facets=facets)
+    counted: dict[str, Any] = {}
+    if written is not None:
+        counted["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+            rowCount=written, producer=PRODUCER
+        )
+    return OutputDataset(namespace=namespace, name=name, facets=facets, outputFacets=counted)
+
+
+def of_file(address: str, *, is_output: bool) -> Lineage:
+    """The lineage of a task that reads or writes a file on a disk or in object storage.
+
+    :param address: its path or address; a connection that it names is left out.
+    """
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import InputDataset, OutputDataset
+
+    parts = urlsplit(address)
+    if parts.scheme in ("", "file"):
+        namespace, name = "file", str(Path(parts.path).absolute())
+    else:
+        namespace, name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", parts.path.strip("/")
+    if is_output:
+        return OperatorLineage(outputs=[OutputDataset(namespace=namespace, name=name)])
+    return OperatorLineage(inputs=[InputDataset(namespace=namespace, name=name)])
+
+
+def of_query(hook: Any, sql: str, conn_id: str) -> Lineage | None:
+    """The tables that a statement reads and writes; None if the hook does not say what database it is.
+
+    :param hook: hook of the database.
+    :param conn_id: its connection.
+    """
+    from airflow.providers.common.compat.openlineage.utils.sql import get_openlineage_facets_with_sql
+
+    return get_openlineage_facets_with_sql(
+        hook=hook, sql=sql, conn_id=conn_id, database=getattr(hook, "database", None)
+    )
+
+
+def of_sql_table(hook: Any, table: str, conn_id: str) -> Lineage | None:
+    """The lineage of a task that writes a table of a database; None if the hook does not say what database it is.
+
+    :param hook: hook of the database.
+    :param table: its name as a statement would have it.
+    :param conn_id: connection of the database.
+    """
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    # The parser of statements knows how each database names its tables.
+    found = of_query(hook, f"INSERT INTO {table} SELECT 1", conn_id)
+    return None if found is None else OperatorLineage(outputs=found.outputs)
+
+
+def of_execution(task_instance: Any, base_url: str, execution_id: str, outcome: Outcome | None) -> Lineage:
+    """The lineage of a task that has started an execution; one that has ended is reported as a run of its workflow.
+
+    :param outcome: how the execution ended; None if the task did not wait for that.
+    """
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    if outcome is not None:
+        _emit_run(task_instance, base_url, outcome)
+    return OperatorLineage(run_facets=_external_facet(base_url, execution_id))
+
+
+def _external_facet(base_url: str, execution_id: str) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import external_query_run
+
+    facet = external_query_run.ExternalQueryRunFacet(
+        externalQueryId=execution_id, source=namespace_of(base_url), producer=PRODUCER
+    )
+    return {"externalQuery": facet}
+
+
+def _emit_run(task_instance: Any, base_url: str, outcome: Outcome) -> None:
+    # Only what is known to have ended is a run; its parent is the run of the task.
+    if not (outcome.execution_id and outcome.workflow_id and outcome.status and outcome.started_at):
+        return
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+    from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
+    from openlineage.client.facet_v2 import job_type_job
+    from openlineage.client.uuid import generate_static_uuid
+
+    from airflow_provider_service.client.models._moments import parse_moment
+
+    namespace = namespace_of(base_url)
+    identity = f"{namespace}/executions/{outcome.execution_id}".encode()
+    run_id = generate_static_uuid(instant=parse_moment(outcome.started_at), data=identity)
+    facets = {**_external_facet(base_url, outcome.execution_id), "parent": _parent_facet(task_instance)}
+    run = Run(runId=str(run_id), facets=facets)
+    job_type = job_type_job.JobTypeJobFacet(
+        processingType="BATCH", integration="N8N", jobType="WORKFLOW", producer=PRODUCER
+    )
+    job = Job(namespace=namespace, name=object_name(WORKFLOWS, outcome.workflow_id), facets={"jobType": job_type})
+    ends = {"success": RunState.COMPLETE, "canceled": RunState.ABORT}
+    adapter = get_openlineage_listener().adapter
+    for state, moment in (
+        (RunState.START, outcome.started_at),
+        (ends.get(outcome.status, RunState.FAIL), outcome.stopped_at or outcome.started_at),
+    ):
+        adapter.emit(RunEvent(eventType=state, eventTime=moment, run=run, job=job, producer=PRODUCER))
+
+
+def _parent_facet(task_instance: Any) -> Any:
+    from airflow.providers.openlineage.plugins import macros
+    from openlineage.client.facet_v2 import parent_run
+
+    return parent_run.ParentRunFacet(
+        run=parent_run.Run(runId=macros.lineage_run_id(task_instance)),
+        job=parent_run.Job(namespace=macros.lineage_job_namespace(), name=macros.lineage_job_name(task_instance)),
+        root=parent_run.Root(
+            run=parent_run.RootRun(runId=macros.lineage_root_run_id(task_instance)),
+            job=parent_run.RootJob(
+                namespace=macros.lineage_root_job_namespace(task_instance),
+                name=macros.lineage_root_job_name(task_instance),
+            ),
+        ),
+        producer=PRODUCER,
+    )

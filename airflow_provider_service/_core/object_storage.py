@@ -1,0 +1,252 @@
+"""Files in object storage or on a disk: written so that they are either complete or absent, and read as streams.
+
+The one place where a path or an address becomes a file. A name that ends in ``.gz`` is compressed with gzip.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import IO, Any
+from uuid import uuid4
+
+from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service.client.errors import ServiceInputError
+
+log = logging.getLogger(__name__)
+
+#: A path or an address such as ``s3://my_conn@bucket/key.csv``, as text or as Airflow's ``ObjectStoragePath``.
+StoredPath = str | os.PathLike[str]
+
+GZIP_ENDING = ".gz"
+_MAX_PARTIAL_BYTES = 200
+#: Bytes of a file in object storage that are sent or read at a time; the default of some storages is 50 MiB.
+BLOCK_BYTES = 8 * 1024 * 1024
+
+#: Protocols of paths on a disk.
+LOCAL_PROTOCOLS = ("", "file", "local")
+
+
+def storage_path(path: Any, *, conn_id: str | None = None) -> Any:
+    """Airflow's own object for a path or an address.
+
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    """
+    # Imported late, since it loads the libraries of file systems.
+    from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+    # On Airflow 2, None would replace the connection that the address names.
+    return ObjectStoragePath(path) if conn_id is None else ObjectStoragePath(path, conn_id=conn_id)
+
+
+def require_place(name: str, path: object, *, conn_id: str | None = None) -> None:
+    """Refuse a file that could never be written: of an unknown kind, or in a directory that does not exist.
+
+    :param name: the argument with the path.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: it could not.
+    """
+    _require_writable(name, _place(name, path, conn_id))
+
+
+def require_path(name: str, path: object) -> None:
+    """Refuse what is neither a path nor an address.
+
+    :param name: the argument with the path.
+    :raises ServiceInputError: it is neither.
+    """
+    if not _is_object(path) and not (isinstance(path, (str, PurePath)) and str(path).strip()):
+        refuse(name, "a path or an address of object storage", path)
+
+
+def exists(name: str, path: StoredPath) -> bool:
+    """Whether there is something at a path or an address.
+
+    :param name: the argument with the path.
+    """
+    place = _place(name, path, None)
+    return bool((place.local or place.remote).exists())
+
+
+def write_whole(path: StoredPath, content: bytes) -> str:
+    """Write a file, and return its address. Safe to repeat: it replaces what is there; see :func:`whole_file`."""
+    with whole_file("path", path) as file:
+        file.write(content)
+    return address_of(path)
+
+
+def address_of(path: StoredPath, *, conn_id: str | None = None) -> str:
+    """The path or address of a file as text, with the connection of its object storage."""
+    place = _place("path", path, conn_id)
+    return str(path) if place.remote is None else str(place.remote)
+
+
+@contextmanager
+def whole_file(
+    name: str, path: StoredPath, *, conn_id: str | None = None, check: Callable[[IO[bytes]], object] | None = None
+) -> Iterator[IO[bytes]]:
+    """Open a file to write, which gets its name when the block ends without an error. Safe to repeat.
+
+    After an error, what was there before is unchanged. On a disk, a new file takes over the permissions of the file
+    that it replaces, and a link stays a link: the file that it points to is replaced. In object storage, the content is
+    sent under a temporary name and then copied by the storage; a process that is killed may leave that name behind.
+
+    :param name: the argument with the path, for messages.
+    :param path: a path whose directory exists, or an address, in which an Airflow connection may be named.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :param check: reads the bytes that were written before they get their name, and raises an error if they may not.
+    :raises ServiceInputError: the path cannot be that of a file; see :func:`require_place`.
+    """
+    place = _place(name, path, conn_id)
+    with _whole_on_disk(place.local, check) if place.local else _whole_in_storage(place.remote, check) as raw:
+        if not place.is_gzip:
+            yield raw
+            return
+        # Without a name and a time, so that equal contents are equal files.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+            yield file  # type: ignore[misc]
+
+
+@contextmanager
+def reading(name: str, path: StoredPath, *, conn_id: str | None = None) -> Iterator[IO[bytes]]:
+    """Open a file to read as a stream. Safe to repeat.
+
+    :param name: the argument with the path, for messages.
+    :param path: a path or an address, in which an Airflow connection may be named.
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: the path cannot be that of a file, or its name ends in ``.gz`` and it is not intact.
+    :raises FileNotFoundError: there is no such file.
+    """
+    place = _place(name, path, conn_id)
+    with _opened(place) as raw:
+        if not place.is_gzip:
+            yield raw
+            return
+        try:
+            _require_gzip(raw)
+            with gzip.GzipFile(mode="rb", fileobj=raw) as file:
+                yield file  # type: ignore[misc]
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ServiceInputError(f"{name} {str(path)!r} is not a complete gzip file: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a file is: on a disk, as a path without links, or in object storage."""
+
+    given: Any
+    local: Path | None = None
+    remote: Any = None
+
+    @property
+    def is_gzip(self) -> bool:
+        return str(self.given).endswith(GZIP_ENDING)
+
+
+def _place(name: str, path: Any, conn_id: str | None) -> _Place:
+    require_path(name, path)
+    is_object = _is_object(path)
+    try:
+        if not is_object and "://" not in str(path):
+            return _Place(path, Path(path).resolve())
+        target = path if is_object else storage_path(path, conn_id=conn_id)
+        if target.protocol in LOCAL_PROTOCOLS:
+            return _Place(path, Path(target.path).resolve())
+        _ = target.fs  # Airflow 2 refuses an unknown kind only here
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ServiceInputError(f"{name} {str(path)!r} cannot be used: {error}") from error
+    return _Place(path, remote=target)
+
+
+def _is_object(path: Any) -> bool:
+    return hasattr(path, "protocol")
+
+
+def _require_writable(name: str, place: _Place) -> None:
+    if place.local is None:
+        return
+    shown = f"{name} {str(place.given)!r}"
+    try:
+        has_directory, is_directory = place.local.parent.is_dir(), place.local.is_dir()
+        # Its links have been followed, so one that is left leads to itself.
+        is_other = place.local.is_symlink() or (place.local.exists() and not place.local.is_file())
+    except (OSError, ValueError) as error:
+        raise ServiceInputError(f"{shown} cannot be used: {error}") from error
+    require(has_directory, f"the directory of {shown} does not exist")
+    require(not is_directory, f"{shown} is a directory")
+    require(not is_other, f"{shown} exists and is not a file")
+
+
+@contextmanager
+def _whole_on_disk(target: Path, check: Callable[[IO[bytes]], object] | None) -> Iterator[IO[bytes]]:
+    partial = target.with_name(_partial_name(target.name))
+    try:
+        _create_like(target, partial)
+        with partial.open("wb") as file:
+            yield file
+        if check is not None:
+            with partial.open("rb") as written:
+                check(written)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _create_like(target: Path, partial: Path) -> None:
+    # Only those who may open the file that it replaces may open it, even while it is empty.
+    if target.exists():
+        partial.touch(0o600, exist_ok=False)
+        partial.chmod(stat.S_IMODE(target.stat().st_mode))
+    else:
+        partial.touch(exist_ok=False)
+
+
+@contextmanager
+def _whole_in_storage(target: Any, check: Callable[[IO[bytes]], object] | None) -> Iterator[IO[bytes]]:
+    # With a name of its own, because a file of a storage also gets its name when it is closed after an error.
+    partial = str((target.parent / _partial_name(target.name)).path)
+    file = target.fs.open(partial, "wb", block_size=BLOCK_BYTES)
+    try:
+        try:
+            yield file
+        finally:
+            file.close()
+        if check is not None:
+            with target.fs.open(partial, "rb", block_size=BLOCK_BYTES) as written:
+                check(written)
+        target.fs.cp_file(partial, target.path)
+    except BaseException:
+        with suppress(Exception):
+            target.fs.rm_file(partial)
+        raise
+    try:
+        target.fs.rm_file(partial)
+    except Exception as error:  # noqa: BLE001 - each storage has its own; the file itself is complete
+        log.warning("%s is complete, but its temporary copy %s could not be deleted: %s", target, partial, error)
+
+
+def _partial_name(name: str) -> str:
+    # File systems limit the bytes of a name, and the target's own may need all of them.
+    short = name.encode(errors="replace")[:_MAX_PARTIAL_BYTES].decode(errors="ignore")
+    return f".{short}.{uuid4().hex}.part"
+
+
+def _require_gzip(file: IO[bytes]) -> None:
+    # Python reads a file without a single byte as if it were a gzip file without content.
+    if not file.read(1):
+        raise EOFError("it has no content, not even a header")
+    file.seek(0)
+
+
+def _opened(place: _Place) -> IO[bytes]:
+    if place.local is not None:
+        return place.local.open("rb")
+    opened: IO[bytes] = place.remote.fs.open(place.remote.path, "rb", block_size=BLOCK_BYTES)
+    return opened

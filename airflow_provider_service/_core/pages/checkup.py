@@ -1,0 +1,173 @@
+"""An examination of a connection: what works, what does not, and what the key may do. It changes nothing."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_service._core.connection_check import check_connection, server_version
+from airflow_provider_service._core.pages.jobs import JOBS, state_of
+from airflow_provider_service._core.reports.report import Report, Table, Tone
+from airflow_provider_service._core.runs.search import CLOCK_SKEW
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.errors import (
+    ServiceError,
+    ServiceMissingScopeError,
+    ServiceNotLicensedError,
+    ServiceNotOfferedError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+
+#: Time that each request may take.
+REQUEST_SECONDS = 10.0
+
+#: What is looked at, one after the other, where the service can be reached.
+SUBJECTS = ("service", "version", "clock", "variables", "projects", "MCP", "bridge", "open files", *JOBS)
+
+#: What a triggerer has open besides a file for each trigger: libraries, sockets, and files of Airflow's own.
+OTHER_FILES = 50
+#: Triggers that a triggerer of Airflow takes by default.
+USUAL_TRIGGERS = 1_000
+
+Grade = Literal["ok", "note", "FAIL"]
+_TONES: dict[Grade, Tone] = {"ok": "good", "note": "plain", "FAIL": "bad"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found about one thing.
+
+    :param grade: "FAIL" if somebody has to act, "note" if that depends on what the connection is used for.
+    """
+
+    subject: str
+    grade: Grade
+    text: str
+
+
+def examine(config: ServiceConfig) -> Iterator[Finding]:
+    """Look at everything, one thing after the other; each finding is there as soon as it is known.
+
+    Sends about eight requests, each once, which only read.
+    """
+    from airflow_provider_service.client import ServiceClient
+
+    quick = config.one_try(timeout=min(config.timeout, REQUEST_SECONDS))
+    with ServiceClient(quick) as client:
+        reached = check_connection(client)
+        yield Finding("service", "ok" if reached.is_good else "FAIL", reached.message)
+        if not reached.is_good:
+            return
+        version = server_version(client)
+        yield _version(version)
+        yield _clock(client)
+        plan: dict[str, bool] = {}
+        yield _gate("variables", lambda: next(client.variables.list(limit=1), None), plan)
+        yield _gate("projects", lambda: next(client.projects.list(limit=1), None), plan)
+        yield _mcp(client, config)
+        yield _bridge(client, config)
+        yield _open_files()
+        for job in JOBS:
+            state = state_of(job, version=version, scopes=reached.scopes, plan=plan)
+            yield Finding(job, "ok" if state.is_good else "note", state.text)
+
+
+def is_healthy(findings: list[Finding]) -> bool:
+    """Whether nobody has to act."""
+    return all(one.grade != "FAIL" for one in findings)
+
+
+def to_report(title: str, findings: list[Finding], *tables: Table) -> Report:
+    """The findings as a page for people."""
+    failed = [one for one in findings if one.grade == "FAIL"]
+    return Report(
+        title=title,
+        message=f"{len(failed)} of {len(findings)} checks failed." if failed else "All checks passed.",
+        tone=_TONES["FAIL" if failed else "ok"],
+        made_at=clock().utcnow(),
+        parts=[
+            Table("Checks", ("subject", "result", "finding"), [(one.subject, one.grade, one.text) for one in findings]),
+            *tables,
+        ],
+    )
+
+
+def _version(version: str | None) -> Finding:
+    if version is None:
+        return Finding("version", "note", "not known: the API does not report it, and the start page does not tell it")
+    return Finding("version", "ok", f"n8n {version}")
+
+
+def _clock(client: ServiceClient) -> Finding:
+    offset = client.transport.clock_offset
+    if offset is None:
+        return Finding("clock", "note", "the answers of the service carry no date")
+    seconds = offset / timedelta(seconds=1)
+    way = "ahead of" if seconds > 0 else "behind"
+    text = f"the clock of the service is {abs(seconds):.0f} s {way} that of Airflow"
+    if abs(offset) < CLOCK_SKEW:
+        return Finding("clock", "ok", text)
+    return Finding("clock", "FAIL", f"{text}; a run is found again only if they differ by less than {CLOCK_SKEW}")
+
+
+def _gate(feature: str, ask: Callable[[], Any], plan: dict[str, bool]) -> Finding:
+    """Whether the plan of the server includes a feature; ``plan`` says so afterwards, if that is known."""
+    try:
+        ask()
+    except ServiceNotLicensedError:
+        plan[feature] = False
+        return Finding(feature, "note", "not included in the plan of the server")
+    except ServiceMissingScopeError:
+        return Finding(feature, "note", "not known, since the key lacks the scope to ask")
+    except ServiceNotOfferedError:
+        return Finding(feature, "note", "not offered by this server")
+    except ServiceError as error:
+        return Finding(feature, "FAIL", str(error))
+    plan[feature] = True
+    return Finding(feature, "ok", "included in the plan of the server")
+
+
+def _mcp(client: ServiceClient, config: ServiceConfig) -> Finding:
+    if config.mcp_api_key is None:
+        return Finding("MCP", "note", "the connection has no mcp_api_key, so no workflow is started through MCP")
+    try:
+        client.mcp.require_modes()
+    except ServiceError as error:
+        return Finding("MCP", "FAIL", str(error))
+    return Finding("MCP", "ok", "the endpoint takes the key, and can start workflows")
+
+
+def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
+    from airflow_provider_service._core.runs.bridge.access import BridgeSecret
+    from airflow_provider_service._core.runs.bridge.definition import VERSION, version_of
+    from airflow_provider_service._core.runs.bridge.install import all_bridges, find_bridge
+
+    try:
+        found = find_bridge(all_bridges(client), BridgeSecret(config))
+    except ServiceError as error:
+        return Finding("bridge", "note", f"not known: {error}")
+    if found is None:
+        return Finding("bridge", "note", "not installed for this connection; a task installs it when it is needed")
+    version = version_of(found) or 0
+    if not found.active or version < VERSION:
+        state = "not active" if not found.active else f"of version {version}, older than {VERSION}"
+        return Finding("bridge", "note", f"workflow {found.id} is {state}; the next installation mends that")
+    return Finding("bridge", "ok", f"workflow {found.id} is active")
+
+
+def _open_files() -> Finding:
+    """How many waits the limit of this process would suffice for in a triggerer."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return Finding("open files", "ok", "no limit for this process")
+    waits = max(limit - OTHER_FILES, 0)
+    text = (
+        f"this process may open {limit:,} (ulimit -n), which suffices for {waits:,} deferred waits in a triggerer with "
+        "the same limit: Airflow keeps a file open for each"
+    )
+    return Finding("open files", "ok" if waits >= USUAL_TRIGGERS else "note", text)

@@ -1,0 +1,161 @@
+"""Read an execution for a page, in one request that neither retries nor takes long, and say in words what failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.pages.execution_view import ExecutionView, OutputOf, view_of
+from airflow_provider_service._core.pages.snapshots import COMPUTING
+from airflow_provider_service._core.runs.nodes import read_small
+from airflow_provider_service._core.runs.output import MAX_SHOWN_MIB
+from airflow_provider_service._core.runs.search import (
+    KEY_IN_HEADERS,
+    RUN_KEY_FIELD,
+    RUN_KEY_HEADER,
+    StartingCall,
+    starting_call,
+)
+from airflow_provider_service._core.runs.start_methods.mcp import KEY_IN_FORM
+from airflow_provider_service.client._execution_data import output_of, parent_execution_id, starting_items
+from airflow_provider_service.client._http.redaction import SIGNED, redacted
+from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError, ServiceNotFoundError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.client.models import Execution
+
+#: Time that a read may take; a page does not wait longer.
+READ_SECONDS = 10.0
+#: Time for which the last state of an ended execution, which hardly changes, is not read again.
+KEEP_ENDED_SECONDS = 60.0
+#: Items of a node that are shown if data may be, and characters of them.
+MAX_ITEMS, MAX_OUTPUT_CHARS = 3, 2_000
+
+# Headers of the call that a webhook node puts out, which can hold a secret.
+_SECRET_NAMES = ("authorization", "cookie", "proxy-authorization", RUN_KEY_HEADER, RUN_KEY_FIELD)
+# Executions that show the call which they repeat, or which they try out.
+_REPEATING = ("retry", "manual", None)
+
+
+@dataclass(frozen=True)
+class ExecutionReading:
+    """What is known of an execution.
+
+    :param base_url: address of the service.
+    :param view: the execution as it was last read; None if it never was.
+    :param call: what started it; None as long as its data does not show that.
+    :param html: its nodes as a page shows them.
+    :param error: why it could not be read just now.
+    :param is_gone: whether the service does not have it.
+    :param is_large: whether its data is too large to be read for a page.
+    :param number: another one for each.
+    """
+
+    base_url: str | None = None
+    view: ExecutionView | None = None
+    call: StartingCall | None = None
+    html: str = ""
+    error: str | None = None
+    is_gone: bool = False
+    is_large: bool = False
+    number: int = field(init=False, compare=False, default_factory=count().__next__)
+
+
+def keep_seconds(seen: ExecutionReading) -> float:
+    """For how long what was read stays good."""
+    return KEEP_ENDED_SECONDS if seen.view is not None and seen.view.has_ended and seen.error is None else 0.0
+
+
+def see(
+    config_of: Callable[[], ServiceConfig],
+    execution_id: str,
+    last: ExecutionReading | None,
+    *,
+    base_url: str,
+    show_data: bool,
+) -> ExecutionReading:
+    """Read an execution once: ``GET /executions/{id}``; if another one has started it, once more for that one.
+
+    :param config_of: gets the settings of the connection.
+    :param last: what was known so far.
+    :param base_url: address of the service when the execution was started; at another one, the same id is that of
+        another execution.
+    :param show_data: whether to show the first items that nodes put out.
+    """
+    last = last or ExecutionReading()
+    try:
+        config = config_of()
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
+        return replace(last, error=f"The connection cannot be used: {error_text(error)}")
+    if config.base_url != base_url:
+        return ExecutionReading(
+            error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
+            "It is not read from there."
+        )
+    try:
+        execution = _read(config, execution_id, is_large=last.is_large)
+        call = last.call or _starting_call(config, execution)
+    except ServiceAnswerTooLargeError:
+        return replace(last, base_url=base_url, is_large=True, error=None)
+    except ServiceNotFoundError:
+        return replace(last, base_url=base_url, is_gone=True, error=None)
+    except ServiceError as error:
+        return replace(last, base_url=base_url, error=str(error))
+    shown = _outputs(execution, config) if show_data else None
+    with COMPUTING:
+        view = view_of(execution, secrets=config.keys, output_of=shown)
+    if last.is_large and last.view is not None and view.drawing is None:
+        view = replace(view, drawing=last.view.drawing)
+    return ExecutionReading(base_url, view, call, is_large=last.is_large)
+
+
+def error_text(error: Exception) -> str:
+    """What to say of a connection that could not be got; the text of a stranger's error may hold a secret."""
+    from airflow.providers.common.compat.sdk import AirflowNotFoundException
+
+    if isinstance(error, AirflowNotFoundException):
+        return "Airflow has no such connection; add it under Admin, Connections, or as a variable of the environment"
+    return str(error) if isinstance(error, ServiceError) else f"Airflow could not get it ({type(error).__name__})"
+
+
+def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execution:
+    from airflow_provider_service.client import ServiceClient
+
+    quick = config.one_try(timeout=min(config.timeout, READ_SECONDS))
+    if not is_large:
+        return read_small(quick, execution_id, MAX_SHOWN_MIB)
+    with ServiceClient(quick) as client:
+        return client.executions.get(execution_id)
+
+
+def _starting_call(config: ServiceConfig, execution: Execution) -> StartingCall | None:
+    """What started an execution. What the bridge has started does not carry the key itself, but its parent does."""
+    parent = parent_execution_id(execution)
+    if parent is not None:
+        try:
+            execution = _read(config, parent, is_large=False)
+        except (ServiceAnswerTooLargeError, ServiceNotFoundError):
+            return StartingCall(None, is_shown=False)
+    if next(starting_items(execution), None) is None:
+        return None
+    locations = [one for one in (KEY_IN_HEADERS, KEY_IN_FORM) if execution.mode in (one.mode, *_REPEATING)]
+    found = [starting_call(execution, one) for one in locations]
+    tag = next((one.tag for one in found if one.tag is not None), None)
+    return StartingCall(tag, is_shown=all(one.is_shown for one in found))
+
+
+def _outputs(execution: Execution, config: ServiceConfig) -> OutputOf:
+    secrets: dict[str, list[str]] = {name: [] for name in _SECRET_NAMES} | {config.key_header: list(config.keys)}
+
+    def shown(node: str) -> str | None:
+        items = output_of(execution, node)
+        if not items:
+            return None
+        text = json.dumps(redacted(items[:MAX_ITEMS], secrets, shapes=[SIGNED]), indent=2, ensure_ascii=False)
+        return text if len(text) <= MAX_OUTPUT_CHARS else f"{text[:MAX_OUTPUT_CHARS]}..."
+
+    return shown

@@ -1,0 +1,183 @@
+"""Pages of HTML. They need files of the same origin, and nothing of other hosts."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.health.statistics import span
+from airflow_provider_service._core.pages.drawing import BOX_HEIGHT, BOX_WIDTH
+from airflow_provider_service._core.pages.reading import ExecutionReading
+from airflow_provider_service._core.pages.snapshots import COMPUTING
+from airflow_provider_service._core.pages.task_view import follow_seconds
+from airflow_provider_service._core.reports.html import template_environment
+from airflow_provider_service._core.reports.report import Link
+from airflow_provider_service._core.text_table import cut
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from airflow_provider_service._core.pages.execution_view import NodeView
+    from airflow_provider_service._core.pages.task_view import TaskView
+
+#: The files that pages load, with their types.
+ASSETS = {"pages.css": "text/css", "follow.js": "text/javascript", "outside.js": "text/javascript"}
+#: Only these files, and no address but the page's own.
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+)
+# As many as there is room for in a box.
+_NAME_CHARS, _DID_CHARS = 16, 20
+_SIGNS = {
+    "succeeded": "✓",
+    "failed": "✕",
+    "waiting": "‖",
+    "running": "▶",
+    "canceled": "■",
+    "disabled": "-",
+    "unreported": "?",
+    "not run": "○",
+}
+_PLACE = "airflow_provider_service._core.pages"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a page that changes.
+
+    :param version: changes with it.
+    """
+
+    html: str
+    version: str
+
+
+def drawn(seen: ExecutionReading) -> ExecutionReading:
+    """What was read of an execution, with its nodes as a page shows them: the part that all who look at it share."""
+    if seen.view is None:
+        return seen
+    with COMPUTING:
+        return replace(seen, html=_environment().get_template("nodes.html.jinja").render(view=seen.view))
+
+
+def task_part(task: TaskView, seen: ExecutionReading | None, why_hidden: str | None = None) -> Part:
+    """What is known of a task instance's execution.
+
+    :param seen: the execution, drawn; None if there is none.
+    :param why_hidden: why it may not be shown.
+    """
+    if seen is not None and why_hidden is not None:
+        nameless = replace(task, attempts=[replace(one, execution_id=None) for one in task.attempts])
+        return _part(
+            "hidden.html.jinja", task=nameless, reason=why_hidden, follow=follow_seconds(task, ExecutionReading())
+        )
+    return _part("task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen))
+
+
+def message_part(title: str, text: str) -> Part:
+    """A message that nothing follows."""
+    return _part("message.html.jinja", title=title, text=text, follow=None)
+
+
+def packed(html: str) -> bytes:
+    """HTML as it is sent, compressed."""
+    return gzip.compress(html.encode(), compresslevel=5, mtime=0)
+
+
+def page(part: Part, title: str, root: str) -> str:
+    """A whole page.
+
+    :param root: path below which its files are.
+    """
+    from markupsafe import Markup
+
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            part=Markup(part.html),  # noqa: S704 - what it shows was escaped when it was rendered
+            title=title,
+            addresses={name: address(name, root) for name in ASSETS},
+        )
+    )
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that pages load."""
+    return files(_PLACE).joinpath("assets", name).read_bytes()
+
+
+def address(name: str, root: str) -> str:
+    """Where a page finds a file.
+
+    :param root: path below which the files are.
+    """
+    return f"{root}/assets/{assets_version()}/{name}"
+
+
+@cache
+def assets_version() -> str:
+    """Changes with the files that pages load, which browsers may therefore keep."""
+    return hashlib.sha256(b"".join(map(asset, sorted(ASSETS)))).hexdigest()[:12]
+
+
+def _part(template: str, **values: Any) -> Part:
+    with COMPUTING:
+        html = _environment().get_template(template).render(**values)
+    return Part(html, hashlib.sha256(html.encode()).hexdigest()[:16])
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import FunctionLoader
+
+    environment = template_environment(
+        FunctionLoader(lambda name: files(_PLACE).joinpath("templates", name).read_text(encoding="utf-8"))
+    )
+    environment.filters.update(
+        span=lambda seconds: "" if seconds is None else span(seconds),
+        moment=_moment,
+        iso=lambda when: when.astimezone(UTC).isoformat(timespec="seconds"),
+        short=_short,
+        sign=lambda state: _SIGNS.get(state, "?"),
+        percent=lambda part: f"{100 * part:.2f}%",
+        px=lambda units: f"{units:.0f}",
+        did=_did,
+        label=_label,
+        css=lambda state: str(state).replace(" ", "-"),
+    )
+    environment.tests.update(safe=lambda url: bool(url) and Link("", url).is_safe)
+    environment.globals.update(box_width=BOX_WIDTH, box_height=BOX_HEIGHT)
+    return environment
+
+
+def _moment(when: datetime) -> str:
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _short(name: str) -> str:
+    return cut(name, _NAME_CHARS)
+
+
+def _did(node: NodeView | None) -> str:
+    """What a node did, in a few words."""
+    if node is None:
+        return ""
+    if node.seconds is None or node.state == "waiting":  # the service counts no time while a node waits
+        return node.state
+    items = "" if node.items is None else f" · {node.items} {'item' if node.items == 1 else 'items'}"
+    return cut(f"{span(round(node.seconds, 3))}{items}", _DID_CHARS)
+
+
+def _label(name: str, node: NodeView | None, state: str) -> str:
+    """What a node is called where it is not seen. It begins with what is seen, so that it can be called by that."""
+    seen = " ".join(filter(None, (_short(name), _did(node))))
+    said = "" if seen.endswith(state) else f", {state}"
+    return f"{seen}{said}" if _short(name) == name else f"{seen}{said} ({name})"

@@ -1,0 +1,81 @@
+"""What a page shows of a task instance of Airflow, and how often it should be looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from airflow_provider_service._core.pages.reading import ExecutionReading
+
+#: Seconds until a page looks again: at an execution that runs, one that sleeps or cannot be read, and a task that has
+#: not started one.
+RUNNING_SECONDS, SLEEPING_SECONDS, BEFORE_SECONDS = 3, 10, 5
+
+# States of Airflow in which nothing happens to a task instance until somebody clears it.
+_ENDED = frozenset({"success", "failed", "skipped", "removed", "upstream_failed"})
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    """An attempt of the task.
+
+    :param state: in Airflow's words.
+    :param execution_id: the execution that it waits for or has waited for, if Airflow still knows.
+    """
+
+    number: int
+    state: str | None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    execution_id: str | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, once it has ended."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return max(0.0, (self.ended_at - self.started_at).total_seconds())
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """A task instance.
+
+    :param is_ours: whether the task uses the service at all.
+    :param service_conn_id: its connection, if that is known.
+    :param execution_id: the execution that its latest attempt waits for or has waited for.
+    :param execution_url: page of the execution.
+    :param workflow_url: page of the workflow.
+    :param attempts: the latest first.
+    """
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    state: str | None
+    is_ours: bool
+    service_conn_id: str | None = None
+    execution_id: str | None = None
+    execution_url: str | None = None
+    workflow_url: str | None = None
+    attempts: Sequence[AttemptView] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether Airflow is done with it."""
+        return self.state in _ENDED
+
+
+def follow_seconds(task: TaskView, seen: ExecutionReading | None) -> int | None:
+    """When to look again; None if nothing will change by itself."""
+    if seen is None:
+        waits_for_start = task.is_ours and not task.has_ended and not task.execution_id
+        return BEFORE_SECONDS if waits_for_start else None
+    view = seen.view
+    if view is None or seen.error or seen.is_gone:
+        return None if task.has_ended else SLEEPING_SECONDS
+    if view.has_ended:
+        return None if task.has_ended else BEFORE_SECONDS
+    return SLEEPING_SECONDS if view.state == "waiting" else RUNNING_SECONDS

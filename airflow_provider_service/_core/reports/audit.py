@@ -1,0 +1,110 @@
+"""The report on a security audit, and what counts as a finding in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.reports.report import Bar, Chart, Figure, Report, Series, Table
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models import AuditReport, AuditSection
+    from airflow_provider_service.client.models._audit import AuditReports
+
+CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+#: What an audit found: the sections of each category that has any.
+Findings = Mapping[str, Sequence["AuditSection"]]
+
+
+def findings_of(reports: AuditReports) -> Findings:
+    """The findings of an audit by category."""
+    by_category = {_category(title, report): _findings(report) for title, report in reports.items()}
+    return {category: sections for category, sections in by_category.items() if sections}
+
+
+def _category(title: str, report: AuditReport) -> str:
+    # A title is, for example, "Credentials Risk Report"; ``risk`` is the category itself.
+    return report.risk if report.risk in CATEGORIES else title.partition(" ")[0].lower()
+
+
+def _findings(report: AuditReport) -> list[AuditSection]:
+    # One section of the report on the instance always describes its settings.
+    return [one for one in report.sections if one.location or not _settings(one)]
+
+
+def _settings(section: AuditSection) -> Any:
+    return (section.model_extra or {}).get("settings")
+
+
+def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: datetime, url: str) -> Report:
+    """The report on an audit.
+
+    :param reports: what the service answered.
+    :param risky: the categories whose findings fail the task.
+    :param url: page of the service.
+    """
+    found = findings_of(reports)
+    places = {category: sum(map(_places, sections)) for category, sections in found.items()}
+    count = sum(map(len, found.values()))
+    failing = [category for category in risky if category in found]
+    return Report(
+        title="Security audit",
+        message=_message(count, len(found), failing),
+        tone="bad" if failing else "plain" if count else "good",
+        made_at=made_at,
+        url=url,
+        figures=[
+            Figure("Findings", count, tone="bad" if failing else "plain"),
+            Figure("Categories with findings", len(found)),
+            Figure("Places", sum(places.values())),
+        ],
+        parts=[*_chart(places), *_finding_tables(found), *_settings_tables(reports)],
+    )
+
+
+def _message(count: int, categories: int, failing: Sequence[str]) -> str:
+    found = f"Findings: {count}, in {categories} categories."
+    return f"{found} Those in {', '.join(failing)} fail the task." if failing else found
+
+
+def _places(section: AuditSection) -> int:
+    return len(section.location or ())
+
+
+def _chart(places: Mapping[str, int]) -> list[Chart]:
+    bars = [Bar(category, [number]) for category, number in sorted(places.items(), key=lambda one: -one[1])]
+    return [Chart("Places by category", [Series("places")], bars)] if bars else []
+
+
+def _finding_tables(found: Findings) -> list[Table]:
+    return [_table(category, section) for category, sections in found.items() for section in sections]
+
+
+def _table(category: str, section: AuditSection) -> Table:
+    rows = section.location or []
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return Table(
+        f"{category}: {section.title}",
+        columns,
+        [[_cell(row.get(name)) for name in columns] for row in rows],
+        note=f"{section.description} Recommendation: {section.recommendation}",
+    )
+
+
+def _settings_tables(reports: AuditReports) -> list[Table]:
+    shown = [section for report in reports.values() for section in report.sections if _settings(section)]
+    return [
+        Table(section.title, ("setting", "value"), list(_flat(_settings(section))), note=section.description)
+        for section in shown
+    ]
+
+
+def _flat(settings: Any, name: str = "") -> list[tuple[str, str | int | float | None]]:
+    if not isinstance(settings, Mapping):
+        return [(name, _cell(settings))]
+    return [row for key, inner in settings.items() for row in _flat(inner, f"{name}.{key}" if name else str(key))]
+
+
+def _cell(value: Any) -> str | int | float | None:
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)

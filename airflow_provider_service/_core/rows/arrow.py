@@ -1,0 +1,84 @@
+"""Rows as record batches of Arrow, and record batches as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._moments import parse_moment
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from airflow_provider_service._core.rows.source_rows import SourceRow
+
+
+#: Rows in a record batch, which take much less memory than as values of Python.
+BATCH_ROWS = 10_000
+
+
+def optional_library(name: str, *, extra: str, user: str) -> ModuleType:
+    """Load a library that only some features need.
+
+    :param extra: the extra of this package that installs it.
+    :param user: what needs it, for the message.
+    :raises ServiceInputError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        raise ServiceInputError(f"{user} needs {package}: pip install 'airflow-provider-service[{extra}]'") from error
+
+
+def python_rows(arrow: ModuleType, batch: Any) -> Iterator[SourceRow]:
+    """The rows of a record batch as Python's values; nanoseconds are cut off at microseconds."""
+    columns = [
+        column.cast(arrow.timestamp("us", column.type.tz), safe=False)
+        if arrow.types.is_timestamp(column.type) and column.type.unit == "ns"
+        else column
+        for column in batch.columns
+    ]
+    names = batch.schema.names
+    for values in zip(*(column.to_pylist() for column in columns), strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def arrow_schema(arrow: ModuleType, types: Mapping[str, str]) -> Any:
+    """The schema of record batches for columns of these types."""
+    return arrow.schema([(name, _arrow_type(arrow, kind)) for name, kind in types.items()])
+
+
+def record_batches(arrow: ModuleType, types: Mapping[str, str], rows: Iterable[SourceRow]) -> Iterator[Any]:
+    """Record batches of stored rows, one in memory at a time.
+
+    :param types: types by column, in the order of the schema.
+    """
+    schema, remaining = arrow_schema(arrow, types), iter(rows)
+    while batch := list(islice(remaining, BATCH_ROWS)):
+        columns = [[_arrow_value(row.get(name), kind) for row in batch] for name, kind in types.items()]
+        arrays = [arrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        yield arrow.record_batch(arrays, schema=schema)
+
+
+def _arrow_type(arrow: ModuleType, kind: str) -> Any:
+    if kind == "date":
+        return arrow.timestamp("ms", "UTC")
+    return {"id": arrow.int64(), "number": arrow.float64(), "boolean": arrow.bool_()}.get(kind, arrow.string())
+
+
+def _arrow_value(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "date":
+        return parse_moment(value)
+    if kind == "number":
+        return float(value)
+    if kind in ("id", "boolean"):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,129 @@
+"""Send many rows or row ids in as few calls as the server allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_service._airflow import metrics
+from airflow_provider_service._airflow.task_arguments import BATCH_BYTES, BATCH_ROWS
+from airflow_provider_service.client._http.encoding import encode_query, to_json
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Condition, RowFilter
+    from airflow_provider_service.client.models._data_table_rows import Row
+
+#: Conditions in a filter that is sent in a body: the server fails at 1,000.
+MAX_CONDITIONS = 900
+#: Characters of an encoded filter that is sent in the URL: common proxies refuse a request line of 8 KiB.
+MAX_URL_CHARS = 7_000
+# A character takes 12 at most.
+_CERTAINLY_SHORT = 500
+#: Number of consecutive ids from which a range takes fewer calls than naming them.
+MIN_RANGE = 80
+
+Item = TypeVar("Item")
+
+
+def insert_in_batches(
+    client: Resources,
+    data_table_id: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    max_rows: int = BATCH_ROWS,
+    max_bytes: int = BATCH_BYTES,
+    note_ids: Callable[[list[Row]], None] | None = None,
+) -> Iterator[int]:
+    """Insert rows, and after each call yield the number of rows inserted so far. Each call is all or nothing.
+
+    :param note_ids: takes the rows that each call has inserted, with their ids only.
+    """
+    done = 0
+    sized = ((dict(row), len(to_json(row).encode())) for row in rows)
+    for batch in _packed(sized, max_items=max_rows, max_size=max_bytes):
+        if note_ids is None:
+            client.data_table_rows.insert(data_table_id, batch)
+        else:
+            note_ids(client.data_table_rows.insert(data_table_id, batch, return_type="id"))
+        metrics.count(metrics.ROWS_INSERTED, len(batch))
+        done += len(batch)
+        yield done
+
+
+def any_of(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
+    """Filters for a request's body that together match the rows whose column is one of the values."""
+    sized = ((_equals(column, value), 0) for value in values)
+    return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=0))
+
+
+def any_of_in_url(column: str, values: Iterable[Any]) -> Iterator[RowFilter]:
+    """Filters for a request's URL that together match the rows whose column is one of the values."""
+    sized = ((_equals(column, value), _encoded_length(_equals(column, value))) for value in values)
+    return map(_either, _packed(sized, max_items=MAX_CONDITIONS, max_size=MAX_URL_CHARS))
+
+
+def fits_in_url(value: str | None) -> bool:
+    """Whether a filter for a text can be sent in a request's URL."""
+    if value is None or len(value) <= _CERTAINLY_SHORT:
+        return True
+    return _encoded_length(_equals("", value)) <= MAX_URL_CHARS
+
+
+def may_fit_in_urls(column: str, values: Collection[Any], urls: int) -> bool:
+    """Whether filters for these values may fit in a number of URLs; a quick look, without writing them."""
+    # No value takes fewer characters than its text has.
+    least = _encoded_length(_equals(column, 0)) - 1 + min((len(str(value)) for value in values), default=0)
+    return len(values) <= urls * min(MAX_CONDITIONS, max(1, MAX_URL_CHARS // least))
+
+
+def exactly_in_url(row_ids: Iterable[int]) -> Iterator[RowFilter]:
+    """Filters for a request's URL that together match exactly the rows with these ids.
+
+    A range is used only for ids without a gap, so a row that others insert into a gap in the meantime is not matched.
+    """
+    named: list[int] = []
+    ranges: list[RowFilter] = []
+    for _, run in groupby(enumerate(sorted(set(row_ids))), key=lambda pair: pair[1] - pair[0]):
+        ids = [row_id for _, row_id in run]
+        if len(ids) < MIN_RANGE:
+            named += ids
+        else:
+            ranges.append(_between(ids[0], ids[-1]))
+    return chain(ranges, any_of_in_url("id", named))
+
+
+def _between(first: int, last: int) -> RowFilter:
+    return {
+        "type": "and",
+        "filters": [
+            {"columnName": "id", "condition": "gte", "value": first},
+            {"columnName": "id", "condition": "lte", "value": last},
+        ],
+    }
+
+
+def _equals(column: str, value: Any) -> Condition:
+    return {"columnName": column, "condition": "eq", "value": value}
+
+
+def _either(conditions: list[Condition]) -> RowFilter:
+    return {"type": "or", "filters": conditions}
+
+
+def _encoded_length(condition: Condition) -> int:
+    return len(encode_query({"": to_json(condition) + ","}))
+
+
+def _packed(sized: Iterable[tuple[Item, int]], *, max_items: int, max_size: int) -> Iterator[list[Item]]:
+    batch: list[Item] = []
+    total = 0
+    for item, size in sized:
+        if batch and (len(batch) >= max_items or total + size > max_size):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
+    if batch:
+        yield batch

@@ -1,0 +1,187 @@
+"""DataFrames and streams of any library as rows, and stored rows as an Arrow table or a DataFrame of pandas."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.rows.arrow import (
+    BATCH_ROWS,
+    arrow_schema,
+    optional_library,
+    python_rows,
+    record_batches,
+)
+from airflow_provider_service._core.rows.source_rows import NoteColumns, SourceRow, ignore_columns, require_distinct
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def rows_in(
+    given: Any, note_columns: NoteColumns = ignore_columns, *, name: str = "rows"
+) -> Generator[Any, None, None]:
+    """The rows of a DataFrame or of an Arrow table, or of anything that gives rows, or such tables, one at a time.
+
+    What comes one at a time is never held as a whole. The rows themselves are not checked here.
+
+    :param given: a DataFrame of pandas, anything with ``__arrow_c_stream__``, ``__arrow_c_array__`` or
+        ``__dataframe__``, such as a DataFrame of polars or a table of pyarrow, or an iterable of these or of mappings.
+    :param note_columns: takes the names of the columns of each DataFrame or table before its first row.
+    :param name: the argument, for messages.
+    :raises ServiceInputError: it is something else, a library is missing, or the names of the columns are not text or
+        not distinct.
+    """
+    if is_frame(given):
+        return _frame_rows(given, name, note_columns)
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        hint = ": collect() it first" if hasattr(given, "collect") else ""
+        raise ServiceInputError(
+            f"{name} must be a DataFrame, or mappings of columns to values in a list or a generator, not "
+            f"{type(given).__name__}{hint}; nothing was written"
+        )
+    return _rows_of_items(given, name, note_columns)
+
+
+def is_frame(given: Any) -> bool:
+    """Whether something is a DataFrame or an Arrow table, batch or stream."""
+    return _is_pandas(given) or any(
+        hasattr(given, attribute) for attribute in ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
+    )
+
+
+def arrow_table(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
+    """An Arrow table of stored rows, with only a batch of them as values of Python at a time.
+
+    :param types: types by column, in order: ``id`` becomes int64, numbers float64, dates timestamps in UTC.
+    :raises ServiceInputError: pyarrow is not installed.
+    """
+    arrow = _pyarrow("an Arrow table")
+    return arrow.Table.from_batches(record_batches(arrow, types, rows), arrow_schema(arrow, types))
+
+
+def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
+    """A DataFrame of stored rows whose types do not depend on the values: booleans are pandas' own, with ``pd.NA``.
+
+    :param types: types by column, in order.
+    :raises ServiceInputError: pandas or pyarrow is not installed.
+    """
+    pandas = optional_library("pandas", extra="pandas", user="a DataFrame of pandas")
+    arrow = optional_library("pyarrow", extra="pandas", user="a DataFrame of pandas")
+    own_types = {arrow.bool_(): pandas.BooleanDtype()}
+    return arrow_table(types, rows).to_pandas(types_mapper=own_types.get, split_blocks=True, self_destruct=True)
+
+
+def _rows_of_items(items: Iterable[Any], name: str, note_columns: NoteColumns) -> Generator[Any, None, None]:
+    for item in items:
+        # Most are rows, of which there may be millions.
+        if not isinstance(item, dict) and is_frame(item):
+            yield from _frame_rows(item, name, note_columns)
+        else:
+            yield item
+
+
+def _frame_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
+    read = _pandas_rows if _is_pandas(frame) else _arrow_rows
+    return read(frame, name, note_columns)
+
+
+def _is_pandas(given: Any) -> bool:
+    pandas = sys.modules.get("pandas")  # only then can it be one of its DataFrames
+    return pandas is not None and isinstance(given, getattr(pandas, "DataFrame", ()))
+
+
+def _pandas_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
+    """Rows without Arrow, which refuses columns of mixed values: each value is judged by the type of its column.
+
+    An index with a name is a column; one without is left out, as it only numbers the rows.
+    """
+    levels = [level for level in frame.index.names if level is not None]
+    names = [*levels, *frame.columns]
+    _require_names(names, name)
+    note_columns(names)
+    for start in range(0, len(frame), BATCH_ROWS):
+        chunk = frame.iloc[start : start + BATCH_ROWS]
+        chunk = chunk.reset_index(level=levels) if levels else chunk
+        columns = [_pandas_values(chunk.iloc[:, position]) for position in range(len(names))]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def _pandas_values(column: Any) -> list[Any]:
+    # pandas marks what is missing in many ways, NaN among them.
+    pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
+    return [None if is_missing else _python_value(value) for value, is_missing in pairs]
+
+
+def _python_value(value: Any) -> Any:
+    if isinstance(value, date) and hasattr(value, "to_pydatetime"):
+        return value.to_pydatetime(warn=False)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.number, numpy.bool_)):
+        return value.item()
+    return value
+
+
+def _arrow_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
+    arrow = _pyarrow(f"a {type(frame).__name__} as {name}")
+    with _explained(arrow, frame, name):
+        reader = _reader(arrow, frame)
+    _require_names(reader.schema.names, name)
+    note_columns(reader.schema.names)
+    for field in reader.schema:
+        if isinstance(field.type, arrow.BaseExtensionType):
+            # Its stored values are not what it means, such as the number of a month.
+            raise ServiceInputError(
+                f"{name}: column {field.name!r} has the type {field.type}, which no column of a data table can hold: "
+                "convert it to text, or leave it out; nothing was written"
+            )
+    batches = iter(reader)
+    while True:
+        with _explained(arrow, frame, name):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            with _explained(arrow, frame, name):
+                rows = list(python_rows(arrow, batch.slice(start, BATCH_ROWS)))
+            yield from rows
+
+
+def _reader(arrow: ModuleType, frame: Any) -> Any:
+    if hasattr(frame, "__arrow_c_stream__"):
+        return arrow.RecordBatchReader.from_stream(frame)
+    if hasattr(frame, "__arrow_c_array__"):
+        batch = arrow.record_batch(frame)
+        return arrow.RecordBatchReader.from_batches(batch.schema, [batch])
+    interchange = optional_library("pyarrow.interchange", extra="arrow", user=f"a {type(frame).__name__} as rows")
+    return interchange.from_dataframe(frame).to_reader()
+
+
+@contextmanager
+def _explained(arrow: ModuleType, frame: Any, name: str) -> Iterator[None]:
+    try:
+        yield
+    except (arrow.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError) as error:
+        raise ServiceInputError(
+            f"{name}: the {type(frame).__name__} cannot be read as rows: {error}; nothing was written"
+        ) from error
+
+
+def _require_names(names: Iterable[Any], argument: str) -> None:
+    known = list(names)
+    others = [one for one in known if not isinstance(one, str)]
+    if others:
+        raise ServiceInputError(
+            f"{argument}: the names of columns must be text, not {shown(others[0])}: rename them; nothing was written"
+        )
+    require_distinct(known, argument)
+
+
+def _pyarrow(user: str) -> ModuleType:
+    return optional_library("pyarrow", extra="arrow", user=user)

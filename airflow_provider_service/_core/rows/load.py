@@ -1,0 +1,138 @@
+"""Write a stream of rows into a table: everything is checked before anything is written, in bounded memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._airflow import metrics
+from airflow_provider_service._core.rows.batches import insert_in_batches
+from airflow_provider_service._core.rows.progress import Progress
+from airflow_provider_service._core.rows.upsert import LoadResult, checked_row, edge_id
+from airflow_provider_service._core.rows.upsert_writes import require_deletable
+from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceApiError, ServiceForbiddenError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.rows.spool import Spool
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Condition, RowFilter
+    from airflow_provider_service.client.models._data_table_rows import Row
+
+log = logging.getLogger(__name__)
+
+#: Ids that one call deletes when a table is replaced: a large delete must end within the timeout of a call.
+DELETED_IDS = 100_000
+
+
+def append_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
+    """Insert the rows. NOT safe to repeat: a repeat inserts them again.
+
+    :raises ServiceApiError: a call failed; the log says how many rows had been inserted.
+    """
+    return LoadResult(inserted=_insert(client, table_id, spool))
+
+
+def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
+    """Insert the rows and then delete all others. Safe to repeat.
+
+    In the meantime a reader sees all of the old rows and a growing number of the new ones, then fewer and fewer of the
+    old ones; no row is ever missing. If it is interrupted, the next one deletes what it left.
+
+    :raises ServiceApiError: a call failed; no old row was deleted, or all new rows are there.
+    """
+    require_deletable(client, table_id)
+    # Counted by reading them before: a call that returns what it deletes could not be repeated when its answer is lost.
+    counts = [_count(client, table_id)]
+    ids = _Ids()
+    inserted = _insert(client, table_id, spool, ids)
+    # Decided by the ids of the new rows, not by a look before: the service reuses the highest id after its row was
+    # deleted.
+    oldest = edge_id(client, table_id, "asc")
+    newest = ids.first if inserted else edge_id(client, table_id, "desc") + 1
+    old = [(oldest, newest)] if oldest else []
+    counts += [_count(client, table_id, *gap) for gap in ids.gaps]
+    for start, end in chain.from_iterable(_parts(*one, DELETED_IDS) for one in (*old, *ids.gaps)):
+        client.data_table_rows.delete(table_id, _between(start, end))
+    return LoadResult(inserted=inserted, deleted=_report_deleted(counts))
+
+
+class _Ids:
+    """The ids of inserted rows: the first, and the gaps between them."""
+
+    def __init__(self) -> None:
+        self.first = self._last = 0
+        self.gaps: list[tuple[int, int]] = []
+
+    def note(self, rows: Iterable[Row]) -> None:
+        for row_id in sorted(row["id"] for row in rows):
+            if not self.first:
+                self.first = row_id
+            elif row_id > self._last + 1:
+                self.gaps.append((self._last + 1, row_id))  # of an earlier attempt whose rows arrived late
+            self._last = row_id
+
+
+def _insert(client: Resources, table_id: str, spool: Spool, ids: _Ids | None = None) -> int:
+    progress = Progress("Inserted", len(spool.requested))
+    note, rows = None if ids is None else ids.note, spool.requested.values()
+    try:
+        for inserted in insert_in_batches(client, table_id, rows, max_rows=spool.chunk_rows, note_ids=note):
+            progress.reach(inserted)
+    finally:
+        progress.report()
+    return progress.count
+
+
+def _count(client: Resources, table_id: str, start: int = 1, end: int | None = None) -> int | None:
+    """Count the rows with ids from one up to another, which is None for all; None if they cannot be read."""
+    progress = Progress("Counted")
+    try:
+        for _ in progress.counting(_ids_between(client, table_id, start, end)):
+            pass
+    except ServiceForbiddenError:
+        raise  # a replace has to read ids
+    except ServiceApiError as error:
+        log.warning("The rows that are to be deleted could not be counted: %s", error)
+        return None
+    return progress.count
+
+
+def _ids_between(client: Resources, table_id: str, start: int, end: int | None) -> Iterator[int]:
+    # Each page begins after the last id, because a cursor makes the service pass over all rows before it.
+    size = client.transport.config.page_size
+    while True:
+        rows = client.data_table_rows.list(table_id, filter=_between(start, end), sort_by="id:asc", limit=size)
+        try:
+            page = [int(checked_row(row, table_id)["id"]) for row in rows]
+        except ServiceAnswerTooLargeError:
+            if size == 1:
+                raise
+            size //= 2
+            continue
+        yield from page
+        if len(page) < size:
+            return
+        start = page[-1] + 1
+
+
+def _report_deleted(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    metrics.count(metrics.ROWS_DELETED, sum(known))
+    log.info("Deleted %d rows", sum(known))
+    return sum(known)
+
+
+def _parts(start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((first, min(first + size, end)) for first in range(start, end, size))
+
+
+def _between(start: int, end: int | None) -> RowFilter:
+    least: Condition = {"columnName": "id", "condition": "gte", "value": start}
+    if end is None:
+        return {"type": "and", "filters": [least]}
+    below: Condition = {"columnName": "id", "condition": "lt", "value": end}
+    return {"type": "and", "filters": [least, below]}

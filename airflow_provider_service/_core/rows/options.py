@@ -1,0 +1,130 @@
+"""The options of an upsert, and which of them cannot be combined.
+
+This module loads nothing heavy, because an operator checks its options while Airflow parses the DAG file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
+
+from airflow_provider_service._airflow.arguments import one_of, optional, require, require_flag
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._airflow.arguments import Check
+
+#: What to do if several input rows have the same key.
+OnDuplicate = Literal["last", "fail"]
+#: What to do if several stored rows have the same key.
+OnStoredDuplicates = Literal["remove_copies", "keep_newest", "update_all", "fail"]
+#: How rows are changed.
+ChangeStrategy = Literal["update", "replace", "auto"]
+
+#: How a transfer writes rows into a table.
+LoadMode = Literal["append", "upsert", "replace"]
+#: What a transfer does with a row that the table cannot store.
+OnError = Literal["fail", "skip"]
+
+ON_DUPLICATE = get_args(OnDuplicate)
+ON_STORED_DUPLICATES = get_args(OnStoredDuplicates)
+CHANGE_STRATEGIES = get_args(ChangeStrategy)
+
+LOAD_MODES = get_args(LoadMode)
+ON_ERROR = get_args(OnError)
+_REJECT_ENDINGS = (".jsonl", ".jsonl.gz")
+#: The check of each option of a load that is not a template field, by its argument's name.
+LOAD_CHECKS: Mapping[str, Check] = {
+    "mode": optional(one_of(*LOAD_MODES)),
+    "delete_missing": require_flag,
+    "allow_empty": require_flag,
+    "create_table": require_flag,
+    "add_columns": require_flag,
+    "on_duplicate": one_of(*ON_DUPLICATE),
+    "on_stored_duplicates": one_of(*ON_STORED_DUPLICATES),
+    "change_strategy": one_of(*CHANGE_STRATEGIES),
+    "on_error": one_of(*ON_ERROR),
+}
+COLUMN_TYPES = ("string", "number", "boolean", "date")
+
+
+class LoadedRows(TypedDict):
+    """Rows that were read and left out, what became of the table's rows, and the columns that were added.
+
+    ``deleted`` is None if ``mode="replace"`` could not count the rows.
+    """
+
+    data_table_id: str
+    rows: int
+    rejected: int
+    inserted: int
+    updated: int
+    unchanged: int
+    deleted: int | None
+    added_columns: list[str]
+
+
+# With the other two, rows that were duplicated by a task that died between inserting and deleting would stay so.
+_REPAIRING = ("remove_copies", "keep_newest")
+
+
+def chosen_strategy(change_strategy: ChangeStrategy, on_stored_duplicates: OnStoredDuplicates) -> ChangeStrategy:
+    """The strategy to use, which must be compatible with the policy for stored duplicates.
+
+    :raises ServiceInputError: ``"replace"`` with a policy that does not repair what a killed task leaves behind.
+    """
+    if on_stored_duplicates in _REPAIRING:
+        return change_strategy
+    if change_strategy == "replace":
+        raise ServiceInputError(
+            "change_strategy='replace' needs on_stored_duplicates "
+            f"{' or '.join(map(repr, _REPAIRING))}, not {on_stored_duplicates!r}: a task that dies between inserting "
+            "and deleting would leave duplicate rows for good; nothing was written"
+        )
+    return "update"
+
+
+def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool) -> LoadMode:
+    """The mode to use: as given, or ``"upsert"`` with key columns.
+
+    :raises ServiceInputError: no mode follows from the options, or they cannot be combined.
+    """
+    chosen = mode or ("upsert" if key_columns else None)
+    if chosen is None:
+        raise ServiceInputError(
+            "give key_columns, which make it an upsert, or mode: 'replace' for a table that then has exactly these "
+            "rows, or 'append', which is not safe to repeat"
+        )
+    if (chosen == "upsert") != bool(key_columns):
+        raise ServiceInputError(
+            f"mode={chosen!r} {'needs' if chosen == 'upsert' else 'has no use for'} key_columns; nothing was written"
+        )
+    if delete_missing and chosen != "upsert":
+        raise ServiceInputError(f"delete_missing means nothing with mode={chosen!r}; nothing was written")
+    return chosen
+
+
+def require_rows(count: int, mode: LoadMode, delete_missing: bool) -> None:
+    """Refuse to replace all rows of a table by none.
+
+    :param count: number of rows to write.
+    :raises ServiceInputError: there are none, and all rows of the table would be deleted.
+    """
+    option = "delete_missing=True" if delete_missing else f"mode={mode!r}"
+    require(
+        count or not (delete_missing or mode == "replace"),
+        f"there are no rows to write, and {option} would delete all rows of the table; give allow_empty=True if that "
+        "is what you want; nothing was written",
+    )
+
+
+def require_rejects(on_error: OnError, path: object) -> None:
+    """Refuse to leave rows out without a file for them, or a file that would never be written.
+
+    :raises ServiceInputError: either, or the file's name has another ending.
+    """
+    if on_error == "fail":
+        require(path is None, "reject_path means nothing with on_error='fail'")
+        return
+    require(path is not None, "on_error='skip' needs reject_path, for the rows that are left out")
+    require(str(path).endswith(_REJECT_ENDINGS), f"reject_path must end in {' or '.join(_REJECT_ENDINGS)}, not {path}")

@@ -1,0 +1,189 @@
+"""Rows as a source gives them: their columns get the names of the table, and columns that it lacks get a type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from airflow_provider_service._airflow.arguments import require_mapping
+from airflow_provider_service._core.rows.options import COLUMN_TYPES
+from airflow_provider_service._core.rows.values import check_columns
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._column_names import SYSTEM_COLUMNS, require_new_name
+
+SourceRow = Mapping[str, Any]
+#: Takes the names of a source's columns, which it may know although it has no rows.
+NoteColumns = Callable[[Iterable[str]], object]
+#: Reads the rows of a source, each once.
+ReadRows = Callable[[NoteColumns], Generator[Any, None, None]]
+
+#: The type of a column that is new in a table, by the type of its first value that is not null; the first that fits.
+#: A bool is an int in Python, and a datetime is a date.
+TYPES_OF_VALUES: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((bool,), "boolean"),
+    ((int, float, Decimal), "number"),
+    ((date,), "date"),
+    ((str,), "string"),
+)
+
+
+def ignore_columns(names: Iterable[str]) -> None:
+    """Take no notice of the names of a source's columns."""
+
+
+def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
+    """Refuse columns of the same name, of which only one would be kept.
+
+    :param owner: what has the columns, and what to do, for the message.
+    :raises ServiceInputError: there are some.
+    """
+    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
+    if doubled:
+        listed = ", ".join(map(shown, doubled))
+        raise ServiceInputError(f"{owner} has several columns named {listed}{hint}", not_done="nothing was written")
+
+
+class MappedColumns:
+    """Renames and leaves out the columns of rows.
+
+    :param mapping: name in the table by name in the source, None for a column that is left out; columns that it does
+        not name keep their names. None if whoever gives the rows cannot name one: they stay as they are.
+    :raises ServiceInputError: two columns would get the same name.
+    """
+
+    def __init__(self, mapping: Mapping[str, str | None] | None) -> None:
+        self._stay = mapping is None
+        self._mapping = dict(mapping or {})
+        self._unused = set(self._mapping)
+        targets = [name for name in self._mapping.values() if name is not None]
+        if len(set(targets)) < len(targets):
+            raise ServiceInputError(f"column_mapping gives several columns the same name: {shown(self._mapping)}")
+
+    def apply(self, row: SourceRow, place: str) -> SourceRow:
+        """The row with the names of the table.
+
+        :param place: how messages refer to the row, e.g. ``"row 3"``.
+        :raises ServiceInputError: the row is no mapping, or a column would get the name of one that only the service
+            writes, or of another.
+        """
+        if self._stay:
+            return row
+        require_mapping(place, row)
+        self._unused -= row.keys()
+        mapped: dict[str, Any] = {}
+        for source, value in row.items():
+            name = self._mapping.get(source, source)
+            if name is None:
+                continue
+            if name in SYSTEM_COLUMNS:
+                raise ServiceInputError(
+                    f"the source has a column {source!r}, and only the service writes {name!r}: rename it, for example "
+                    f"with column_mapping={{{source!r}: 'source_{name}'}}, or leave it out with "
+                    f"column_mapping={{{source!r}: None}}",
+                    not_done="nothing was written",
+                )
+            if name in mapped:
+                raise ServiceInputError(
+                    f"{place} has several columns that become {name!r} through column_mapping",
+                    not_done="nothing was written",
+                )
+            mapped[name] = value
+        return mapped
+
+    def require_used(self) -> None:
+        """Refuse a mapping that names columns that no row had.
+
+        :raises ServiceInputError: it does.
+        """
+        if self._unused:
+            names = ", ".join(map(repr, sorted(self._unused)))
+            raise ServiceInputError(
+                f"column_mapping names {names}, which the source lacks", not_done="nothing was written"
+            )
+
+
+class GrowingTypes(dict[str, str]):
+    """The types of a table's columns, and of those that it is to get, by name.
+
+    :param stored: types of the columns that the table has.
+    :param may_grow: whether the table may get more columns.
+    :param declared: types of further columns; of the others, the first value that is not null decides.
+    """
+
+    def __init__(self, stored: Mapping[str, str], *, may_grow: bool, declared: Mapping[str, str] | None = None) -> None:
+        super().__init__(stored)
+        self._stored, self._may_grow, self._declared = dict(stored), may_grow, dict(declared or {})
+        self._undecided: set[str] = set()
+        for name, kind in self._declared.items():
+            if kind not in COLUMN_TYPES:
+                raise ServiceInputError(f"the type of column {name!r} must be one of {', '.join(COLUMN_TYPES)}")
+            if stored.get(name, kind) != kind:
+                raise ServiceInputError(
+                    f"column_types says that {name!r} is {kind}, but in the table it is {stored[name]}; the service "
+                    "cannot change the type of a column"
+                )
+
+    def grow(self, row: SourceRow, place: str) -> None:
+        """Note the columns of a row that the table lacks.
+
+        :param place: how messages refer to the row, e.g. ``"row 3"``.
+        :raises ServiceInputError: no column can have the name, or no column can hold the value.
+        """
+        if not self._may_grow:
+            return
+        for name, value in row.items():
+            if name not in self:
+                self._add(name)
+            if name in self._undecided and value is not None:
+                self[name] = type_of_value(value, f"{place}, column {name!r}")
+                self._undecided.discard(name)
+
+    def require_known(self, row: SourceRow, place: str) -> None:
+        """Refuse columns that the table lacks and is not to get.
+
+        :param place: how messages refer to the row.
+        :raises ServiceInputError: there are some.
+        """
+        if not self._may_grow:
+            check_columns(row, self, place)
+
+    @property
+    def added(self) -> dict[str, str]:
+        """The columns that the table lacks, in the order in which they first appeared; string if all is null."""
+        return {name: kind for name, kind in self.items() if name not in self._stored}
+
+    def _add(self, name: str) -> None:
+        try:
+            require_new_name(name)
+        except ServiceInputError as error:
+            raise ServiceInputError(f"{error}; give it another name with column_mapping") from error
+        alike = [known for known in self if known.lower() == name.lower()]
+        if alike:
+            raise ServiceInputError(
+                f"the columns {alike[0]!r} and {name!r} differ only in case, which the service does not distinguish: "
+                "rename one with column_mapping",
+                not_done="nothing was written",
+            )
+        self[name] = self._declared.get(name, "string")
+        if name not in self._declared:
+            self._undecided.add(name)
+
+
+def type_of_value(value: Any, place: str) -> str:
+    """The type of a new column whose first value this is.
+
+    :param place: where the value is, for the message.
+    :raises ServiceInputError: no type of column holds such values.
+    """
+    for kinds, column_type in TYPES_OF_VALUES:
+        if isinstance(value, kinds):
+            return column_type
+    raise ServiceInputError(
+        f"{place}: no column holds a value of type {type(value).__name__}: convert it to text, or leave the column out "
+        "with column_mapping",
+        not_done="nothing was written",
+    )

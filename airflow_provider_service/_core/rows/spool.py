@@ -1,0 +1,143 @@
+"""Rows on disk, in a temporary SQLite file: any number of them is checked and compared in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, MutableMapping
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.task_arguments import BATCH_ROWS
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from airflow_provider_service._core.rows.upsert_plan import Key
+    from airflow_provider_service.client.models._data_table_rows import Row
+
+#: Memory of SQLite's cache, in KiB.
+CACHE_KIB = 8 * 1024
+
+
+class Spool:
+    """A temporary file without a name for the rows of one load: it is gone with the process, however that ends.
+
+    It is in the folder for temporary files: that of ``SQLITE_TMPDIR`` or ``TMPDIR``, or else ``/var/tmp`` or ``/tmp``.
+
+    :param chunk_rows: rows or ids that are taken from the file at a time.
+
+    - ``requested``: rows by key, in the order in which a key first appeared.
+    - ``rounded_keys``: keys that the service rounds, as they were given.
+    """
+
+    def __init__(self, *, chunk_rows: int = BATCH_ROWS) -> None:
+        self.chunk_rows = chunk_rows
+        # For an empty name, SQLite makes a file that only this user can read, and unlinks it as soon as it is open.
+        self._db = sqlite3.connect("", isolation_level=None)
+        # Nothing needs to survive this process.
+        for setting in ("temp_store=FILE", "journal_mode=OFF", "synchronous=OFF", f"cache_size=-{CACHE_KIB}"):
+            self._db.execute(f"PRAGMA {setting}")
+        self._db.execute("CREATE TABLE stored (id INTEGER PRIMARY KEY, key TEXT, row TEXT)")
+        self._db.execute("CREATE TABLE others (id INTEGER PRIMARY KEY)")
+        self.requested: SpooledMapping = SpooledMapping(self._db, "requested", chunk_rows)
+        self.rounded_keys: SpooledMapping = SpooledMapping(self._db, "rounded", chunk_rows)
+        self._db.execute("BEGIN")  # one transaction, which is never committed
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def store(self, row: Row, key: Key, *, with_others: bool) -> None:
+        """Keep a row of the table if its key is requested. A row that is given again replaces itself.
+
+        :param with_others: keep the id of a row whose key is not requested.
+        """
+        if key in self.requested:
+            values = (row["id"], key_text(key), json.dumps(row))
+            self._db.execute("INSERT OR REPLACE INTO stored VALUES (?, ?, ?)", values)
+        elif with_others:
+            self._db.execute("INSERT OR IGNORE INTO others VALUES (?)", (row["id"],))
+
+    def compared(self) -> Iterator[tuple[dict[Key, Row], list[Row]]]:
+        """Chunks of requested rows by key, each with the stored rows of the same keys, by id."""
+        self._db.execute("CREATE INDEX IF NOT EXISTS stored_key ON stored (key)")
+        query = (
+            "SELECT stored.row FROM requested JOIN stored ON stored.key = requested.key "
+            "WHERE requested.n > ? AND requested.n <= ? ORDER BY stored.id"
+        )
+        first = 0
+        for last, chunk in self.requested.chunks():
+            with closing(self._db.execute(query, (first, last))) as found:
+                yield chunk, [json.loads(row) for (row,) in found]
+            first = last
+
+    def other_ids(self) -> Iterator[list[int]]:
+        """Chunks of the ids of stored rows whose key is not requested, ascending."""
+        with closing(self._db.execute("SELECT id FROM others ORDER BY id")) as found:
+            ids = (row_id for (row_id,) in found)
+            while chunk := list(islice(ids, self.chunk_rows)):
+                yield chunk
+
+    def other_count(self) -> int:
+        """Number of stored rows whose key is not requested."""
+        [(count,)] = self._db.execute("SELECT count(*) FROM others")
+        return int(count)
+
+
+class SpooledMapping(MutableMapping[Any, Any]):
+    """A mapping of keys to JSON values in a table of a database; a key keeps its place when its value is replaced."""
+
+    def __init__(self, db: sqlite3.Connection, name: str, chunk_rows: int) -> None:
+        db.execute(f"CREATE TABLE {name} (n INTEGER PRIMARY KEY, key TEXT UNIQUE, value TEXT)")
+        self._db = db
+        self._get = f"SELECT value FROM {name} WHERE key = ?"  # noqa: S608 - the names are constants
+        self._set = (
+            f"INSERT INTO {name} (key, value) VALUES (?, ?) "  # noqa: S608
+            "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        )
+        self._delete = f"DELETE FROM {name} WHERE key = ?"  # noqa: S608
+        self._count = f"SELECT count(*) FROM {name}"  # noqa: S608
+        self._chunk = f"SELECT n, key, value FROM {name} WHERE n > ? ORDER BY n LIMIT {chunk_rows}"  # noqa: S608
+
+    def __getitem__(self, key: Key) -> Any:
+        for (value,) in self._db.execute(self._get, (key_text(key),)):
+            return json.loads(value)
+        raise KeyError(key)
+
+    def __setitem__(self, key: Key, value: Any) -> None:
+        self._db.execute(self._set, (key_text(key), json.dumps(value)))
+
+    def __delitem__(self, key: Key) -> None:
+        if not self._db.execute(self._delete, (key_text(key),)).rowcount:
+            raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Key]:
+        for _, chunk in self.chunks():
+            yield from chunk
+
+    def __len__(self) -> int:
+        [(count,)] = self._db.execute(self._count)
+        return int(count)
+
+    def values(self) -> Iterable[Any]:  # type: ignore[override]
+        """The values in their order, a chunk in memory at a time."""
+        for _, chunk in self.chunks():
+            yield from chunk.values()
+
+    def chunks(self) -> Iterator[tuple[int, dict[Key, Any]]]:
+        """Chunks of the mapping in its order, each after the number of its last entry."""
+        last = 0
+        while found := self._db.execute(self._chunk, (last,)).fetchall():
+            last = found[-1][0]
+            yield last, {tuple(json.loads(key)): json.loads(value) for _, key, value in found}
+
+
+def key_text(key: Key) -> str:
+    """A key as text; keys that are equal in Python, such as 5 and 5.0, have the same."""
+    return json.dumps([int(one) if isinstance(one, float) and one.is_integer() else one for one in key])

@@ -1,0 +1,254 @@
+"""A table into which a source of rows is loaded: rows that do not fit, columns and tables that do not exist yet."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import require, require_mapping, text_or_texts
+from airflow_provider_service._airflow.references import PROJECT, data_table_in
+from airflow_provider_service._core.object_storage import require_place, whole_file
+from airflow_provider_service._core.rows.checked import CheckedRows, check_key_columns
+from airflow_provider_service._core.rows.load import append_rows, replace_rows
+from airflow_provider_service._core.rows.options import chosen_mode, require_rejects, require_rows
+from airflow_provider_service._core.rows.progress import Progress
+from airflow_provider_service._core.rows.source_rows import GrowingTypes, MappedColumns, ReadRows
+from airflow_provider_service._core.rows.spool import Spool
+from airflow_provider_service._core.rows.upsert import LoadResult, upsert_rows
+from airflow_provider_service._core.rows.values import column_types
+from airflow_provider_service.client._lookup import find_data_table
+from airflow_provider_service.client.errors import ServiceInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.object_storage import StoredPath
+    from airflow_provider_service._core.rows.options import (
+        ChangeStrategy,
+        LoadedRows,
+        LoadMode,
+        OnDuplicate,
+        OnError,
+        OnStoredDuplicates,
+    )
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import DataTable
+
+log = logging.getLogger(__name__)
+
+#: Opens the file for the rows that are left out.
+OpenRejects = Callable[[], Any]
+
+
+def opening_rejects(on_error: OnError, path: StoredPath | None, conn_id: str | None) -> OpenRejects | None:
+    """How the file for the rows that are left out is opened; None if every row must fit.
+
+    :param conn_id: Airflow connection of the object storage, unless the address names one.
+    :raises ServiceInputError: the options do not fit each other, or the file could never be written there.
+    """
+    require_rejects(on_error, path)
+    if path is None:
+        return None
+    require_place("reject_path", path, conn_id=conn_id)
+    return partial(whole_file, "reject_path", path, conn_id=conn_id)
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a source is loaded; the arguments of the transfers explain each."""
+
+    mode: LoadMode | None = None
+    key_columns: Sequence[str] = ()
+    delete_missing: bool = False
+    allow_empty: bool = False
+    column_mapping: Mapping[str, str | None] | None = None
+    column_types: Mapping[str, str] | None = None
+    add_columns: bool = False
+    on_duplicate: OnDuplicate = "last"
+    on_stored_duplicates: OnStoredDuplicates = "remove_copies"
+    change_strategy: ChangeStrategy = "auto"
+
+    @classmethod
+    def of(cls, arguments: Any) -> LoadOptions:
+        """The options that arguments give.
+
+        :param arguments: what has the arguments of a transfer as attributes.
+        :raises ServiceInputError: one has a value of another kind.
+        """
+        options = {one.name: getattr(arguments, one.name) for one in fields(cls)}
+        for name in ("column_mapping", "column_types"):
+            if options[name] is not None:
+                require_mapping(name, options[name])
+        keys = text_or_texts("key_columns", arguments.key_columns)
+        return cls(**{**options, "key_columns": keys, "column_mapping": arguments.column_mapping or {}})
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a load did: rows that were read and left out, columns that were added, and what changed in the table."""
+
+    table: DataTable
+    rows: int
+    rejected: int
+    added_columns: list[str]
+    changes: LoadResult
+
+    def to_xcom(self) -> LoadedRows:
+        """What a task returns."""
+        return {
+            "data_table_id": self.table.id,
+            "rows": self.rows,
+            "rejected": self.rejected,
+            "inserted": self.changes.inserted,
+            "updated": self.changes.updated,
+            "unchanged": self.changes.unchanged,
+            "deleted": self.changes.deleted,
+            "added_columns": self.added_columns,
+        }
+
+    def __str__(self) -> str:
+        changes = asdict(self.changes).items()
+        counts = ", ".join(f"{'an unknown number' if one is None else one} {what}" for what, one in changes)
+        return f"{self.rows} rows for {self.table.name}: {counts}, {self.rejected} left out"
+
+
+@dataclass
+class TableTarget:
+    """A table to load into, which may not exist yet.
+
+    :param client: client of the service.
+    :param table: the table; None if it is to be created.
+    :param name: name of a table that is to be created.
+    :param project_id: id of its project; None for the personal one of the key's user.
+    """
+
+    client: Resources
+    table: DataTable | None
+    name: str | None = None
+    project_id: str | None = None
+    _rejected: int = field(default=0, init=False)
+
+    @classmethod
+    def named_by(cls, arguments: Any, client: Resources, *, create_table: bool) -> TableTarget:
+        """The table that arguments name by its id or name, or the one that is to be created with that name.
+
+        :param arguments: what has the arguments of the table and of its project as attributes.
+        :param create_table: whether a table that does not exist is created.
+        :raises ServiceInputError: a table that may have to be created has no name.
+        :raises ServiceLookupError: the table or its project does not exist.
+        """
+        if not create_table:
+            return cls(client, data_table_in(arguments, client))
+        require(
+            arguments.data_table_name is not None,
+            "create_table needs data_table_name: the service chooses the id of a new table",
+        )
+        name = str(arguments.data_table_name).strip()  # as the service does
+        project_id = PROJECT.id_in(arguments, client)
+        return cls(client, find_data_table(client, name, project_id=project_id), name=name, project_id=project_id)
+
+    def load(self, read: ReadRows, options: LoadOptions, open_rejects: OpenRejects | None = None) -> Loaded:
+        """Check all rows, and then write them.
+
+        :param read: reads the rows, mappings of columns to values.
+        :param open_rejects: opens the file for rows that the table cannot store; None to refuse them.
+        :raises ServiceInputError: a row or an option does not fit, or there is no row and all rows of the table would
+            be deleted without consent; nothing was written to the table.
+        """
+        mode = chosen_mode(options.mode, options.key_columns, options.delete_missing)
+        stored = {} if self.table is None else column_types(self.table)
+        may_grow = options.add_columns or self.table is None
+        types = GrowingTypes(stored, may_grow=may_grow, declared=options.column_types)
+        if options.key_columns and not may_grow:
+            check_key_columns(options.key_columns, types)
+        with Spool() as spool:
+            checked = CheckedRows(types, options.key_columns, options.on_duplicate, spool.requested, spool.rounded_keys)
+            count = self._spool(read, MappedColumns(options.column_mapping), types, checked, open_rejects)
+            if options.key_columns and count:
+                check_key_columns(options.key_columns, types)
+            if self.table is not None and not options.allow_empty:
+                require_rows(len(spool.requested), mode, options.delete_missing)
+            table, added = self._prepared(types)
+            changes = self._write(table, spool, types, mode, options)
+        return Loaded(table, count, self._rejected, added, changes)
+
+    def _spool(
+        self,
+        read: ReadRows,
+        mapping: MappedColumns,
+        types: GrowingTypes,
+        checked: CheckedRows,
+        open_rejects: OpenRejects | None,
+    ) -> int:
+        progress = Progress("Read and checked")
+        columns: list[str] = []
+        with ExitStack() as stack:
+            rows = stack.enter_context(closing(read(columns.extend)))
+            rejects: IO[bytes] | None = None if open_rejects is None else stack.enter_context(open_rejects())
+            for number, given in enumerate(progress.counting(rows), start=1):
+                row = mapping.apply(given, f"row {number}")
+                try:
+                    types.grow(row, f"row {number}")
+                    checked.add(number, row)
+                except ServiceInputError as error:
+                    if rejects is None:
+                        raise
+                    self._reject(rejects, number, given, error)
+            if columns and not progress.count:
+                types.require_known(mapping.apply(dict.fromkeys(columns), "the source"), "the source")
+            if columns or progress.count:
+                mapping.require_used()
+        progress.report()
+        checked.report()
+        if self._rejected:
+            log.warning("%d of %d rows do not fit the table and were left out", self._rejected, progress.count)
+        return progress.count
+
+    def _reject(self, file: IO[bytes], number: int, given: Mapping[str, Any], error: ServiceInputError) -> None:
+        if not self._rejected:
+            log.warning("Row %d is left out: %s", number, error)
+        self._rejected += 1
+        values = {name: str(value) if _is_no_json(value) else value for name, value in given.items()}
+        line = json.dumps({"row": number, "reason": error.reason, "values": values}, default=str)
+        file.write(line.encode() + b"\n")
+
+    def _prepared(self, types: GrowingTypes) -> tuple[DataTable, list[str]]:
+        """The table with all columns, and the names of those that were added."""
+        added = types.added
+        if self.table is None:
+            if not added:
+                raise ServiceInputError("the source has no rows, which would say what columns a new table needs")
+            columns = [{"name": name, "type": kind} for name, kind in added.items()]
+            table = self.client.data_tables.create(str(self.name), columns, project_id=self.project_id)
+            log.info("Created the data table %s with the columns %s", table.name, added)
+            return table, list(added)
+        for name, kind in added.items():
+            self.client.data_table_columns.create(self.table.id, name, kind)  # type: ignore[arg-type]
+            log.info("Added the column %s of type %s to %s", name, kind, self.table.name)
+        return self.table, list(added)
+
+    def _write(
+        self, table: DataTable, spool: Spool, types: Mapping[str, str], mode: LoadMode, options: LoadOptions
+    ) -> LoadResult:
+        if mode == "append":
+            return append_rows(self.client, table.id, spool)
+        if mode == "replace":
+            return replace_rows(self.client, table.id, spool)
+        return upsert_rows(
+            self.client,
+            table.id,
+            spool,
+            types,
+            options.key_columns,
+            on_stored_duplicates=options.on_stored_duplicates,
+            change_strategy=options.change_strategy,
+            delete_missing=options.delete_missing,
+        )
+
+
+def _is_no_json(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

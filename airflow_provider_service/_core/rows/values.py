@@ -1,0 +1,142 @@
+"""Convert values to the form in which their column stores them, so that rows are compared as they are written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._base import wire_time
+from airflow_provider_service.client.models._column_names import require_row
+from airflow_provider_service.client.models._moments import parse_moment
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models import DataTable
+
+#: The service misreads earlier years: 1 as 2001, and 99 as 1999.
+MIN_YEAR = 100
+
+_WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_FINER_THAN_MILLISECONDS = re.compile(r"[.,]\d{3}\d*[1-9]")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def column_types(table: DataTable) -> dict[str, str]:
+    """Names and types of the columns that can be written, in the table's order."""
+    return {column.name: column.type for column in sorted(table.columns or (), key=lambda column: column.index)}
+
+
+def check_columns(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> None:
+    """Refuse a row that does not fit the table's columns.
+
+    :param types: type by column name.
+    :param place: how messages refer to the row, e.g. ``"row 3"``.
+    :raises ServiceInputError: the row is not a mapping, or has a column that the table lacks or that cannot be written.
+    """
+    require_row(row, place)
+    unknown = [name for name in row if name not in types]
+    if unknown:
+        raise ServiceInputError(
+            f"{place} has unknown columns {', '.join(map(shown, unknown))}; the table has {', '.join(types)}",
+            not_done="nothing was written",
+        )
+
+
+def typed_row(row: Mapping[str, Any], types: Mapping[str, str], place: str) -> dict[str, Any]:
+    """Write the values of a row as the service will return them.
+
+    :param types: type by column name.
+    :param place: how messages refer to the row, e.g. ``"row 3"``.
+    :raises ServiceInputError: the row is not a mapping, or has an unknown column or a value of a wrong type.
+    """
+    check_columns(row, types, place)
+    return {name: _typed(value, types[name], place, name) for name, value in row.items()}
+
+
+def rounded_columns(given: Mapping[str, Any], typed: Mapping[str, Any], types: Mapping[str, str]) -> list[str]:
+    """The columns of a row whose values the service stores less exactly than they were given.
+
+    :param given: the row as it was given.
+    :param typed: the same row from :func:`typed_row`.
+    """
+    return [name for name, value in given.items() if value is not None and _is_rounded(value, typed[name], types[name])]
+
+
+def _typed(value: Any, column_type: str, place: str, name: str) -> Any:
+    if value is None or column_type not in _READERS:
+        return value
+    try:
+        return _READERS[column_type](value)
+    except (ValueError, OverflowError):
+        raise ServiceInputError(
+            f"{place}, column {name!r}: {shown(value)} is not a value of type {column_type}",
+            not_done="nothing was written",
+        ) from None
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        value.encode()  # lone surrogates are not valid text: the service would store something else
+        return value
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    if isinstance(value, date):
+        return value.isoformat()
+    raise ValueError(value)
+
+
+def _number(value: Any) -> int | float:
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value.strip()):
+        raise ValueError(value)
+    if not isinstance(value, (str, int, float, Decimal)):
+        raise ValueError(value)
+    # The service stores doubles, and returns them with the fewest digits that distinguish them.
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return int(Decimal(repr(number))) if number.is_integer() and abs(number) < 1e21 else number
+
+
+def _is_rounded(given: Any, typed: Any, column_type: str) -> bool:
+    if column_type == "number":
+        return not isinstance(given, float) and Decimal(given) != Decimal(str(typed))
+    return column_type == "date" and _FINER_THAN_MILLISECONDS.search(str(given)) is not None
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, (str, int, float)):
+        raise ValueError(value)
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    word = text.strip().lower()
+    if word not in _BOOLEANS:
+        raise ValueError(value)
+    return _BOOLEANS[word]
+
+
+def _date(value: Any) -> str:
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        value = value.astimezone(UTC)  # offsets of before about 1900 have seconds, which no text may have
+    if isinstance(value, date):
+        value = value.isoformat()
+    if not isinstance(value, str):
+        raise ValueError(value)
+    moment = parse_moment(value).astimezone(UTC)
+    if moment.year < MIN_YEAR:
+        raise ValueError(value)
+    return value if _WIRE_TIME.fullmatch(value) else wire_time(moment)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "string": _string,
+    "number": _number,
+    "boolean": _boolean,
+    "date": _date,
+}

@@ -1,0 +1,174 @@
+"""The idempotent start: one execution for one key, resumed where an earlier attempt has started it, else started.
+
+Operators, the task decorator and the hook all start executions through :meth:`IdempotentStart.run`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_service._airflow import metrics
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.service_retry import RetryStarter, find_earlier_retry, keeps_executions
+from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client.errors import (
+    ServiceError,
+    ServiceNotFoundError,
+    ServiceRunInDoubtError,
+    ServiceRunNotKeptError,
+    ServiceTaskKilledError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.attempt import Attempt
+    from airflow_provider_service.client import ServiceConfig
+    from airflow_provider_service.client.models import Execution
+
+log = logging.getLogger(__name__)
+
+# Of the 5 s that Airflow gives a killed task, most are for stopping the execution.
+KILLED_SEARCH_SECONDS = 1.5
+
+
+class Starter(Protocol):
+    """Starts one execution."""
+
+    #: After an error: whether it provably started none.
+    started_nothing: bool
+    #: Number of the newest execution before it starts one; 0 where nothing depends on that.
+    after: int
+
+    def start(self) -> str:
+        """Start it and return its id."""
+
+    def find(self, client: ServiceClient) -> str | None:
+        """The execution that it has started, if it can be seen."""
+
+
+class IdempotentStart:
+    """What one attempt does to end up with the one execution of its key.
+
+    :param client: the service.
+    :param attempt: the attempt.
+    :param timeout: seconds to keep the call open that starts the execution.
+    :param stopped: set from outside to give up.
+    """
+
+    def __init__(self, client: ServiceClient, attempt: Attempt, *, timeout: float, stopped: threading.Event) -> None:
+        self.client, self.attempt, self.timeout, self.stopped = client, attempt, timeout, stopped
+        #: The execution, as soon as its id is known.
+        self.execution_id: str | None = None
+        self._starter: Starter | None = None
+
+    def run(self, begin: Callable[[IdempotentStart], tuple[str, str]]) -> tuple[str, str]:
+        """The execution of the key: its id and its workflow's. Both are saved for later attempts.
+
+        :param begin: resumes an execution or starts one, and returns both ids; called unless an earlier attempt has
+            saved an execution that this one resumes.
+        :raises ServiceRunInDoubtError: an execution may have been started that cannot be found.
+        :raises ServiceTaskKilledError: given up.
+        """
+        try:
+            self.execution_id, workflow_id = self._saved() or begin(self)
+        except ServiceRunInDoubtError as error:
+            if not isinstance(error, ServiceRunNotKeptError):
+                metrics.count(metrics.RUNS_IN_DOUBT)
+            raise
+        if self.stopped.is_set():
+            raise ServiceTaskKilledError(f"the task was killed while it started execution {self.execution_id}")
+        self.attempt.save(self.execution_id, workflow_id)
+        return self.execution_id, workflow_id
+
+    def _saved(self) -> tuple[str, str] | None:
+        """The execution that an earlier attempt has saved, if this one resumes it: its id and its workflow's."""
+        saved = self.attempt.saved_run()
+        if saved is None or saved.execution_id is None:
+            return None
+        key = self.attempt.key
+        try:
+            if not key.may_resume(saved.attempt, self.client.executions.get(saved.execution_id).status):
+                return None
+        except ServiceNotFoundError:
+            if saved.attempt < key.first:
+                return None
+            # It may have succeeded: the wait decides what that means.
+            log.warning("Execution %s, which an earlier attempt started, cannot be found", saved.execution_id)
+        else:
+            self.resume(saved.execution_id, "an earlier attempt started")
+        return saved.execution_id, saved.workflow_id
+
+    def resume(self, execution_id: str, what_it_is: str) -> str:
+        """Say that this attempt resumes an execution; its id.
+
+        :param what_it_is: the end of a sentence for the log.
+        """
+        log.info("Resuming execution %s, which %s", execution_id, what_it_is)
+        metrics.count(metrics.RUNS_RESUMED)
+        return execution_id
+
+    def resume_or_retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
+        """Resume the retry of an execution that an earlier attempt asked for, or have the service retry it; its id.
+
+        :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+        :raises ServiceRunInDoubtError: an earlier attempt may have asked for a retry that cannot be found.
+        """
+        found = None if self.attempt.is_first else self.earlier_retry(original)
+        if found is not None:
+            return found
+        is_in_doubt = not self.attempt.is_first and self.attempt.may_have_started_unseen
+        if is_in_doubt and not keeps_executions(self.client, original):
+            raise ServiceRunInDoubtError(
+                f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
+                "executions"
+            )
+        return self.retry(original, load_workflow=load_workflow)
+
+    def earlier_retry(self, original: Execution) -> str | None:
+        """The retry of an execution that an earlier attempt asked for, unless that has failed."""
+        found = find_earlier_retry(self.client, original, self.attempt.key, self.attempt.since, self.stopped)
+        if found is None:
+            return None
+        return self.resume(found.id, f"retries {original.id}")
+
+    def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
+        """Let the service retry an execution, once; the id of the new one."""
+        log.info("Having the service retry execution %s", original.id)
+        return self.launch(
+            RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)
+        )
+
+    def launch(self, starter: Starter) -> str:
+        """Start an execution, and save for the next attempt that it may have been started; its id."""
+        self.attempt.save_call(starter.after)
+        self._starter = starter
+        try:
+            execution_id = starter.start()
+        except Exception:
+            if starter.started_nothing:
+                self.attempt.discard_call()
+            raise
+        metrics.count(metrics.RUNS_STARTED)
+        return execution_id
+
+    def just_started(self, config: ServiceConfig) -> str | None:
+        """The execution that was being started when the attempt was killed; looked for in the little time left.
+
+        :param config: the server.
+        """
+        starter = self._starter
+        if starter is None:
+            return None
+        with ServiceClient(config.one_try(connect_timeout=1.0, timeout=KILLED_SEARCH_SECONDS)) as client:
+            try:
+                found = start_and_find.search_for(
+                    lambda: starter.find(client), KILLED_SEARCH_SECONDS, threading.Event()
+                )
+                if found is None:
+                    log.warning("An execution that was being started was not found: if its call arrives, it will run")
+                return found
+            except ServiceError as error:
+                log.error("An execution that was being started cannot be looked for and may be running: %s", error)
+                return None

@@ -1,0 +1,216 @@
+"""What a task returns of an execution that has ended: its nodes and, if that is wanted, what a node put out."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_fixed
+
+from airflow_provider_service._airflow.arguments import OUTPUT_CHOICES, read_count, require, require_output
+from airflow_provider_service._core.object_storage import require_place, write_whole
+from airflow_provider_service._core.runs.nodes import log_nodes, nodes_in_short, read_small
+from airflow_provider_service._core.runs.search import RUN_KEY_FIELD, RUN_KEY_HEADER
+from airflow_provider_service._core.text_table import cut
+from airflow_provider_service.client._execution_data import (
+    files_of,
+    is_behind,
+    last_node,
+    nodes_of,
+    output_of,
+    with_data,
+)
+from airflow_provider_service.client._http.redaction import SIGNED, redacted, secrets_in
+from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client.errors import (
+    ServiceAnswerTooLargeError,
+    ServiceError,
+    ServiceInputError,
+    ServiceUnexpectedResponseError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_service._airflow.task_arguments import ReturnOutput
+    from airflow_provider_service._core.runs.request import MakeHeaders, RunRequest
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._execution_data import NodeRun
+    from airflow_provider_service.client.models import Execution
+
+log = logging.getLogger(__name__)
+
+MAX_OUTPUT_BYTES = 48_000
+#: Larger executions are read only for their output, not to show their nodes.
+MAX_SHOWN_MIB = 8
+#: Files that the log describes.
+MAX_FILES = 20
+#: How often the data of an execution that has succeeded is read until it shows that, and the pause in between.
+MAX_READS, SETTLING_SECONDS = 5, 0.25
+
+
+@dataclass(frozen=True)
+class WantedOutput:
+    """Which output of an execution a task returns.
+
+    :param node: name of the node; None for the last one.
+    :param max_items: how many of its items at most; None for all.
+    :param path: where to write what is too large for XCom; None to leave it out.
+    """
+
+    node: str | None
+    max_items: int | None
+    path: str | None
+
+    @classmethod
+    def of(cls, return_output: ReturnOutput, max_items: int | None, path: str | None) -> WantedOutput | None:
+        """Read the arguments of an operator or the hook; None if no output is wanted.
+
+        :raises ServiceInputError: an argument is invalid, or means nothing without output.
+        """
+        require_output("return_output", return_output)
+        if return_output == "none":
+            require(max_items is None, "max_output_items means nothing with return_output='none'")
+            require(path is None, "output_path means nothing with return_output='none'")
+            return None
+        node = None if return_output in OUTPUT_CHOICES else return_output["node"]  # type: ignore[index]
+        return cls(node, None if max_items is None else read_count("max_output_items", max_items), path)
+
+    def require_in(self, request: RunRequest) -> None:
+        """Refuse a node that the workflow does not have, and a file that cannot be written, before anything is started.
+
+        :raises ServiceInputError: either.
+        """
+        if self.path is not None:
+            require_place("output_path", self.path)
+        names = [str(node.get("name")) for node in request.nodes]
+        require(
+            self.node is None or self.node in names,
+            f"{request.label} has no node named {self.node!r} whose output could be returned; its nodes: "
+            f"{', '.join(map(repr, names[:20]))}; nothing was started",
+        )
+
+
+def read_end(
+    client: ServiceClient,
+    execution_id: str,
+    wanted: WantedOutput | None,
+    headers: MakeHeaders | None = None,
+    *,
+    show: Callable[[Sequence[NodeRun]], None] = log_nodes,
+) -> dict[str, Any]:
+    """Read an execution that has ended, and log what its nodes did.
+
+    :param wanted: the output that is wanted as well, if any.
+    :param headers: makes the headers of the call, whose values are hidden in the output; None if there were none.
+    :param show: shows the nodes instead of the log.
+    :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
+    """
+    execution = _small(client, execution_id) if wanted is None else _whole(client, execution_id)
+    nodes = nodes_of(execution) if execution is not None else None
+    show(nodes or [])
+    shown = nodes_in_short(nodes)
+    return shown if wanted is None else {**shown, **_output(execution, wanted, headers)}
+
+
+def nothing_of(wanted: WantedOutput | None) -> dict[str, Any]:
+    """What :func:`read_end` returns for an execution that cannot be read."""
+    shown = nodes_in_short(None)
+    return shown if wanted is None else {**shown, "output": None, "output_items": None, "output_path": None}
+
+
+def _small(client: ServiceClient, execution_id: str) -> Execution | None:
+    """The execution with its data, unless that is large; nothing depends on it, so it is not worth a second try."""
+    try:
+        return read_small(client.transport.config, execution_id, MAX_SHOWN_MIB)
+    except ServiceAnswerTooLargeError as error:
+        log.info("The nodes of execution %s are not shown, because its data is large: %s", execution_id, error)
+    except ServiceError as error:
+        log.warning("The nodes of execution %s cannot be shown: %s", execution_id, error)
+    return None
+
+
+def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
+    # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
+    settling = Retrying(
+        retry=retry_if_result(is_behind),
+        stop=stop_after_attempt(MAX_READS),
+        wait=wait_fixed(SETTLING_SECONDS),
+        retry_error_callback=lambda last: last.outcome.result(),  # type: ignore[union-attr]
+    )
+    try:
+        return settling(with_data, client, execution_id)
+    except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
+        log.warning("The output of execution %s cannot be read: %s", execution_id, error)
+        return None
+
+
+def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHeaders | None) -> dict[str, Any]:
+    """What a node put out: ``{"output", "output_items", "output_path"}``.
+
+    ``output`` holds the items, unless they are not shown or too large; ``output_items`` is their whole number, and
+    ``output_path`` is where they are if they were too large.
+    """
+    nothing = {"output": None, "output_items": None, "output_path": None}
+    if execution is None:
+        return nothing
+    node = last_node(execution) if wanted.node is None else wanted.node
+    items = output_of(execution, node or "")
+    if node is None or items is None:
+        whose = "its last node" if wanted.node is None else f"node {wanted.node!r}"
+        log.warning("Execution %s does not show the output of %s", execution.id, whose)
+        return nothing
+    _report_files(execution, node)
+    count = len(items)
+    if wanted.max_items is not None and count > wanted.max_items:
+        log.warning("The output has %d items; only the first %d are returned", count, wanted.max_items)
+        items = items[: wanted.max_items]
+    if headers is not None:
+        items = _without_secrets(items, headers)
+    return {**nothing, "output_items": count, **_small_enough(items, wanted.path)}
+
+
+def _report_files(execution: Execution, node: str) -> None:
+    files = files_of(execution, node)
+    if not files:
+        return
+    log.warning(
+        "Files that node '%s' put out are not in the output, because the service's API does not give them; "
+        "let the workflow store them, for example in object storage: %d",
+        cut(one_line(node)),
+        len(files),
+    )
+    for one in files[:MAX_FILES]:
+        described = one.name or "without a name", one.mime_type or "of unknown type", one.size or "of unknown size"
+        log.warning(
+            "Item %d, field '%s': %s", one.item, cut(one_line(one.field)), one_line("; ".join(map(cut, described)))
+        )
+
+
+def _small_enough(items: list[Any], path: str | None) -> dict[str, Any]:
+    text = json.dumps(items)
+    if len(text) <= MAX_OUTPUT_BYTES:
+        return {"output": items}
+    if path is None:
+        log.warning("The output has %d bytes, more than %d, and was left out", len(text), MAX_OUTPUT_BYTES)
+        return {}
+    written = write_whole(path, text.encode())
+    log.info("The output has %d bytes and was written to %s", len(text), written)
+    return {"output_path": written}
+
+
+def _without_secrets(items: list[Any], headers: MakeHeaders) -> list[Any]:
+    # A workflow that passes on its input outputs the headers of the call, or the fields of the form.
+    try:
+        # The login of the webhook's connection may be a user's name, or the name of a header.
+        sent, doubtful = headers("basicAuth"), headers("headerAuth")
+    except ServiceInputError:  # it has no login, because it signs a token for each call
+        return list(redacted(items, _secrets(headers("jwtAuth")), shapes=[SIGNED]))
+    return list(redacted(items, _secrets(sent), doubtful=_secrets(doubtful)))
+
+
+def _secrets(sent: Mapping[str, str]) -> dict[str, list[str]]:
+    """What a call carried that must not be shown, by name of the header."""
+    headers = {name: secrets_in(value) for name, value in sent.items()}
+    return {**headers, RUN_KEY_HEADER: [], RUN_KEY_FIELD: []}

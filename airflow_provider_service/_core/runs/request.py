@@ -1,0 +1,235 @@
+"""What is asked of a run, and the triggers of the workflow that can begin it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service.client._webhook_conflicts import naming_the_holder
+from airflow_provider_service.client.resources._webhooks import methods_of
+
+if TYPE_CHECKING:
+    from airflow_provider_service._airflow.task_arguments import OnRetry, Start
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models import Workflow
+    from airflow_provider_service.client.models._mcp import Mode
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["webhook", "schedule", "form", "chat", "manual", "sub-workflow"]
+
+#: Makes the headers of a call for the authentication that the webhook's node asks for.
+MakeHeaders = Callable[[str], Mapping[str, str]]
+
+_KIND_OF_TYPE: Mapping[str, Kind] = {
+    "n8n-nodes-base.webhook": "webhook",
+    "n8n-nodes-base.scheduleTrigger": "schedule",
+    "n8n-nodes-base.cron": "schedule",
+    "n8n-nodes-base.formTrigger": "form",
+    "@n8n/n8n-nodes-langchain.chatTrigger": "chat",
+    "n8n-nodes-base.manualTrigger": "manual",
+    "n8n-nodes-base.executeWorkflowTrigger": "sub-workflow",
+}
+# The type of any other trigger: of errors, feeds, mail, messages and so on.
+_EVENT_TYPE = re.compile(r"Trigger$|\.(emailReadImap|interval)$")
+
+
+class Trigger(NamedTuple):
+    """A node that can begin a run of its workflow.
+
+    :param node: its name.
+    :param kind: what it is.
+    :param method: the HTTP method that a webhook takes.
+    """
+
+    node: str
+    kind: Kind
+    method: str
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What is asked of a run.
+
+    :param workflow: the whole workflow.
+    :param payload: what the trigger takes.
+    :param trigger_node: name of the node that begins the run; required if several could.
+    :param headers: makes further headers of a webhook's call.
+    :param activate: activate the workflow when it is not active.
+    :param start: the start method.
+    :param mode: what runs: the published version, or the draft.
+    :param enable_mcp: make the workflow available in MCP when it is not.
+    :param on_retry: what follows an execution that failed: a new run, or the service's own retry of it.
+    :param path_parameters: values of the parameters in a webhook's path, by name.
+    :param files: files that the call of a webhook carries, by the name of their field.
+    :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
+    :param has_webhook_headers: whether any further headers were given.
+    :param has_webhook_conn: whether a connection with the webhook's own authentication was given.
+    :param has_rendered_payload: whether the payload is what a template has rendered to.
+    :param parent_headers: tell the workflow what has started it, in a webhook's call; further headers override them.
+    """
+
+    workflow: Workflow
+    payload: Any
+    trigger_node: str | None
+    headers: MakeHeaders
+    activate: bool
+    start: Start = "auto"
+    mode: Mode = "production"
+    enable_mcp: bool = False
+    on_retry: OnRetry = "new"
+    path_parameters: Mapping[str, Any] | None = None
+    webhook_method: str | None = None
+    files: Mapping[str, Any] | None = None
+    has_webhook_headers: bool = False
+    has_webhook_conn: bool = False
+    has_rendered_payload: bool = False
+    parent_headers: Mapping[str, str] = field(default_factory=dict)
+
+    def all_headers(self, authentication: str) -> dict[str, str]:
+        """The headers of a webhook's call.
+
+        :param authentication: that of the webhook's node.
+        """
+        further = dict(self.headers(authentication))
+        names = {name.lower() for name in further}
+        return {**{name: value for name, value in self.parent_headers.items() if name.lower() not in names}, **further}
+
+    @property
+    def only_for_webhooks(self) -> str:
+        """Name for messages the arguments that only the call of a webhook takes; empty if there are none."""
+        arguments = {
+            "path_parameters": self.path_parameters,
+            "webhook_method": self.webhook_method,
+            "files": self.files,
+            "webhook_headers": self.has_webhook_headers,
+            "webhook_conn_id": self.has_webhook_conn,
+        }
+        names = ", ".join(name for name, value in arguments.items() if value)
+        return f"only the call of a webhook takes {names}" if names else ""
+
+    @property
+    def label(self) -> str:
+        """The workflow, for messages."""
+        return f"workflow {self.workflow.id} ({self.workflow.name})"
+
+    @property
+    def keeps_executions(self) -> bool:
+        """Whether the executions of what runs can be read after they have ended, as far as the settings say."""
+        if self.mode == "manual":
+            return (self.workflow.settings or {}).get("saveManualExecutions") is not False
+        return self.workflow.keeps_executions
+
+    def make_active(self, client: Resources) -> None:
+        """Activate the workflow if it is not active.
+
+        :raises ServiceInputError: it is archived, or must not be activated.
+        """
+        self.refuse_archived()
+        if self.workflow.active:
+            return
+        require(self.activate, f"{self.label} is not active, and activate=False; nothing was started")
+        log.info("Activating %s", self.label)
+        with naming_the_holder(client, self.workflow.id):
+            client.workflows.activate(self.workflow.id)
+
+    def refuse_rendered_text(self) -> None:
+        """Refuse the text of a mapping or a list, to which a template renders unless the DAG says otherwise.
+
+        :raises ServiceInputError: the payload is such a text.
+        """
+        require(
+            not (self.has_rendered_payload and isinstance(self.payload, str) and _is_structure(self.payload)),
+            "payload is the text of a mapping or a list, because a template makes text. Give the DAG "
+            "render_template_as_native_obj=True, or pass a mapping whose values are templates, or the output of the "
+            "other task itself; nothing was started",
+        )
+
+    def refuse_archived(self) -> None:
+        """Refuse a workflow that is archived.
+
+        :raises ServiceInputError: it is.
+        """
+        require(not self.workflow.is_archived, f"{self.label} is archived; nothing was started")
+
+    def triggers(self, kinds: Collection[Kind]) -> list[Trigger]:
+        """The triggers of some kinds, only the named one if one is named."""
+        return [one for one in self.all_triggers() if one.kind in kinds and self.trigger_node in (None, one.node)]
+
+    def triggers_ever(self, kinds: Collection[Kind]) -> list[Trigger]:
+        """The triggers of some kinds in the published version and in the draft, whichever is named, also disabled."""
+        version = self.workflow.active_version
+        nodes = [*((version.nodes if version else None) or []), *(self.workflow.nodes or [])]
+        return [one for one in dict.fromkeys(_triggers_among(nodes)) if one.kind in kinds]
+
+    def missing_trigger_message(self, kinds: Collection[Kind]) -> str:
+        """Say for messages that no trigger is of these kinds, and list the triggers that exist."""
+        named = "" if self.trigger_node is None else f" named {self.trigger_node!r}"
+        others = [f"{one.node!r} ({one.kind})" for one in self.all_triggers()] + self._events()
+        return f"it has no {' or '.join(sorted(kinds))} trigger{named}; its triggers: {', '.join(others) or 'none'}"
+
+    def reason_unavailable(self) -> str | None:
+        """Why no method can start the workflow, and what would change that; None if one may."""
+        if self.all_triggers():
+            return None
+        events, disabled = self._events(), ", ".join(repr(one.node) for one in _triggers_among(self.nodes))
+        why = "it has no trigger"
+        if events:
+            why = f"it begins only with events of the service, at {', '.join(events)}"
+        elif disabled:
+            why = f"its triggers are disabled: {disabled}"
+        return (
+            f"{why}. Add a webhook, or the trigger 'When Executed by Another Workflow', and connect it to the same node"
+        )
+
+    def _events(self) -> list[str]:
+        """The triggers that begin a run with an event, such as a new entry of a feed, each with its type."""
+        types = ((node.get("name"), str(node.get("type"))) for node in self.nodes if not node.get("disabled"))
+        return [f"{name!r} ({kind})" for name, kind in types if _EVENT_TYPE.search(kind) and kind not in _KIND_OF_TYPE]
+
+    def single_trigger(self, kinds: Collection[Kind]) -> Trigger:
+        """The single trigger of some kinds, which begins the run.
+
+        :raises ServiceInputError: there are several and none is named, or there is none.
+        """
+        found = self.triggers(kinds)
+        require(found, f"{self.label}: {self.missing_trigger_message(kinds)}; nothing was started")
+        names = ", ".join(repr(one.node) for one in found)
+        several = f"{self.label} has several triggers; choose one by trigger_node: {names}; nothing was started"
+        require(len(found) == 1, several)
+        return found[0]
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """The nodes of what would run: the published version, or the draft if there is none or it is asked for."""
+        version = self.workflow.active_version if self.mode == "production" else None
+        return (version.nodes if version else None) or self.workflow.nodes or []
+
+    def all_triggers(self) -> list[Trigger]:
+        """Those of what would run."""
+        return _triggers_among(node for node in self.nodes if not node.get("disabled"))
+
+
+def _triggers_among(nodes: Iterable[Mapping[str, Any]]) -> list[Trigger]:
+    known = ((node, _KIND_OF_TYPE.get(str(node.get("type")))) for node in nodes)
+    return [Trigger(str(node.get("name")), kind, _method(node)) for node, kind in known if kind is not None]
+
+
+def _method(node: Mapping[str, Any]) -> str:
+    parameters = node.get("parameters")
+    return methods_of(parameters)[0] if isinstance(parameters, Mapping) else ""
+
+
+def _is_structure(text: str) -> bool:
+    """Whether a text is a mapping or a list, as JSON or as Python represents it."""
+    for read in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return isinstance(read(text.strip()), (dict, list))
+    return False

@@ -1,0 +1,392 @@
+"""Find the executions of a task run among those of a workflow, by the key that its calls carried.
+
+The data of an execution says what called it, and can be large: lists are read without data, and then the data of one
+execution at a time, newest first, no further than needed. What called an execution never changes, so none is read
+twice by one search.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from heapq import merge
+from itertools import chain, takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.queued import QueuedExecutions
+from airflow_provider_service._core.runs.start_and_find import IsAnswered, never
+from airflow_provider_service.client import errors
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._execution_data import starting_items, with_data
+from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES, FAILED_STATUSES
+from airflow_provider_service.links.service import execution_url
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models import Execution
+    from airflow_provider_service.client.models._statuses import ExecutionStatus
+
+log = logging.getLogger(__name__)
+
+RUN_KEY_HEADER = "X-Airflow-Run-Key"
+# A name that a form's own fields are unlikely to have.
+RUN_KEY_FIELD = "airflow_run_key"
+MAX_SHOWN_IDS = 5
+# An execution whose data cannot be read leaves the whole task run in doubt.
+MAX_READS = 3
+# What is left between the clocks of Airflow's machines and the service's once its offset is taken into account.
+CLOCK_SKEW = timedelta(minutes=10)
+_HEADER = re.compile(r"([^.]+)\.([^.]*)\.([^.]*)\.([0-9]{1,9})")
+# Stands for an attempt from before the DAG run was cleared.
+_BEFORE_CLEARING = 0
+
+IsOlder = Callable[["Execution"], bool]
+
+
+class CallTag(NamedTuple):
+    """What the header of a call says of who made it.
+
+    :param task: stands for the DAG, the run, the task and the map index.
+    :param start: stands for the begin of the DAG run.
+    :param deployment: stands for the deployment of Airflow.
+    :param attempt: number of the attempt.
+    """
+
+    task: str
+    start: str
+    deployment: str
+    attempt: int
+
+    @property
+    def header(self) -> str:
+        """Value of the header that carries the tag."""
+        return f"{self.task}.{self.start}.{self.deployment}.{self.attempt}"
+
+    @classmethod
+    def read(cls, header: object) -> CallTag | None:
+        """Read a header's value; None for one that no task has sent."""
+        parts = _HEADER.fullmatch(header) if isinstance(header, str) else None
+        return cls(parts[1], parts[2], parts[3], int(parts[4])) if parts else None
+
+
+class RunKey(NamedTuple):
+    """The key that the calls of one task run carry.
+
+    :param task: stands for the DAG, the run, the task and the map index.
+    :param attempt: grows with every attempt.
+    :param first: the first attempt since another run was asked for, such as by clearing the task.
+    :param start: stands for the begin of the DAG run, as far as known; clearing a finished DAG run changes it.
+    :param deployment: stands for the deployment of Airflow.
+    :param was_cleared: whether the DAG run may have begun before, with another ``start``.
+    """
+
+    task: str
+    attempt: int
+    first: int = 1
+    start: str = ""
+    deployment: str = ""
+    was_cleared: bool = False
+
+    @property
+    def tag(self) -> CallTag:
+        """What the calls of this attempt say."""
+        return CallTag(self.task, self.start, self.deployment, self.attempt)
+
+    @property
+    def header(self) -> str:
+        """Value of the header that carries the key."""
+        return self.tag.header
+
+    def attempt_of(self, tag: CallTag | None) -> int | None:
+        """The attempt of this task run that made a call; 0 for any from before the DAG run was cleared.
+
+        A DAG run that was not cleared is known by its begin, whatever was configured between two attempts. Only where
+        that has changed the deployment decides.
+        """
+        if tag is None or tag.task != self.task:
+            return None
+        if tag.start == self.start:
+            return tag.attempt
+        return _BEFORE_CLEARING if self.was_cleared and tag.deployment == self.deployment else None
+
+    def may_resume(self, made_by: int, status: str) -> bool:
+        """Whether this attempt resumes an execution that an attempt has made, instead of starting one."""
+        if made_by < self.first:
+            return status not in ENDED_STATUSES
+        return made_by == self.attempt or status not in FAILED_STATUSES
+
+
+class FoundRun(NamedTuple):
+    """An execution that carries a run key, and the attempt that made it."""
+
+    execution: Execution
+    attempt: int
+
+
+class EarlierRuns(NamedTuple):
+    """What a search for the executions of a task run has found.
+
+    :param found: those that carry its key, newest first, back to the one of the attempt before.
+    :param unreadable: others that may be its own: they do not show what started them, and have not failed.
+    """
+
+    found: list[FoundRun]
+    unreadable: list[Execution]
+
+    @classmethod
+    def joined(cls, several: Iterable[EarlierRuns]) -> EarlierRuns:
+        """What several searches have found together."""
+        each = list(several)
+        found = sorted((run for runs in each for run in runs.found), key=lambda run: -run.execution.number)
+        return cls(found, [one for runs in each for one in runs.unreadable])
+
+    def has_attempt(self, attempt: int) -> bool:
+        """Whether an execution of an attempt, or of a later one, was found."""
+        return any(run.attempt >= attempt for run in self.found)
+
+    def own(self, key: RunKey) -> str | None:
+        """The one that this attempt has made, by id."""
+        return next((run.execution.id for run in self.found if run.attempt == key.attempt), None)
+
+    def resumable(self, key: RunKey) -> FoundRun | None:
+        """The newest one that an attempt resumes."""
+        return next((run for run in self.found if key.may_resume(run.attempt, run.execution.status)), None)
+
+    def failed(self, key: RunKey) -> str | None:
+        """The newest one, by id, since another run was asked for, when there is none to resume."""
+        return next((run.execution.id for run in self.found if run.attempt >= key.first), None)
+
+    def doubt(self, base_url: str, *, all_are_kept: bool) -> str | None:
+        """Why there may be one that was not found; None when there can be none.
+
+        :param base_url: address of the service.
+        :param all_are_kept: whether the workflow keeps its executions.
+        """
+        if self.unreadable:
+            shown = self.unreadable[:MAX_SHOWN_IDS]
+            pages = " ".join(execution_url(base_url, one.workflow_id or "", one.id) for one in shown)
+            ids = ", ".join(one.id for one in shown)
+            return f"executions {ids} do not show what started them, and one of them may be its own: {pages}"
+        return None if all_are_kept else "the workflow does not keep all its executions"
+
+
+class StartingCall(NamedTuple):
+    """What an execution shows of its call.
+
+    :param tag: of the task that made it, if one did.
+    :param is_shown: whether the execution shows what started it.
+    """
+
+    tag: CallTag | None
+    is_shown: bool
+
+
+_NOT_CALLED = StartingCall(None, is_shown=True)
+
+
+class KeyLocation(NamedTuple):
+    """Where calls leave their key in the executions that they start.
+
+    :param name: under which the key is found.
+    :param mode: of the executions; a retry shows the call of the execution that it retries.
+    :param within: what of an item that started the execution holds the key; None for an item of another kind.
+    """
+
+    name: str
+    mode: str
+    within: Callable[[dict[str, Any]], dict[str, Any] | None]
+
+
+def _headers(item: dict[str, Any]) -> dict[str, Any] | None:
+    headers = item.get("headers")
+    return headers if isinstance(headers, dict) else None
+
+
+KEY_IN_HEADERS = KeyLocation(RUN_KEY_HEADER.lower(), "webhook", _headers)
+
+
+def starting_call(execution: Execution, location: KeyLocation = KEY_IN_HEADERS) -> StartingCall:
+    """Read what called an execution from its data."""
+    sent = [place for item in starting_items(execution) if (place := location.within(item)) is not None]
+    tags = (CallTag.read(place.get(location.name)) for place in sent)
+    # One that was started otherwise could not be ours, even if it hides its data.
+    return StartingCall(next(filter(None, tags), None), is_shown=execution.mode != location.mode or bool(sent))
+
+
+class Search(Protocol):
+    """A search for the executions of a task run."""
+
+    def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that a call with exactly this tag has made.
+
+        :param is_answered: whether the call was answered meanwhile, which ends the search.
+        """
+
+    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
+        """Find the executions of this attempt and of earlier ones.
+
+        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
+        """
+
+
+class RunSearch:
+    """Searches a workflow for the executions that carry a run key.
+
+    :param workflow_id: the workflow.
+    :param since: date and time by our clock before which no call was made; None when that is not known.
+    :param location: where calls leave the key.
+    """
+
+    def __init__(self, workflow_id: str, since: datetime | None, location: KeyLocation = KEY_IN_HEADERS) -> None:
+        self._workflow_id = workflow_id
+        self._since = since
+        self._location = location
+        self._starting_calls: dict[str, StartingCall] = {}
+        self._queued = QueuedExecutions(workflow_id)
+
+    def made_by(self, client: ServiceClient, tag: CallTag, is_answered: IsAnswered = never) -> str | None:
+        """Find the execution that a call with exactly this tag has made.
+
+        :param is_answered: whether the call was answered meanwhile, which ends the search.
+        """
+        listed = list_back(client, self._workflow_id, began_before(client, self._since))
+        executions = takewhile(lambda _: not is_answered(), chain(listed, self._queued.read(client)))
+        return next((one.id for one in executions if self._starting_call(client, one).tag == tag), None)
+
+    def earlier(self, client: ServiceClient, key: RunKey, *, exhaustive: bool = False) -> EarlierRuns:
+        """Find the executions of earlier attempts, back to that of the attempt before: it had looked for older ones.
+
+        Of a cleared DAG run this includes those that have not ended since before it was cleared.
+
+        :param exhaustive: look further for executions that wait for a worker, as before concluding that there is none.
+        """
+        found: list[FoundRun] = []
+        unreadable: list[Execution] = []
+        lists = _lists(client, self._workflow_id, began_before(client, self._since), and_all_active=key.was_cleared)
+        listed = _each_once(merge(*lists, key=lambda one: -one.number))
+        for execution in chain(listed, self._queued.read(client, exhaustive=exhaustive)):
+            call = self._starting_call(client, execution)
+            attempt = key.attempt_of(call.tag)
+            if attempt is not None:
+                found.append(FoundRun(execution, attempt))
+                if attempt >= key.attempt - 1:
+                    break
+            elif call.tag is not None and call.tag.task == key.task:
+                _warn_of_namesake(execution)
+            elif not call.is_shown and execution.status not in FAILED_STATUSES:
+                unreadable.append(execution)
+        return EarlierRuns(sorted(found, key=lambda run: -run.execution.number), unreadable)
+
+    def _starting_call(self, client: ServiceClient, execution: Execution) -> StartingCall:
+        if execution.mode not in (self._location.mode, "retry", None):
+            return _NOT_CALLED
+        if execution.id in self._starting_calls:
+            return self._starting_calls[execution.id]
+        try:
+            call = starting_call(read_again(client, execution.id), self._location)
+        except errors.ServiceNotFoundError:  # deleted meanwhile
+            call = _NOT_CALLED
+        except (errors.ServiceAnswerTooLargeError, errors.ServiceUnexpectedResponseError) as error:
+            log.warning("Execution %s does not show what called it: %s", execution.id, error)
+            return StartingCall(None, is_shown=False)
+        if call.is_shown or execution.status in ENDED_STATUSES:
+            self._starting_calls[execution.id] = call
+        return call
+
+
+def read_again(client: ServiceClient, execution_id: str) -> Execution:
+    """Read an execution with its data, several times if the answers were spoiled on their way."""
+    for _ in range(MAX_READS - 1):
+        with suppress(errors.ServiceUnexpectedResponseError):
+            return with_data(client, execution_id)
+    return with_data(client, execution_id)
+
+
+def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stopped: threading.Event) -> EarlierRuns:
+    """Find the executions that the attempts of a task run have made.
+
+    Looks again after a while unless the attempt before has one: it may have been killed with its call on the way.
+
+    :param search: begins no later than the first attempt.
+    :param stopped: set from outside to give up.
+    :raises ServiceTaskKilledError: given up.
+    """
+    runs = search.earlier(client, key)
+    if runs.has_attempt(key.attempt - 1):
+        return runs
+    if clock().wait(stopped, start_and_find.SETTLING_SECONDS):
+        raise errors.ServiceTaskKilledError("the task was killed while it looked for executions of earlier attempts")
+    return search.earlier(client, key, exhaustive=True)
+
+
+def list_back(
+    client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool = False
+) -> Iterator[Execution]:
+    """List the executions of a workflow back to the first that is older than wanted; each once.
+
+    Several lists are read, each newest first, since those that run now are only in a list of their own. One that
+    begins or ends between the two can be in neither: look twice before taking it that there is none.
+
+    :param and_all_active: also those that have not ended, however old.
+    """
+    return _each_once(chain(*_lists(client, workflow_id, is_older, and_all_active=and_all_active)))
+
+
+def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
+    """Whether an execution, and therefore every older one, began before a date and time by our clock.
+
+    Without a date and time, none did. The offset of the service's clock is known only once it has answered, so it is
+    read late.
+
+    :returns: the condition, to be applied to executions.
+    """
+
+    def is_older(execution: Execution) -> bool:
+        if since is None or execution.started_at is None:
+            return False
+        started = execution.started_at
+        offset = client.transport.clock_offset or timedelta()
+        return (started if started.tzinfo else started.replace(tzinfo=UTC)) < since + offset
+
+    return is_older
+
+
+def _lists(
+    client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool
+) -> list[Iterator[Execution]]:
+    bounds: dict[ExecutionStatus | None, IsOlder] = {"running": is_older}
+    if and_all_active:
+        bounds = dict.fromkeys(ACTIVE_STATUSES, began_before(client, None))
+    return [_list(client, workflow_id, status, bound) for status, bound in {**bounds, None: is_older}.items()]
+
+
+def _list(
+    client: ServiceClient, workflow_id: str, status: ExecutionStatus | None, is_older: IsOlder
+) -> Iterator[Execution]:
+    for execution in client.executions.list(workflow_id=workflow_id, status=status):
+        if is_older(execution):
+            return
+        yield execution
+
+
+def _each_once(executions: Iterator[Execution]) -> Iterator[Execution]:
+    seen: set[str] = set()
+    for execution in executions:
+        if execution.id not in seen:
+            seen.add(execution.id)
+            yield execution
+
+
+def _warn_of_namesake(execution: Execution) -> None:
+    if execution.status not in ENDED_STATUSES:
+        log.warning(
+            "Execution %s has not ended and belongs to a task of the same DAG, run and task ids, so it is left alone: "
+            "either another deployment of Airflow has started it, or this one has changed its address since "
+            "([api] base_url, or [service] deployment)",
+            execution.id,
+        )

@@ -1,0 +1,162 @@
+"""Let the service retry an execution exactly once, without waiting for the retry to end.
+
+The service answers a retry only when the new execution has ended, and starts another one at every call. So the call
+is made once, and the new execution is looked for meanwhile: it names the one that it retries.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.queued import QueuedExecutions
+from airflow_provider_service._core.runs.search import began_before, list_back
+from airflow_provider_service.client import errors
+from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
+from airflow_provider_service.client.models._statuses import ENDED_STATUSES
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.search import RunKey
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client.models import Execution
+
+
+def find_earlier_retry(
+    client: ServiceClient, original: Execution, key: RunKey, since: datetime | None, stopped: threading.Event
+) -> Execution | None:
+    """Find the newest retry of an execution that an attempt resumes.
+
+    It began after a date and time by our clock or, if the DAG run was cleared, is still active since before that. The
+    search is long enough for a call that was on its way when its attempt was killed.
+    """
+    is_older = began_before(client, since)
+
+    retries = RetrySearch(original)
+
+    def resumable(one: Execution) -> bool:
+        if is_older(one):
+            return key.was_cleared and one.status not in ENDED_STATUSES
+        return key.may_resume(key.attempt - 1, one.status)
+
+    def search(*, exhaustive: bool = False) -> Execution | None:
+        newest_first = sorted(retries.read(client, exhaustive=exhaustive), key=lambda one: -one.number)
+        return next(filter(resumable, newest_first), None)
+
+    return start_and_find.search_for(search, start_and_find.SETTLING_SECONDS, stopped) or search(exhaustive=True)
+
+
+class RetrySearch:
+    """Searches for the executions that are retries of another one.
+
+    :param original: the other one.
+    """
+
+    def __init__(self, original: Execution) -> None:
+        self._original = original
+        self._workflow_id = original.workflow_id or ""
+        self._queued = QueuedExecutions(self._workflow_id, after=original.number)
+
+    def read(self, client: ServiceClient, *, exhaustive: bool = False) -> Iterator[Execution]:
+        """Read these executions: those in the lists first, then those that wait for a worker.
+
+        :param exhaustive: before it is concluded that there is none: look further for what waits for a worker.
+        """
+        listed = list_back(client, self._workflow_id, lambda one: one.number <= self._original.number)
+        queued = self._queued.read(client, exhaustive=exhaustive)
+        return (one for one in chain(listed, queued) if str(one.retry_of) == self._original.id)
+
+
+class RetryStarter:
+    """Starts one retry of an execution.
+
+    ``started_nothing`` says, after an error, that there provably is none.
+
+    :param client: the service.
+    :param original: the execution to retry.
+    :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+    :param timeout: seconds to keep the call open.
+    :param stopped: set from outside to give up early.
+    """
+
+    def __init__(
+        self,
+        client: ServiceClient,
+        original: Execution,
+        *,
+        load_workflow: bool | None,
+        timeout: float,
+        stopped: threading.Event,
+    ) -> None:
+        self._client = client
+        self._original = original
+        self._load_workflow = load_workflow
+        self._timeout = timeout
+        self._stopped = stopped
+        self.started_nothing = False
+        self.after = 0
+        self._retries = RetrySearch(original)
+        self._known = frozenset(one.id for one in self._retries.read(client))
+
+    def start(self) -> str:
+        """Start the retry and return the id of the new execution. Never calls twice.
+
+        :raises ServiceConflictError: the execution is queued, succeeded, or its data was not kept.
+        :raises ServiceRunNotStartedError: the call got no answer and nothing was started.
+        :raises ServiceRunInDoubtError: the call got no answer, and what it may have started cannot be found.
+        :raises ServiceTaskKilledError: given up early.
+        """
+        try:
+            answer, found = start_and_find.answer_or_found(self._send, lambda _: self._search(), self._stopped)
+        except errors.ServiceApiError as error:
+            if error.not_processed:
+                self.started_nothing = True
+                raise
+            found = start_and_find.search_for(self._search, start_and_find.SETTLING_SECONDS, self._stopped)
+            found = found or self.find(self._client, exhaustive=True)
+            if found is None:
+                raise self._lost(error) from error
+            return found
+        except errors.ServiceError as error:
+            self.started_nothing = error.not_processed
+            raise
+        return answer.id if answer is not None else str(found)
+
+    def find(self, client: ServiceClient, *, exhaustive: bool = False) -> str | None:
+        """The execution that this attempt has started, if it can be seen."""
+        retries = self._retries.read(client, exhaustive=exhaustive)
+        return next((one.id for one in retries if one.id not in self._known), None)
+
+    def _search(self) -> str | None:
+        return self.find(self._client)
+
+    def _send(self) -> Execution:
+        return self._client.executions.retry(
+            self._original.id, load_workflow=self._load_workflow, timeout=self._timeout
+        )
+
+    def _lost(self, error: errors.ServiceApiError) -> Exception:
+        self.started_nothing = keeps_executions(self._client, self._original)
+        if self.started_nothing:
+            return ServiceRunNotStartedError(f"{error}; no retry of execution {self._original.id} was started")
+        return ServiceRunInDoubtError(
+            f"{error}; a retry of execution {self._original.id} may have been started, which its workflow does not keep"
+        )
+
+
+def keeps_executions(client: ServiceClient, execution: Execution) -> bool:
+    """Whether the workflow of an execution keeps its executions; False if it no longer exists, or can never be read.
+
+    :raises ServiceApiError: the workflow cannot be read at present.
+    """
+    try:
+        return client.workflows.get(execution.workflow_id or "").keeps_executions
+    except errors.ServiceNotFoundError:
+        return False
+    except errors.ServiceError as error:
+        if error.final:
+            return False
+        raise

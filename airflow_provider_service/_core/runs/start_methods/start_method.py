@@ -1,0 +1,38 @@
+"""What every method to start a workflow offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart, Starter
+    from airflow_provider_service._core.runs.request import RunRequest
+    from airflow_provider_service._core.runs.search import EarlierRuns
+    from airflow_provider_service.client import ServiceClient
+
+
+class StartMethod(Protocol):
+    """A method to start a workflow, for one request."""
+
+    #: The word that asks for it.
+    name: ClassVar[str]
+
+    def __init__(self, request: RunRequest, client: ServiceClient) -> None: ...
+
+    def reason_unavailable(self) -> str | None:
+        """Why this method cannot start the workflow and what would change that; None if nothing speaks against it."""
+
+    def may_have_been_used(self) -> bool:
+        """Whether an earlier attempt may have used this method: what it needed may be gone since."""
+
+    def keeps_executions(self) -> bool:
+        """Whether the executions that it searches are kept, so that one that was not found does not exist."""
+
+    def earlier(self, start: IdempotentStart) -> EarlierRuns:
+        """Find the executions that earlier attempts have started with this method."""
+
+    def starter(self, start: IdempotentStart) -> Starter:
+        """Check all that can be checked, and make the workflow ready; starts nothing.
+
+        :raises ServiceInputError: the workflow cannot be started as it is asked for.
+        """

@@ -1,0 +1,196 @@
+"""Start a workflow on its production webhook. The call carries the run key in a header."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from enum import Enum
+from http import HTTPStatus
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service._core.runs.search import (
+    CLOCK_SKEW,
+    MAX_SHOWN_IDS,
+    RUN_KEY_HEADER,
+    EarlierRuns,
+    RunSearch,
+    find_earlier_runs,
+    starting_call,
+)
+from airflow_provider_service._core.runs.starting import CallStarter
+from airflow_provider_service._core.runs.stored_files import stored_files
+from airflow_provider_service.client import errors
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._http.webhook_answers import checked_headers, is_refusal
+from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotKeptError
+from airflow_provider_service.client.models import WebhookAnswer, WebhookTrigger
+from airflow_provider_service.client.resources._webhooks import checked_files, checked_payload, filled_path
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service._core.runs.request import RunRequest
+    from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._http.multipart import FileSource
+    from airflow_provider_service.client.models import Execution
+
+log = logging.getLogger(__name__)
+
+
+class WebhookStartMethod:
+    """The production webhook of the workflow."""
+
+    name: ClassVar[str] = "webhook"
+
+    def __init__(self, request: RunRequest, client: ServiceClient) -> None:
+        self._request, self._client = request, client
+
+    def reason_unavailable(self) -> str | None:
+        """Why this method cannot start the workflow; None if nothing speaks against it."""
+        if self._request.mode == "manual":
+            return "a webhook runs the published version, not the draft"
+        if not self._request.triggers({"webhook"}):
+            return self._request.missing_trigger_message({"webhook"})
+        try:
+            self._client.webhooks.find(
+                self._request.workflow, self._request.trigger_node, method=self._request.webhook_method
+            )
+        except ServiceInputError as error:
+            return str(error)
+        return None
+
+    def may_have_been_used(self) -> bool:
+        """Whether an earlier attempt may have used this method."""
+        return bool(self._request.triggers_ever({"webhook"}))
+
+    def keeps_executions(self) -> bool:
+        """Whether the executions that it searches are kept."""
+        return self._request.workflow.keeps_executions
+
+    def earlier(self, start: IdempotentStart) -> EarlierRuns:
+        """Find the executions that earlier attempts have started."""
+        search = RunSearch(self._request.workflow.id, start.attempt.since)
+        return find_earlier_runs(start.client, search, start.attempt.key, start.stopped)
+
+    def starter(self, start: IdempotentStart) -> WebhookStarter:
+        """Check the call, and activate the workflow if it has to be."""
+        request = self._request
+        request.refuse_rendered_text()
+        trigger = start.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
+        filled_path(trigger, request.path_parameters)
+        checked_headers(request.headers(trigger.authentication))
+        files = stored_files(request.files)
+        checked_files(trigger, files)
+        checked_payload(trigger, request.payload, with_files=bool(files))
+        request.make_active(start.client)
+        return WebhookStarter(request, start, trigger, files)
+
+
+class WebhookStarter(CallStarter):
+    """Calls a webhook until it is known which execution the call made.
+
+    :param trigger: the webhook.
+    :param files: files that the call carries, by the name of their field.
+    """
+
+    def __init__(
+        self,
+        request: RunRequest,
+        start: IdempotentStart,
+        trigger: WebhookTrigger,
+        files: Mapping[str, FileSource] | None = None,
+    ) -> None:
+        search = RunSearch(request.workflow.id, clock().utcnow() - CLOCK_SKEW)
+        called, is_kept = f"webhook {trigger.path!r}", request.workflow.keeps_executions
+        super().__init__(start.client, called, start.attempt.key, search, is_kept=is_kept, stopped=start.stopped)
+        self._request, self._trigger, self._files, self._timeout = request, trigger, files, start.timeout
+        self.answers_at_once = trigger.response_mode == "onReceived"
+
+    def send(self) -> WebhookAnswer:
+        """Call the webhook."""
+        request, trigger = self._request, self._trigger
+        return self._client.webhooks.call(
+            trigger,
+            request.payload,
+            path_parameters=request.path_parameters,
+            files=self._files,
+            headers={**request.all_headers(trigger.authentication), RUN_KEY_HEADER: self._key.header},
+            timeout=self._timeout,
+            stopped=self._stopped,
+        )
+
+    def is_refusal(self, error: errors.ServiceApiError) -> bool:
+        """Whether a failed call certainly ran nothing, and will not if it is made again."""
+        return is_refusal(error)
+
+    def started_by(self, answer: WebhookAnswer) -> str:
+        """The execution that a call has started: the one that its answer names, or that a search finds."""
+        named = answer.execution_id
+        claim = _Claim.FALSE if named is None else self._judge(named)
+        if claim is _Claim.PROVEN:
+            return str(named)
+        try:
+            found = start_and_find.search_for(self._look, self._patience(claim), self._stopped)
+        except errors.ServiceApiError as error:
+            if claim is _Claim.FALSE:
+                raise
+            log.warning("Execution %s, which the webhook named, was not checked: %s", named, error)
+            return str(named)
+        if found is not None:
+            return found
+        if claim is not _Claim.FALSE:
+            return str(named)
+        runs = self._search_exhaustively()
+        found = runs.own(self._key)
+        if found is not None:
+            return found
+        raise self._not_found(answer, runs.unreadable)
+
+    def _judge(self, execution_id: str) -> _Claim:
+        """Judge an answer that names an execution: a workflow may pass on an id that it was given."""
+        try:
+            execution = self._client.executions.get(execution_id, include_data=True)
+        except errors.ServiceNotFoundError:
+            return _Claim.DOUBTFUL if self._is_kept else _Claim.LIKELY
+        except errors.ServiceApiError as error:
+            log.warning("Execution %s, which the webhook named, cannot be read: %s", execution_id, error)
+            return _Claim.LIKELY
+        if execution.workflow_id == self._request.workflow.id:
+            call = starting_call(execution)
+            if call.tag == self._key.tag:
+                return _Claim.PROVEN
+            if not call.is_shown:
+                return _Claim.LIKELY
+        return _Claim.FALSE
+
+    def _patience(self, claim: _Claim) -> float:
+        """Seconds to look for an execution that carries the key."""
+        if claim is _Claim.LIKELY:
+            return 0.0
+        if claim is _Claim.DOUBTFUL:
+            return start_and_find.SETTLING_SECONDS
+        return start_and_find.VISIBLE_WITHIN_SECONDS if self._is_kept else start_and_find.UNKEPT_SECONDS
+
+    def _not_found(self, answer: WebhookAnswer, hidden: list[Execution]) -> ServiceRunInDoubtError:
+        workflow_id = self._request.workflow.id
+        what = f"the {self._called} answered {answer.status}, but no execution of workflow {workflow_id} carries its "
+        what += "run key"
+        if hidden:
+            ids = ", ".join(one.id for one in hidden[:MAX_SHOWN_IDS])
+            return ServiceRunInDoubtError(
+                f"{what}, and executions {ids} hide their data, or it is redacted. Let the workflow answer with its "
+                "execution id"
+            )
+        hint = "Let the workflow save its executions, or answer with its execution id"
+        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            return ServiceRunInDoubtError(f"{what}: it may have ended without being saved. {hint}")
+        return ServiceRunNotKeptError(f"{what}: it has ended without being saved. {hint}", workflow_id=workflow_id)
+
+
+class _Claim(Enum):
+    """Whether an execution that an answer names is the one that the call made."""
+
+    PROVEN = "it carries the run key"
+    LIKELY = "it cannot be read, its data is hidden, or it was not kept"
+    DOUBTFUL = "it does not exist, although its workflow keeps its executions"
+    FALSE = "it is another, or the answer names none"

@@ -1,0 +1,142 @@
+"""Start an execution by a call, exactly once, and learn which execution that made.
+
+A call carries a run key, which the service keeps with the execution. An attempt that does not know whether a call
+arrived, or who called before, looks for executions that carry the key.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.runs import start_and_find
+from airflow_provider_service.client import errors
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.search import EarlierRuns, RunKey, Search
+    from airflow_provider_service._core.runs.start_and_find import IsAnswered
+    from airflow_provider_service.client import ServiceClient
+
+log = logging.getLogger(__name__)
+
+MAX_CALLS = 3
+MAX_PAUSE_SECONDS = 60.0
+
+
+class CallStarter(ABC):
+    """Makes a call until it is known which execution the call started.
+
+    ``started_nothing`` says, after an error, that there provably is none.
+
+    :param client: the service.
+    :param called: what is called, for messages.
+    :param key: the key that the call carries.
+    :param search: finds its execution.
+    :param is_kept: whether the workflow keeps its executions, so that a search can find them.
+    :param stopped: set from outside to give up early.
+    """
+
+    #: Whether the call is answered when the run begins, and not only when it ends.
+    answers_at_once: bool = False
+
+    def __init__(
+        self,
+        client: ServiceClient,
+        called: str,
+        key: RunKey,
+        search: Search,
+        *,
+        is_kept: bool,
+        stopped: threading.Event,
+    ) -> None:
+        self._client, self._called, self._key, self._search = client, called, key, search
+        self._is_kept, self._stopped = is_kept, stopped
+        self.started_nothing = False
+        self.after = 0
+
+    def start(self) -> str:
+        """Start the run and return its execution id. Repeats the call only when no execution of it exists.
+
+        :raises ServiceRunNotStartedError: nothing was started.
+        :raises ServiceRunNotKeptError: the call was confirmed, and left no execution.
+        :raises ServiceRunInDoubtError: something may have been started that cannot be found.
+        :raises ServiceInputError: the call cannot be made, nothing was started.
+        :raises ServiceApiError: the call was refused, nothing was started; or a search failed.
+        :raises ServiceTaskKilledError: given up early.
+        """
+        lost = 0
+        while lost < MAX_CALLS:
+            try:
+                answer, found = start_and_find.answer_or_found(
+                    self.send, self.look_meanwhile, self._stopped, at_once=self.answers_at_once
+                )
+            except errors.ServiceApiError as error:
+                found = self._found_in_spite_of(error)
+                if found is None:
+                    lost += 1
+                    log.warning("Call %d of %s started nothing: %s", lost, self._called, error)
+                    clock().wait(self._stopped, min(error.retry_after or 0.0, MAX_PAUSE_SECONDS))
+            except errors.ServiceError as error:
+                self.started_nothing = error.not_processed
+                raise
+            else:
+                found = found or self.started_by(answer)
+            if found is not None:
+                return found
+        self.started_nothing = True
+        raise ServiceRunNotStartedError(f"{MAX_CALLS} calls of {self._called} made no execution; nothing was started")
+
+    def find(self, client: ServiceClient) -> str | None:
+        """The execution that this attempt has started, if it can be seen."""
+        return self._search.made_by(client, self._key.tag)
+
+    @abstractmethod
+    def send(self) -> Any:
+        """Make the call."""
+
+    @abstractmethod
+    def started_by(self, answer: Any) -> str | None:
+        """The execution that a call has started, by its answer; None if it started nothing and is to be made again."""
+
+    @abstractmethod
+    def is_refusal(self, error: errors.ServiceApiError) -> bool:
+        """Whether a failed call certainly ran nothing, and will not if it is made again."""
+
+    def look_meanwhile(self, is_answered: IsAnswered) -> str | None:
+        """Look for the execution while the call is still open."""
+        return self._search.made_by(self._client, self._key.tag, is_answered)
+
+    def _look(self) -> str | None:
+        return self.find(self._client)
+
+    def _found_in_spite_of(self, error: errors.ServiceApiError) -> str | None:
+        """Look for the execution of a call that failed; None when there is none, and the call may be repeated."""
+        if self.is_refusal(error):
+            self.started_nothing = True
+            raise error
+        found = start_and_find.search_for(self._look, start_and_find.SETTLING_SECONDS, self._stopped)
+        if found is not None:
+            return found
+        if error.not_processed:
+            self.started_nothing = True
+            raise error
+        runs = self._search_exhaustively()
+        found = runs.own(self._key)
+        if found is not None:
+            return found
+        doubt = runs.doubt(self._client.base_url, all_are_kept=self._is_kept)
+        if doubt is not None:
+            raise ServiceRunInDoubtError(f"{error}; it may have run the workflow: {doubt}") from error
+        if isinstance(error, errors.ServiceTimeoutError):
+            # All the time that the task has is over.
+            self.started_nothing = True
+            raise ServiceRunNotStartedError(f"{error}; nothing was started") from error
+        return None
+
+    def _search_exhaustively(self) -> EarlierRuns:
+        """Search once more, exhaustively, before concluding that there is no execution."""
+        return self._search.earlier(self._client, self._key, exhaustive=self._is_kept)

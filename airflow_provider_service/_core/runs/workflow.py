@@ -1,0 +1,50 @@
+"""Run a workflow for a key: what an attempt resumes, and what it starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.runs.search import EarlierRuns
+from airflow_provider_service._core.runs.start_methods.choice import choose, methods_used
+from airflow_provider_service.client.errors import ServiceRunInDoubtError
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service._core.runs.request import RunRequest
+
+
+def resume_or_start(request: RunRequest, start: IdempotentStart) -> str:
+    """Resume the execution of an earlier attempt, or start one; its id.
+
+    :raises ServiceRunInDoubtError: an execution may have been started that cannot be found.
+    :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.
+    """
+    earlier = None if start.attempt.is_first else _earlier(request, start)
+    return earlier or start.launch(choose(request, start.client).starter(start))
+
+
+def _earlier(request: RunRequest, start: IdempotentStart) -> str | None:
+    """The execution that this attempt resumes instead of starting one."""
+    attempt, used = start.attempt, methods_used(request, start.client)
+    runs = EarlierRuns.joined(method.earlier(start) for method in used)
+    attempt.follow(runs)
+    run = runs.resumable(attempt.key)
+    if run is not None:
+        return start.resume(run.execution.id, "an earlier attempt started")
+    if attempt.may_have_started_unseen and not runs.has_attempt(attempt.key.attempt - 1):
+        doubt = runs.doubt(start.client.base_url, all_are_kept=all(method.keeps_executions() for method in used))
+        if doubt is not None:
+            raise ServiceRunInDoubtError(f"an earlier attempt may have run {request.label}: {doubt}")
+    return _retry_of_failed(start, runs) if request.on_retry == "retry_execution" else None
+
+
+def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
+    key, saved = start.attempt.key, start.attempt.saved_run()
+    is_of_this_order = saved is not None and saved.attempt >= key.first  # clearing the task orders a new execution
+    failed_id = runs.failed(key) or (saved.execution_id if saved and is_of_this_order else None)
+    if failed_id is None:
+        return None
+    failed = start.client.executions.get(failed_id)
+    if failed.status == "canceled":  # the service would cancel its retry as well
+        return None
+    return start.earlier_retry(failed) or start.retry(failed)

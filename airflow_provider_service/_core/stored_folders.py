@@ -1,0 +1,111 @@
+"""Folders in object storage or on a disk: which files they hold, and what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from airflow_provider_service._airflow.arguments import refuse
+from airflow_provider_service._core.object_storage import LOCAL_PROTOCOLS, storage_path, write_whole
+from airflow_provider_service.client.errors import ServiceInputError
+
+_NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f\\]")
+
+
+def stays_below(path: str) -> bool:
+    """Whether a path, taken from any folder, leads to a file below that folder."""
+    return not _NOT_IN_PATHS.search(path) and {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
+class StoredFolder:
+    """A folder, or a single file, which is then the only one in its folder.
+
+    :param name: the argument with the path, for messages.
+    :param path: a path, or an address such as ``s3://my_conn@bucket/workflows``, in which an Airflow connection may be
+        named.
+    """
+
+    def __init__(self, name: str, path: object) -> None:
+        if not (isinstance(path, str) or hasattr(path, "fs")) or not str(path).strip():
+            refuse(name, "a path or an address of object storage", path)
+        self._name, self.path = name, str(path)
+        self._place: Any = self._attempt(lambda: storage_path(path))
+
+    def make(self) -> None:
+        """Make the folder if it does not exist; object storage needs none."""
+        if self._is_local:
+            self._attempt(lambda: self._place.mkdir(parents=True, exist_ok=True))
+
+    def holds(self, ending: str) -> bool:
+        """Whether the folder exists and has files with an ending."""
+        return bool(self._attempt(self._place.exists) and self.files(ending))
+
+    def files(self, ending: str) -> list[str]:
+        """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count.
+
+        :raises ServiceInputError: there is no such file or folder, or it cannot be read.
+        """
+        if not self._attempt(self._place.exists):
+            raise ServiceInputError(f"{self._name}: there is no file or folder {self.path!r}")
+        found = self._attempt(lambda: self._place.fs.find(self._place.path))
+        below = (PurePosixPath(one).relative_to(self._root) for one in found)
+        return sorted(str(one) for one in below if one.suffix == ending and not _is_hidden(one))
+
+    def read(self, path: str) -> str:
+        """The text of a file.
+
+        :param path: path from the folder.
+        :raises ServiceInputError: there is no such file below the folder, or it is not UTF-8 text.
+        """
+        root = self._root
+        self._require_below(root, path)
+        content: bytes = self._attempt(lambda: self._place.fs.cat_file(str(root / path)))
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ServiceInputError(f"{self._name}: the file {path!r} is not UTF-8 text") from None
+
+    def write(self, path: str, content: bytes) -> str:
+        """Write a file, and return its address. Safe to repeat: it replaces what is there.
+
+        :param path: path from the folder; folders in it are made if they do not exist.
+        :raises ServiceInputError: the path leads out of the folder, on a disk also by a symbolic link.
+        """
+        root = self._folder
+        self._require_below(root, path)
+        if self._is_local:
+            self._attempt(lambda: Path(root / path).parent.mkdir(parents=True, exist_ok=True))
+        return write_whole(f"{self.path.rstrip('/')}/{path}", content)
+
+    def _require_below(self, root: PurePosixPath, path: str) -> None:
+        """Every file of a folder passes here before it is opened, whoever has chosen its name."""
+        is_below = stays_below(path)
+        if is_below and self._is_local:
+            is_below = self._attempt(lambda: Path(root / path).resolve().is_relative_to(Path(root).resolve()))
+        if not is_below:
+            raise ServiceInputError(f"{self._name}: the file {path!r} is not below the folder {self.path!r}")
+
+    @property
+    def _is_local(self) -> bool:
+        return self._place.protocol in LOCAL_PROTOCOLS
+
+    @property
+    def _folder(self) -> PurePosixPath:
+        return PurePosixPath(self._place.fs._strip_protocol(self._place.path))
+
+    @property
+    def _root(self) -> PurePosixPath:
+        is_file = self._attempt(lambda: self._place.fs.isfile(self._place.path))
+        return self._folder.parent if is_file else self._folder
+
+    def _attempt(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+            raise ServiceInputError(f"{self._name} {self.path!r} cannot be used: {error}") from error
+
+
+def _is_hidden(path: PurePosixPath) -> bool:
+    return any(part.startswith(".") for part in path.parts)

@@ -1,0 +1,68 @@
+"""How long a wait goes on although its polls fail, and what its log says of that."""
+
+from __future__ import annotations
+
+import logging
+
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.errors import ServiceError
+
+log = logging.getLogger(__name__)
+
+MIN_FAILURES = 3
+
+
+class FaultTolerance:
+    """Tolerates failed polls until they have failed both ``MIN_FAILURES`` times in a row and for some seconds.
+
+    A refused key or request is no fault that passes, and is not tolerated at all. The log gets one line when polls
+    begin to fail, and one when they work again.
+
+    :param subject: what is read, in words.
+    :param seconds: for how long polls may keep failing; None tolerates whatever happens for as long as it lasts.
+    """
+
+    __slots__ = ("_failing_since", "_failures", "_is_logged", "_seconds", "_subject")
+
+    def __init__(self, subject: str, seconds: float | None) -> None:
+        self._subject, self._seconds = subject, seconds
+        self._failures, self._failing_since, self._is_logged = 0, 0.0, False
+
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the last poll failed."""
+        return self._failures > 0
+
+    def succeeded(self) -> None:
+        """Record a poll that succeeded."""
+        if self._is_logged:
+            log.info("Reading %s works again, after %.0f s", self._subject, clock().monotonic() - self._failing_since)
+        self._failures, self._is_logged = 0, False
+
+    def tolerates(self, error: Exception, *, has_other_way: bool = False) -> bool:
+        """Record a failed poll, and return whether the wait goes on.
+
+        :param has_other_way: whether the same is read in another way at once; that may work, so the log does not yet
+            say that reading fails.
+        """
+        now = clock().monotonic()
+        if not self._failures:
+            self._failing_since = now
+        self._failures += 1
+        goes_on = self._goes_on(error, now)
+        if goes_on and not self._is_logged and (self._failures > 1 or not has_other_way):
+            self._is_logged = True
+            self._log_beginning(error)
+        return goes_on
+
+    def _goes_on(self, error: Exception, now: float) -> bool:
+        if self._seconds is None:
+            return True
+        if isinstance(error, ServiceError) and error.ends_wait:
+            return False
+        return self._failures < MIN_FAILURES or now - self._failing_since < self._seconds
+
+    def _log_beginning(self, error: Exception) -> None:
+        so = "it is tried until it works" if self._seconds is None else f"this is tolerated for {self._seconds:g} s"
+        unexpected = None if isinstance(error, ServiceError) else error
+        log.warning("Reading %s fails; %s: %s", self._subject, so, error, exc_info=unexpected)

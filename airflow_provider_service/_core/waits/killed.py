@@ -1,0 +1,168 @@
+"""Whether the execution of a task that is being ended must be stopped: Airflow is asked who ended the task.
+
+Airflow calls ``on_kill`` whoever ended a task: a person, a time limit, a shutdown of its worker, or Airflow itself,
+because the process or its API server had not answered for a while. Only the first two mean that nobody wants the
+execution any longer. In the other cases the next attempt looks for the execution and resumes it, and may have done so
+already: a process that stalled is told to end when it wakes up, long after its task was given to another one. The same
+holds for a triggerer that stalled and lost its triggers.
+
+What Airflow answers does not always distinguish these cases. Where it does not, the execution keeps running while an
+attempt is left: it can still be stopped by hand, while one that was stopped although its task waits for it is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
+
+from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY
+from airflow_provider_service.client._clock import clock
+
+if TYPE_CHECKING:
+    from airflow.executors.workloads import TaskInstance
+
+    from airflow_provider_service._core.runs.attempt import Attempt
+
+log = logging.getLogger(__name__)
+
+# The first question to a triggerer makes it load Airflow's API, which takes many seconds on a busy machine.
+ASKING_SECONDS = 60.0
+# A task instance that no longer exists was deleted with its DAG run.
+_DELETED = "deleted"
+# A task that was cleared while a worker ran it, until that worker has ended it.
+_CLEARED = "restarting"
+# States in which no attempt waits for the execution or will look for it: a user's action, or a timeout of the DAG run,
+# leads to them. So does the end of the execution, which then has nothing left to stop.
+_ENDED = frozenset({_DELETED, _CLEARED, "failed", "success", "skipped", "removed", "upstream_failed"})
+# The task waits for an execution, or is about to look for the one that its last attempt left.
+_AT_WORK = frozenset({"deferred", "running"})
+
+
+class Decision(NamedTuple):
+    """What happens to the execution of a task that is being ended.
+
+    :param stops: whether it is stopped; else it keeps running.
+    :param reason: why, as the end of a sentence.
+    """
+
+    stops: bool
+    reason: str
+
+
+class TaskNow(NamedTuple):
+    """What Airflow says about a task.
+
+    :param state: its state; None while it waits to be scheduled.
+    :param execution_id: the execution that its latest attempt waits for, if that has said so.
+    :param has_moved_on: whether its latest attempt is known to be another one than the attempt that asks.
+    """
+
+    state: str | None
+    execution_id: str | None = None
+    has_moved_on: bool = False
+
+
+def ask(ti: Any, attempt: Attempt | None = None) -> TaskNow:
+    """Ask Airflow about a task. Blocks, and raises whatever the question meets.
+
+    :param ti: the task instance.
+    :param attempt: the attempt that asks; None in a triggerer.
+    """
+    state, try_number = (_state_of(ti), None) if AIRFLOW_V_3_0_PLUS else _in_database(ti)
+    if state not in _AT_WORK:
+        return TaskNow(state)
+    has_moved_on = attempt is not None and (attempt.is_given_up if try_number is None else try_number != ti.try_number)
+    return TaskNow(state, _current_execution(ti), has_moved_on)
+
+
+def decide(now: TaskNow, execution_id: str | None, *, attempts_left: bool | None = None) -> Decision:
+    """Decide whether an execution is stopped.
+
+    :param now: what Airflow says about the task.
+    :param execution_id: the execution that the asking attempt waits for, if it is known.
+    :param attempts_left: whether Airflow will try the task again if this attempt ends now; None in a triggerer, whose
+        end is not the end of an attempt.
+    """
+    if now.state in _ENDED:
+        return Decision(True, f"Airflow says that the task is '{now.state}'")
+    # After a clear, a new attempt may have begun: usually it resumes the execution, but it may wait for another one.
+    if execution_id is not None and now.execution_id not in {None, execution_id}:
+        return Decision(True, f"the task waits for execution {now.execution_id} by now")
+    if now.state == "running" and not now.has_moved_on and attempts_left is not None:
+        return _left_to_the_next("the task was ended from outside", attempts_left)
+    return Decision(False, f"the task was not ended: it is '{now.state}', or it begins again and resumes the execution")
+
+
+def undecided(error: BaseException, *, attempts_left: bool) -> Decision:
+    """Decide without an answer from Airflow.
+
+    :param error: what came instead.
+    :param attempts_left: whether Airflow will try the task again if this attempt ends now.
+    """
+    return _left_to_the_next(f"Airflow did not say whether the task was ended ({error!r})", attempts_left)
+
+
+async def was_killed(ti: TaskInstance | None, execution_id: str) -> bool:
+    """Ask Airflow, in a triggerer, whether the execution of a deferred task must be stopped.
+
+    When in doubt, and when Airflow cannot be asked, the answer is no.
+
+    :param ti: the task instance that the trigger belongs to.
+    :param execution_id: the execution that the trigger waits for.
+    """
+    if ti is None:
+        log.error("Execution %s is not stopped, because its trigger belongs to no task", execution_id)
+        return False
+    try:
+        now = await clock().wait_for(in_daemon_thread(ask, ti), ASKING_SECONDS)
+    except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows whether the task was ended
+        decision = undecided(error, attempts_left=True)
+        log.error("Execution %s is not stopped and may still be running: %s", execution_id, decision.reason)
+        return False
+    decision = decide(now, execution_id)
+    if not decision.stops:
+        log.info("Execution %s is not stopped: %s", execution_id, decision.reason)
+    return decision.stops
+
+
+def _left_to_the_next(what: str, attempts_left: bool) -> Decision:
+    if attempts_left:
+        return Decision(False, f"{what}, and its next attempt resumes the execution")
+    return Decision(True, f"{what}, and no attempt is left to resume the execution")
+
+
+def _state_of(ti: Any) -> str | None:
+    """The state of a task instance; None while it waits to be scheduled."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    found = RuntimeTaskInstance.get_task_states(
+        dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
+    )
+    name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
+    state = found.get(ti.run_id, {}).get(name, _DELETED)
+    return None if state is None else str(state)
+
+
+def _in_database(ti: Any) -> tuple[str | None, int]:
+    """The state and the latest attempt of a task instance, on Airflow 2, where tasks may read its database."""
+    from airflow.models.taskinstance import TaskInstance as Row
+
+    row: Any = Row.get_task_instance(  # type: ignore[call-arg,unused-ignore]
+        dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index
+    )
+    if row is None:
+        return _DELETED, 0
+    return None if row.state is None else str(row.state), row.try_number
+
+
+def _current_execution(ti: Any) -> str | None:
+    """The execution that the latest attempt waits for; Airflow drops the one before when an attempt begins."""
+    from airflow.providers.common.compat.sdk import XCom
+
+    value = XCom.get_one(
+        key=EXECUTION_ID_KEY, dag_id=ti.dag_id, task_id=ti.task_id, run_id=ti.run_id, map_index=ti.map_index
+    )
+    return None if value is None else str(value)

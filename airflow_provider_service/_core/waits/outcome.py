@@ -1,0 +1,148 @@
+"""How a wait for an execution is judged, and what the verdict means for the task.
+
+Poke, reschedule and deferred waits all decide here, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from airflow_provider_service.client.errors import ServiceError, ServiceExecutionFailedError, ServiceWaitError
+from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
+from airflow_provider_service.links.service import execution_url
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.errors import ServiceRunNotKeptError
+    from airflow_provider_service.client.models import Execution
+
+log = logging.getLogger(__name__)
+
+Verdict = Literal["succeeded", "failed", "vanished", "timed_out", "unobservable"]
+
+#: XCom key under which a task keeps the execution that it waits for.
+EXECUTION_ID_KEY = "execution_id"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a wait ended. Small and free of secrets: it travels in trigger events and XCom.
+
+    :param execution_id: the execution.
+    :param verdict: what the end means for the task.
+    :param message: one line for the task's log.
+    :param status: the service's own status, or None when the execution could not be read.
+    :param workflow_id: the execution's workflow, if known.
+    :param started_at: start of the execution, ISO 8601 in UTC.
+    :param stopped_at: end of the execution, ISO 8601 in UTC.
+    :param url: page of the execution, if known.
+    :param final: of one that could not be observed: whether trying the task again is pointless.
+    """
+
+    execution_id: str
+    verdict: Verdict
+    message: str
+    status: str | None = None
+    workflow_id: str | None = None
+    started_at: str | None = None
+    stopped_at: str | None = None
+    url: str | None = None
+    final: bool = False
+
+    def to_event(self) -> dict[str, Any]:
+        """The outcome as the payload of a trigger event."""
+        return asdict(self)
+
+    @classmethod
+    def from_event(cls, event: Any) -> Outcome:
+        """Read a trigger event; one of another shape counts as a wait that could not observe."""
+        names = {field.name for field in fields(cls)}
+        if isinstance(event, dict) and event.keys() == names and event["verdict"] in get_args(Verdict):
+            return cls(**event)
+        return cls("unknown", "unobservable", "the trigger sent an event of an unknown shape")
+
+    def to_xcom(self, *, only_ids: bool = False) -> dict[str, Any]:
+        """What a task returns.
+
+        :param only_ids: it did not wait.
+        """
+        if only_ids:
+            return {"execution_id": self.execution_id or None, "workflow_id": self.workflow_id, "url": self.url}
+        return {
+            "execution_id": self.execution_id or None,
+            "status": self.status,
+            "workflow_id": self.workflow_id,
+            "started_at": self.started_at,
+            "stopped_at": self.stopped_at,
+            "url": self.url,
+        }
+
+
+def broken(execution_id: str, error: Exception) -> Outcome:
+    """The outcome of a wait that could not even ask, because there is no usable connection, for example."""
+    final = isinstance(error, ServiceError) and error.final
+    return Outcome(execution_id, "unobservable", f"the wait for execution {execution_id} failed: {error}", final=final)
+
+
+def started(base_url: str, workflow_id: str, execution_id: str) -> dict[str, Any]:
+    """What a task returns that does not wait for the execution that it has started."""
+    url = execution_url(base_url, workflow_id, execution_id)
+    return Outcome(execution_id, "succeeded", "", workflow_id=workflow_id, url=url).to_xcom(only_ids=True)
+
+
+def not_kept(error: ServiceRunNotKeptError) -> Outcome:
+    """The outcome of a run whose execution was not kept, when that counts as success."""
+    log.warning("%s (on_vanished='succeed')", error)
+    return Outcome("", "succeeded", str(error), workflow_id=error.workflow_id)
+
+
+def judge(execution: Execution, base_url: str) -> Outcome | None:
+    """Decide whether an execution has ended, and how; None while it has not.
+
+    Only ``success`` succeeds. A status this version does not know keeps the wait going until its deadline.
+    """
+    if execution.status not in ENDED_STATUSES:
+        if execution.status not in ACTIVE_STATUSES:
+            log.warning("Execution %s has the unknown status %r; still waiting", execution.id, execution.status)
+        return None
+    wire = execution.to_wire()
+    return Outcome(
+        execution_id=execution.id,
+        verdict="succeeded" if execution.status == "success" else "failed",
+        message=f"execution {execution.id} ended with status '{execution.status}'",
+        status=execution.status,
+        workflow_id=execution.workflow_id,
+        started_at=wire.get("startedAt"),
+        stopped_at=wire.get("stoppedAt"),
+        url=execution_url(base_url, execution.workflow_id, execution.id) if execution.workflow_id else None,
+    )
+
+
+def settle(
+    outcome: Outcome, *, soft_fail: bool = False, never_fail: bool = False, retry_helps: bool = False
+) -> dict[str, Any]:
+    """End a waiting task as its outcome says.
+
+    :param soft_fail: skip instead of failing when the execution failed, vanished or did not end in time.
+    :param never_fail: skip instead of failing, whatever happened.
+    :param retry_helps: whether trying the task again starts another execution; else it would find the same one.
+    :returns: what the task returns when the execution succeeded.
+    """
+    from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, AirflowSkipException
+
+    if outcome.verdict == "succeeded":
+        log.info("%s: %s", outcome.message, outcome.url or "")
+        return outcome.to_xcom()
+    if never_fail or (soft_fail and outcome.verdict != "unobservable"):
+        raise AirflowSkipException(outcome.message)
+    # A vanished execution may have succeeded, so another one could be one too many.
+    if outcome.final or outcome.verdict == "vanished":
+        raise AirflowFailException(outcome.message)
+    if outcome.verdict == "unobservable":
+        raise ServiceWaitError(outcome.message)
+    if retry_helps:
+        raise ServiceExecutionFailedError(outcome.message)
+    if outcome.verdict == "timed_out":
+        raise AirflowSensorTimeout(outcome.message)
+    raise AirflowFailException(outcome.message)

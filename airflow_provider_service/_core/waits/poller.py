@@ -1,0 +1,355 @@
+"""The shared poller: all waits of an event loop on one server, key and interval are served by one loop of requests.
+
+A round lists the active executions, newest first, 250 a page, and reads by id only those that are no longer among
+them. While the waits are few, it reads each by id: whatever needs fewer requests. No answer holds up the waits that it
+is not about: a round does not wait for its reads by id, nor for a list that hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from contextvars import Context
+from operator import methodcaller
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from airflow_provider_service._airflow import metrics
+from airflow_provider_service._airflow.connection import config_for
+from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
+from airflow_provider_service._core.daemon_threads import in_daemon_thread
+from airflow_provider_service._core.waits import reads
+from airflow_provider_service._core.waits.outcome import Outcome
+from airflow_provider_service._core.waits.statistics import PollStatistics
+from airflow_provider_service._core.waits.waiter import Waiter
+from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
+from airflow_provider_service.client._clock import Timer, clock
+from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
+
+# Loaded here, in a thread: at its first use it would stall the event loop for 100 ms.
+from airflow_provider_service.client.resources import _executions  # noqa: F401
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models import Execution
+    from airflow_provider_service.client.models._statuses import ExecutionStatus
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Seconds that a wait may take beyond its deadline to see that its execution has just ended.
+LAST_POLL_SECONDS = 1.0
+# Deadlines that are closer to each other are polled together.
+DEADLINE_GRAIN_SECONDS = 0.05
+# A new poller gathers waits this long before its first round, so that they share it.
+GATHERING_SECONDS = 0.2
+# Rounds after which lists are tried again that cost more than single reads, or were refused; this may have changed.
+ROUNDS_BEFORE_LISTING_AGAIN = 10
+# Number of ended executions from which on they are looked up in lists too.
+ENDED_WORTH_LISTING = 5
+CONNECTION_CHECK_SECONDS = 60.0
+# Waits are judged and woken in groups with a pause between, so that the event loop stays responsive.
+HANDLE_TOGETHER = 50
+THREAD_NAME = "service-poller"
+
+
+class Listed(NamedTuple):
+    """What the lists of a round show: the ids of the active executions, and the succeeded executions by id."""
+
+    active: set[str]
+    succeeded: dict[str, Execution]
+
+
+class Poller:
+    """Serves the waits of one server, key and interval within one event loop.
+
+    :param config: the server; its retries are off here, since the next round is the retry.
+    :param interval: seconds between two rounds.
+    """
+
+    def __init__(self, config: ServiceConfig, interval: float) -> None:
+        self.config, self.interval = config, interval
+        self._client = ServiceClient(config.one_try())
+        self._figures = PollStatistics(self._client)
+        self._waits: set[Waiter] = set()
+        self._reads = reads.Reads(self._read)
+        self._task: asyncio.Task[None] | None = None
+        self._alarm: Timer | None = None
+        self._alarm_due = math.inf
+        self._listing: asyncio.Task[Listed] | None = None
+        self._last_item = 0.0
+        self._list_requests: float = len(ACTIVE_STATUSES)
+        self._rounds_since_listing = 0
+        self._moved: dict[str, bool] = {}
+
+    def join(self, one: Waiter) -> None:
+        """Serve a wait until it leaves; its future holds its outcome."""
+        self._waits.add(one)
+        if self._task is None:
+            # The task must not run in the context of the trigger that happens to come first.
+            self._task = Context().run(asyncio.get_running_loop().create_task, self._run())
+        self._set_alarm(one.seconds_left)
+
+    def leave(self, one: Waiter) -> None:
+        """Forget a wait."""
+        one.future.cancel()
+        self._waits.discard(one)
+        self._reads.drop(one)
+
+    async def _run(self) -> None:
+        follower = asyncio.create_task(self._follow_connections())
+        try:
+            await self._guarded(clock().async_sleep(min(GATHERING_SECONDS, self.interval)))
+            # The poller stays while requests are open, so that no second poller adds further ones.
+            while self._waits or self._reads or self._listing:
+                await self._guarded(self._poll())
+        finally:
+            _forget(self)
+            _report_active()
+            follower.cancel()
+            self._cancel_alarm()
+            if self._listing:
+                self._listing.cancel()
+            self._client.close()
+
+    async def _guarded(self, step: Awaitable[None]) -> None:
+        """Keep an error from ending the poller: nobody awaits its task, so every wait would hang."""
+        try:
+            await step
+        except Exception:
+            log.exception("Polling failed; it goes on in %g s", self.interval)
+            await asyncio.sleep(max(self.interval, LEAST_POLL_SECONDS))  # the clock may be what failed
+
+    async def _poll(self) -> None:
+        """Make a round, and pause until the next one."""
+        started = clock().monotonic()
+        with self._figures.poll():
+            self._moved.clear()
+            self._poll_at_deadlines()  # the clock may have been set
+            await self._round([one for one in self._waits if not self._reads.is_open(one)])
+        _report_active()
+        pause = started + self.interval - clock().monotonic()
+        await clock().async_sleep(max(pause, LEAST_POLL_SECONDS), self._nearest_deadline())
+
+    def _set_alarm(self, seconds: float) -> None:
+        """Make sure that the deadlines are checked within some seconds."""
+        due = clock().monotonic() + seconds
+        if due < self._alarm_due:
+            self._cancel_alarm()
+            self._alarm_due, self._alarm = due, clock().call_later(seconds, self._poll_at_deadlines)
+
+    def _cancel_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_due, self._alarm = math.inf, None
+
+    def _poll_at_deadlines(self) -> None:
+        self._cancel_alarm()
+        now, nearest = clock().now(), math.inf
+        for one in self._waits:
+            if one.deadline > now:
+                nearest = min(nearest, one.deadline)
+            elif not one.is_last_poll:
+                one.is_last_poll = True
+                self._reads.add(one, first=True)
+                clock().call_later(LAST_POLL_SECONDS, one.end_overdue)
+        self._set_alarm(max(nearest - now, DEADLINE_GRAIN_SECONDS))
+
+    def _nearest_deadline(self) -> float:
+        return min((one.deadline for one in self._waits), default=math.inf)
+
+    async def _round(self, waits: list[Waiter]) -> None:
+        if self._listing or self._lists_are_worth_it(len(waits)):
+            try:
+                waits = await self._not_listed(waits)
+            except errors.ServiceUnexpectedResponseError as error:
+                # One malformed execution makes a list unreadable for all. Read by id, it affects only its own wait.
+                log.warning("A list of executions cannot be read, so each is read by id: %s", error)
+            except errors.ServiceError as error:
+                if error.final or isinstance(error, errors.ServiceForbiddenError):
+                    # Reading by id either works, or reports for each wait what is wrong.
+                    log.info("Executions cannot be listed now, so each is read by id: %s", error)
+                    self._list_requests = math.inf
+                else:
+                    is_slow = isinstance(error, errors.ServiceTimeoutError)
+                    await self._judge_each(waits, methodcaller("poll_failed", error, has_other_way=is_slow))
+                    if not is_slow:
+                        return
+            except Exception:
+                log.exception("A list of executions cannot be read, so each is read by id")
+        for one in waits:
+            # Waits that were left while the lists were read are skipped.
+            if not one.future.done():
+                self._reads.add(one)
+
+    def _lists_are_worth_it(self, waits: int) -> bool:
+        self._rounds_since_listing += 1
+        is_stale = self._rounds_since_listing > ROUNDS_BEFORE_LISTING_AGAIN
+        is_wanted = waits > (len(ACTIVE_STATUSES) if is_stale else self._list_requests)
+        if is_wanted:
+            self._rounds_since_listing = 0
+        return is_wanted
+
+    async def _not_listed(self, waits: list[Waiter]) -> list[Waiter]:
+        """Judge the waits whose executions are in the lists, and return the others."""
+        listed = await self._listed(waits)
+        if listed is None:
+            if waits:  # the poller may be running only because a list is still open
+                log.warning("A list of executions is slow, so each is read by id in the meantime")
+            return waits
+        rest = []
+        for one in waits:
+            if one.execution_id in listed.active:
+                one.saw_active()
+                self._reads.drop(one)
+            elif one.execution_id not in listed.succeeded:
+                rest.append(one)
+        await self._judge_each(
+            (one for one in waits if one.execution_id in listed.succeeded),
+            lambda one: one.saw(listed.succeeded[one.execution_id], self._client),
+        )
+        return rest
+
+    async def _listed(self, waits: list[Waiter]) -> Listed | None:
+        """Read the lists, or continue with those of an earlier round. Return None while they hang."""
+        if self._listing is None:
+            self._last_item = clock().monotonic()
+            self._listing = asyncio.create_task(self._list_all(waits))
+        while not self._listing.done() and (left := self._last_item + reads.PATIENCE_SECONDS - clock().monotonic()) > 0:
+            with suppress(asyncio.TimeoutError):
+                await clock().wait_for(asyncio.wait([self._listing]), left)
+        if not self._listing.done():
+            return None
+        listing, self._listing = self._listing, None
+        return listing.result()
+
+    async def _list_all(self, waits: list[Waiter]) -> Listed:
+        # Lists longer than this cost more than reading each wait's execution by id.
+        limit = self.config.page_size * len(waits)
+        oldest = min(one.number for one in waits)
+        answers = await asyncio.gather(
+            *(
+                in_daemon_thread(self._active_ids, status, oldest, limit, name=THREAD_NAME)
+                for status in ACTIVE_STATUSES
+            ),
+            return_exceptions=True,  # so that the next round begins when all of this one's lists have ended
+        )
+        lists = [_raised(answer) for answer in answers]
+        self._list_requests = sum(1 + len(ids) // self.config.page_size for ids in lists)
+        active = {id_ for ids in lists for id_ in ids}
+        rest = [one for one in waits if one.execution_id not in active]
+        if len(rest) < ENDED_WORTH_LISTING:
+            return Listed(active, {})
+        oldest = min(one.number for one in rest)
+        wanted = {one.execution_id for one in rest}
+        return Listed(active, await in_daemon_thread(self._succeeded, oldest, 10 * len(rest), wanted, name=THREAD_NAME))
+
+    def _active_ids(self, status: ExecutionStatus, oldest: int, limit: int) -> list[str]:
+        # Only ids: thousands of objects that live for a whole round would trigger the garbage collector, which
+        # blocks the event loop.
+        return [execution.id for execution in self._list(status, oldest, limit)]
+
+    def _succeeded(self, oldest: int, limit: int, wanted: set[str]) -> dict[str, Execution]:
+        return {execution.id: execution for execution in self._list("success", oldest, limit) if execution.id in wanted}
+
+    def _list(self, status: ExecutionStatus, oldest: int, limit: int) -> Iterator[Execution]:
+        for execution in self._client.executions.list(status=status, limit=limit):
+            self._last_item = clock().monotonic()
+            if 0 < execution.number < oldest:
+                return
+            if execution.status == status:
+                yield execution
+
+    async def _judge_each(self, waits: Iterable[Waiter], judge: Callable[[Waiter], Outcome | None]) -> None:
+        for count, one in enumerate(waits, 1):
+            with one.guarded():
+                await self._deliver(one, judge(one))
+            if count % HANDLE_TOGETHER == 0:
+                await asyncio.sleep(0)
+
+    async def _read(self, one: Waiter) -> None:
+        with one.guarded():
+            await self._deliver(one, await in_daemon_thread(one.poll, self._client, name=THREAD_NAME))
+
+    async def _deliver(self, one: Waiter, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            is_stale = outcome.verdict == "unobservable" and await self._has_moved(one.service_conn_id)
+            one.end(None if is_stale else outcome)
+
+    async def _follow_connections(self) -> None:
+        while True:
+            await self._guarded(self._check_connections())
+
+    async def _check_connections(self) -> None:
+        await clock().async_sleep(CONNECTION_CHECK_SECONDS, self._nearest_deadline())
+        self._moved.clear()
+        for service_conn_id in {one.service_conn_id for one in self._waits}:
+            if await self._has_moved(service_conn_id):
+                log.info("Connection '%s' has changed; its waits move to the new settings", service_conn_id)
+                for one in [one for one in self._waits if one.service_conn_id == service_conn_id]:
+                    one.end(None)
+
+    async def _has_moved(self, service_conn_id: str) -> bool:
+        """Whether a connection has changed; each connection is read once per check."""
+        if service_conn_id not in self._moved:
+            try:
+                self._moved[service_conn_id] = await config_for(service_conn_id) != self.config
+            except Exception:
+                log.warning(
+                    "Connection '%s' could not be read again; its waits continue", service_conn_id, exc_info=True
+                )
+                self._moved[service_conn_id] = False
+        return self._moved[service_conn_id]
+
+
+def _raised(answer: T | BaseException) -> T:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+class _Shared:
+    """What the waits of an event loop share: pollers, and the connections that are being read."""
+
+    def __init__(self) -> None:
+        self.pollers: list[Poller] = []
+        self.configs: dict[str, asyncio.Task[ServiceConfig]] = {}
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+
+async def poller_of(service_conn_id: str, interval: float) -> Poller:
+    """The poller for a connection as it is now. Simultaneous callers read the connection only once."""
+    loop = asyncio.get_running_loop()
+    configs = _shared.setdefault(loop, _Shared()).configs
+    reading = configs.get(service_conn_id)
+    if reading is None:
+        reading = Context().run(loop.create_task, config_for(service_conn_id))
+        configs[service_conn_id] = reading
+        reading.add_done_callback(lambda _: configs.pop(service_conn_id))
+    return poller_for(await asyncio.shield(reading), interval)
+
+
+def poller_for(config: ServiceConfig, interval: float) -> Poller:
+    """The poller of the running event loop for a server and an interval; it is created if there is none."""
+    pollers = _shared.setdefault(asyncio.get_running_loop(), _Shared()).pollers
+    for poller in pollers:
+        if (poller.config, poller.interval) == (config, interval):
+            return poller
+    pollers.append(Poller(config, interval))
+    return pollers[-1]
+
+
+def _report_active() -> None:
+    pollers = (poller for shared in _shared.values() for poller in shared.pollers)
+    metrics.report_of_host(metrics.WAITS_ACTIVE, sum(len(poller._waits) for poller in pollers))
+
+
+def _forget(poller: Poller) -> None:
+    for shared in _shared.values():
+        if poller in shared.pollers:
+            shared.pollers.remove(poller)

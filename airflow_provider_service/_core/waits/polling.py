@@ -1,0 +1,136 @@
+"""Polls of something that no event announces: what a sensor does in the worker and in the triggerer."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from airflow_provider_service._airflow.task_arguments import FAULT_PAUSE_SECONDS
+from airflow_provider_service._core.waits.faults import FaultTolerance
+from airflow_provider_service._core.waits.outcome import Outcome, settle
+from airflow_provider_service.client.errors import ServiceError
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+
+log = logging.getLogger(__name__)
+
+
+class PollResult(NamedTuple):
+    """What one poll saw.
+
+    :param is_met: whether what is waited for is there.
+    :param message: what was seen, in a line.
+    :param result: what a task returns of it.
+    """
+
+    is_met: bool
+    message: str
+    result: dict[str, Any]
+
+
+class Check(Protocol):
+    """What is polled. It holds only what a trigger may store."""
+
+    @property
+    def subject(self) -> str:
+        """What is read, in words."""
+        ...
+
+    @property
+    def unmet(self) -> str:
+        """A sentence that says that what is waited for has not come."""
+        ...
+
+    def poll(self, client: ServiceClient) -> PollResult:
+        """Poll once."""
+        ...
+
+    def to_arguments(self) -> dict[str, Any]:
+        """The arguments of the sensor and the trigger that describe it."""
+        ...
+
+
+@dataclass(frozen=True)
+class PollOutcome:
+    """How a wait ended, or what its latest poll saw. It travels in trigger events.
+
+    :param verdict: ``"met"``, ``"unmet"``, ``"timed_out"`` or ``"unreadable"``.
+    :param message: one line for the task's log.
+    :param result: what a task returns, if it could be read.
+    :param final: of what cannot be read: whether trying the task again is pointless.
+    """
+
+    verdict: str
+    message: str
+    result: dict[str, Any] | None = None
+    final: bool = False
+
+    def to_event(self) -> dict[str, Any]:
+        """The outcome as the payload of a trigger event."""
+        return asdict(self)
+
+    @classmethod
+    def from_event(cls, event: Any) -> PollOutcome:
+        """Read a trigger event; one of another shape counts as something that cannot be read."""
+        if isinstance(event, dict) and event.keys() == {field.name for field in fields(cls)}:
+            return cls(**event)
+        return cls("unreadable", "the trigger sent an event of an unknown shape")
+
+    def settle(self, *, soft_fail: bool, never_fail: bool) -> dict[str, Any]:
+        """End a task that waits as the outcome says.
+
+        :param soft_fail: skip instead of failing when what was waited for has not come in time.
+        :param never_fail: skip instead of failing, whatever happened.
+        :returns: what the task returns when it has come.
+        """
+        if self.verdict == "met" and self.result is not None:
+            log.info("%s", self.message)
+            return self.result
+        return settle(
+            Outcome("", "timed_out" if self.verdict == "timed_out" else "unobservable", self.message, final=self.final),
+            soft_fail=soft_fail,
+            never_fail=never_fail,
+        )
+
+
+def unreadable(subject: str, error: Exception) -> PollOutcome:
+    """The outcome of a wait whose subject cannot be read."""
+    final = isinstance(error, ServiceError) and error.final
+    return PollOutcome("unreadable", f"{subject} could not be read: {error}", final=final)
+
+
+class PollWatch:
+    """Polls, and tolerates faults for a while.
+
+    :param check: what to poll.
+    :param timeout: seconds that the wait takes at most, for its message.
+    :param fault_tolerance: seconds for which polls may keep failing.
+    """
+
+    def __init__(self, check: Check, timeout: float, fault_tolerance: float) -> None:
+        self._check, self._timeout = check, timeout
+        self._faults = FaultTolerance(check.subject, fault_tolerance)
+        self._last_message = "nothing was read"
+
+    def pause(self, interval: float) -> float:
+        """Seconds until the next poll."""
+        return min(interval, FAULT_PAUSE_SECONDS) if self._faults.in_trouble else interval
+
+    def poll(self, config: ServiceConfig) -> PollOutcome | None:
+        """Poll once; None if that failed and is tolerated. The call blocks."""
+        from airflow_provider_service.client import ServiceClient
+
+        try:
+            with ServiceClient(config) as client:
+                result = self._check.poll(client)
+        except ServiceError as error:
+            return None if self._faults.tolerates(error) else unreadable(self._check.subject, error)
+        self._faults.succeeded()
+        self._last_message = result.message
+        return PollOutcome("met" if result.is_met else "unmet", result.message, result.result)
+
+    def timed_out(self) -> PollOutcome:
+        """The outcome of a wait whose deadline has passed."""
+        return PollOutcome("timed_out", f"{self._check.unmet} within {self._timeout:g} s: {self._last_message}")

@@ -1,0 +1,59 @@
+"""Stop an execution whose task is over."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_service.client import errors
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.waits.outcome import Outcome
+    from airflow_provider_service._core.waits.wait import Wait
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+
+log = logging.getLogger(__name__)
+
+# Airflow kills a task 5 s after it has asked the task to end.
+STOP_TIMEOUT_SECONDS = 3.0
+
+
+def stop_execution(config: ServiceConfig, execution_id: str) -> bool:
+    """Stop an execution with one short request, because little time is left. Return whether it has ended now.
+
+    :param config: the server.
+    """
+    from airflow_provider_service.client import ServiceClient
+
+    with ServiceClient(config.one_try(connect_timeout=1.5, timeout=STOP_TIMEOUT_SECONDS)) as client:
+        try:
+            client.executions.stop(execution_id)
+        except (errors.ServiceConflictError, errors.ServiceNotFoundError) as error:
+            log.info("Execution %s had ended before it was stopped: %s", execution_id, error)
+        except errors.ServiceApiError as error:
+            log.error("Execution %s could not be stopped and may still be running: %s", execution_id, error)
+            return False
+        else:
+            log.info("Execution %s was stopped", execution_id)
+    return True
+
+
+def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome:
+    """Stop an execution if it did not end in time. If it has ended meanwhile, that outcome counts.
+
+    :param outcome: how the wait ended.
+    :param wait: the wait.
+    :returns: the outcome that counts.
+    """
+    from airflow_provider_service._core.waits.watch import Watch
+
+    if outcome.verdict != "timed_out":
+        return outcome
+    was_stopped = stop_execution(client.transport.config, outcome.execution_id)
+    ended = Watch(replace(wait, deadline=math.inf)).poll(client)
+    if ended is not None and ended.status != "canceled":
+        return ended
+    fate = "it was stopped" if was_stopped else "it could NOT be stopped and may still be running"
+    return replace(outcome, message=f"{outcome.message}; {fate}")

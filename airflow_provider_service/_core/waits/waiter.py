@@ -1,0 +1,68 @@
+"""A wait at a shared poller."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.waits.watch import Watch
+from airflow_provider_service.client.models._executions import number_of
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.waits.outcome import Outcome
+    from airflow_provider_service._core.waits.wait import Wait
+
+log = logging.getLogger(__name__)
+
+
+class Waiter(Watch):
+    """A wait at a poller.
+
+    :param wait: the wait; its connection leads to the poller's server.
+    """
+
+    __slots__ = ("_context", "future", "is_last_poll", "is_slow")
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(wait)
+        #: Ends with the outcome, or with None when the connection has changed.
+        self.future: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+        self.is_last_poll = self.is_slow = False
+        # By its context Airflow finds the task whose log gets a line. The poller serves many, so it has none.
+        self._context = copy_context()
+
+    def saw_active(self) -> None:
+        """Record it, in the context of the wait."""
+        if self.in_trouble:
+            self._context.copy().run(super().saw_active)
+
+    def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
+        """Record it, in the context of the wait."""
+        return self._context.copy().run(partial(super().poll_failed, error, has_other_way=has_other_way))
+
+    @property
+    def number(self) -> int:
+        """The id of the execution as a number; 0 if it is not a number."""
+        return number_of(self.execution_id)
+
+    def end(self, outcome: Outcome | None) -> None:
+        """End the wait with an outcome, unless it has already been left."""
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+    def end_overdue(self) -> None:
+        """End the wait at its deadline, unless the last poll has already ended it."""
+        self.end(self.timed_out())
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Keep an error in this wait from affecting other waits. The wait continues until its deadline."""
+        try:
+            yield
+        except Exception:
+            log.exception("The wait for execution %s could not be polled", self.execution_id)

@@ -1,0 +1,148 @@
+"""The reads of a wait, with its one deadline and its one tolerance of faults."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_service._core.waits.faults import FaultTolerance
+from airflow_provider_service._core.waits.outcome import Outcome, broken, judge
+from airflow_provider_service._core.waits.statistics import PollStatistics
+from airflow_provider_service._core.waits.wait import Wait
+from airflow_provider_service.client import errors
+from airflow_provider_service.client._clock import clock
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.waits.nodes import NodeLog
+    from airflow_provider_service.client import ServiceClient, ServiceConfig
+    from airflow_provider_service.client.models import Execution
+
+MAX_MESSAGE_CHARS = 1000
+
+
+class Watch(Wait):
+    """A wait in progress: reads and judges the execution, tolerates faults for a while, and observes the deadline.
+
+    :param wait: the wait.
+    """
+
+    # As few objects as possible, because thousands of waits make Python's garbage collector slow.
+    __slots__ = ("_faults", "workflow_id")
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(**wait.to_arguments())
+        self.workflow_id: str | None = None
+        self._faults: FaultTolerance | None = None  # made by the first failure
+
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the last poll failed."""
+        return self._faults is not None
+
+    def poll(self, client: ServiceClient) -> Outcome | None:
+        """Read the execution and judge it; None while the wait continues."""
+        outcome = self._read(client)
+        return self.timed_out() if outcome is None and not self.seconds_left else outcome
+
+    def _read(self, client: ServiceClient) -> Outcome | None:
+        try:
+            execution = client.executions.get(self.execution_id)
+        except errors.ServiceNotFoundError:
+            return self._vanished()
+        except errors.ServiceApiError as error:
+            return self.poll_failed(error)
+        except errors.ServiceError as error:  # nothing was sent
+            return broken(self.execution_id, error)
+        except Exception as error:  # noqa: BLE001 - it is logged with its traceback
+            # An unexpected answer must not fail other waits, and must not end this one at once.
+            return self.poll_failed(error)
+        return self.saw(execution, client)
+
+    def saw(self, execution: Execution, client: ServiceClient) -> Outcome | None:
+        """Judge the execution that was read."""
+        self.saw_active()
+        self.workflow_id = execution.workflow_id
+        outcome = judge(execution, client.base_url)
+        return _explained(client, outcome) if outcome and outcome.verdict == "failed" else outcome
+
+    def saw_active(self) -> None:
+        """Record that the execution was seen and has not ended."""
+        if self._faults:
+            self._faults.succeeded()
+        self._faults = None
+
+    def poll_failed(self, error: Exception, *, has_other_way: bool = False) -> Outcome | None:
+        """Record a failed poll. Return the outcome if it is no longer tolerated.
+
+        :param has_other_way: whether the execution is read in another way at once.
+        """
+        self._faults = self._faults or FaultTolerance(f"execution {self.execution_id}", self.fault_tolerance)
+        if self._faults.tolerates(error, has_other_way=has_other_way):
+            return None
+        # The message must not depend on whether a list or the execution itself was requested.
+        reason = error.explanation if isinstance(error, errors.ServiceError) else str(error)
+        if isinstance(error, errors.ServiceError) and error.ends_wait:
+            return self._unobservable(reason, final=error.final)
+        return self._unobservable(f"reading it failed for more than {self.fault_tolerance:g} s, last: {reason}")
+
+    def timed_out(self) -> Outcome:
+        """The outcome of a wait whose deadline has passed."""
+        message = f"execution {self.execution_id} had not ended {self.timeout:g} s after the wait began"
+        return Outcome(self.execution_id, "timed_out", message)
+
+    def _unobservable(self, reason: str, *, final: bool = False) -> Outcome:
+        message = f"execution {self.execution_id} could not be observed and may still be running: {reason}"
+        return Outcome(self.execution_id, "unobservable", message[:MAX_MESSAGE_CHARS], final=final)
+
+    def _vanished(self) -> Outcome:
+        message = (
+            f"execution {self.execution_id} cannot be found: it was deleted or pruned, its workflow does not save "
+            f"such executions, or it never existed (on_vanished='{self.on_vanished}')"
+        )
+        return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)
+
+
+def poll_here(
+    config: ServiceConfig,
+    wait: Wait,
+    stopped: threading.Event,
+    *,
+    only_once: bool = False,
+    nodes: NodeLog | None = None,
+) -> Outcome | None:
+    """Poll until a wait is over, and log its nodes meanwhile. Return None if it was given up before.
+
+    :param config: the server; its retries are off here, since the next poll is the retry.
+    :param stopped: set from outside to give up.
+    :param only_once: give up after one poll.
+    :param nodes: shows the nodes; None to log them.
+    """
+    from airflow_provider_service._core.waits.nodes import NodeLog
+    from airflow_provider_service.client import ServiceClient
+
+    watch, nodes = Watch(wait), nodes or NodeLog(config, wait.execution_id)
+    with ServiceClient(config.one_try()) as client:
+        figures = PollStatistics(client)
+        with figures.poll():
+            outcome = watch.poll(client)
+        while outcome is None and not only_once:
+            if clock().wait(stopped, wait.poll_interval, wait.deadline):
+                return None
+            nodes.poll()
+            with figures.poll():
+                outcome = watch.poll(client)
+    return outcome
+
+
+def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:
+    """Add the failing node and the service's message, if they can be read."""
+    from airflow_provider_service.client._execution_data import failure_of
+
+    try:
+        node, message = failure_of(client.executions.get(outcome.execution_id, include_data=True))
+    except errors.ServiceApiError as error:
+        node, message = None, f"its data could not be read ({type(error).__name__})"
+    parts = [outcome.message, f" at node '{node}'" if node else "", f": {message}" if message else ""]
+    text = "".join(parts)[:MAX_MESSAGE_CHARS]
+    return replace(outcome, message=f"{text} - {outcome.url}" if outcome.url else text)

@@ -1,0 +1,206 @@
+"""Comparison of a workflow with its exported definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._workflows import Workflow, writable
+
+_REQUIRED = ("name", "nodes", "connections")
+_IN_NODES: Mapping[str, type] = {"name": str, "type": str, "parameters": Mapping, "credentials": Mapping}
+# An empty list there is an empty mapping, as languages write it whose lists and mappings are one type.
+_MAPPINGS_IN_NODES = tuple(name for name, kind in _IN_NODES.items() if kind is Mapping)
+_KINDS: Mapping[type, str] = {str: "text", list: "a list", Mapping: "a mapping"}
+# Values that the service fills in where a node omits them.
+_GENERATED_IN_NODES = ("id", "webhookId")
+_NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
+# What the editor notes in the address of another object, for show.
+CACHED_IN_LOCATORS = ("cachedResultName", "cachedResultUrl")
+# A setting that the service accepts but does not store.
+_SETTINGS_NOT_KEPT = ("binaryMode",)
+#: Settings with the value that means the same as if they were not set.
+UNSET: Mapping[str, Any] = {
+    "availableInMCP": False,
+    "errorWorkflow": "DEFAULT",
+    "executionTimeout": -1,
+    "timezone": "DEFAULT",
+}
+# The service keeps a setting that an update omits. These are its own defaults, which take a setting back.
+_TAKEN_BACK = {
+    **UNSET,
+    "callerPolicy": "workflowsFromSameOwner",
+    "executionOrder": "v0",
+    "saveDataErrorExecution": "all",
+    "saveDataSuccessExecution": "all",
+    "saveExecutionProgress": False,
+    "saveManualExecutions": True,
+}
+
+
+def parse_definition(definition: Any) -> Mapping[str, Any]:
+    """Return an exported workflow as a mapping.
+
+    :param definition: a mapping, or its JSON text.
+    :raises ServiceInputError: neither of these.
+    """
+    if isinstance(definition, str):
+        try:
+            definition = json.loads(definition)
+        except (ValueError, RecursionError) as error:
+            raise ServiceInputError(f"definition is text that is not JSON: {error}; nothing was sent") from None
+    if not isinstance(definition, Mapping):
+        raise ServiceInputError(f"definition must be a mapping, not {type(definition).__name__}; nothing was sent")
+    return definition
+
+
+def read_definition(definition: Mapping[str, Any], what: str = "definition") -> dict[str, Any]:
+    """Reduce an exported workflow to the fields that define it, by their names on the wire.
+
+    Static data is left out, because a running workflow keeps its state there.
+
+    :param what: what an error calls the definition.
+    :raises ServiceInputError: name, nodes or connections are missing, or something in it has another form.
+    """
+    problem = problem_of(definition, what)
+    if problem:
+        raise ServiceInputError(f"{problem}; nothing was sent")
+    wanted = writable(definition)
+    wanted.pop("staticData", None)
+    wanted["nodes"] = [*map(_with_mappings, wanted["nodes"])]
+    wanted["settings"] = wanted.get("settings") or {}
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def problem_of(definition: Mapping[str, Any], what: str) -> str | None:
+    """Why :func:`read_definition` refuses a definition, in words that show none of its values; None if it does not.
+
+    :param what: what the words call the definition.
+    """
+    missing = [name for name in _REQUIRED if name not in definition]
+    # Each check counts on those before it, so only the first problem can be asked for.
+    return f"{what} lacks {', '.join(missing)}" if missing else next(_problems(definition, what), None)
+
+
+def _problems(definition: Mapping[str, Any], what: str) -> Iterator[str]:
+    yield from _odd_values(what, definition, {"name": str, "nodes": list, "connections": Mapping})
+    yield from _odd_values(what, definition, {"settings": Mapping}, is_optional=True)
+    for number, node in enumerate(definition["nodes"]):
+        place = f"nodes[{number}] of {what}"
+        yield from _odd(place, node, Mapping)
+        yield from _odd_values(place, _with_mappings(node), _IN_NODES, is_optional=True)
+
+
+def _odd_values(
+    place: str, value: Mapping[str, Any], kinds: Mapping[str, type], *, is_optional: bool = False
+) -> Iterator[str]:
+    for name, kind in kinds.items():
+        if not (is_optional and value.get(name) is None):
+            yield from _odd(f"{name} of {place}", value[name], kind)
+
+
+def _odd(place: str, value: object, kind: type) -> Iterator[str]:
+    if not isinstance(value, kind):
+        yield f"{place} must be {_KINDS[kind]}, not {type(value).__name__}"
+
+
+def _with_mappings(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {**node, **{name: {} for name in _MAPPINGS_IN_NODES if node.get(name) == []}}
+
+
+def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a definition, as arguments that create and update share."""
+    same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
+    return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
+
+
+def tag_names(definition: Mapping[str, Any]) -> set[str]:
+    """The names of an exported workflow's tags."""
+    tags = definition.get("tags")
+    named = (tag.get("name") if isinstance(tag, Mapping) else tag for tag in (tags if isinstance(tags, list) else ()))
+    return {name for name in named if isinstance(name, str)}
+
+
+def is_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
+    """Whether the draft and everything without versions match the definition: an update would change nothing."""
+    return _are_as_defined(writable(workflow), wanted)
+
+
+def runs_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
+    """Whether the workflow is active and its active version matches the definition, regardless of its draft."""
+    return workflow.active and _are_as_defined(running(workflow), wanted)
+
+
+def running(workflow: Workflow) -> dict[str, Any]:
+    """The fields that an update accepts, as they are in the version that runs, or in the draft if none does."""
+    live = workflow.active_version if workflow.active else None
+    versioned = {"nodes": live.nodes, "connections": live.connections, "nodeGroups": live.node_groups} if live else {}
+    return {**writable(workflow), **versioned}
+
+
+def taking_back(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Settings that replace those that a workflow holds, as far as the service has a default for them."""
+    wanted = settings or {}
+    return {**{name: _TAKEN_BACK[name] for name in existing or () if name in _TAKEN_BACK}, **wanted}
+
+
+def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two workflows are the same in every field that an update accepts, except for their static data."""
+    every = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}
+    return _are_as_defined(one, {**every, "settings": taking_back(other.get("settings"), one.get("settings"))})
+
+
+def _are_as_defined(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(_SAME.get(name, _equal)(current.get(name), value) for name, value in wanted.items())
+
+
+def _equal(current: Any, wanted: Any) -> bool:
+    return (current or None) == (wanted or None)
+
+
+def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
+    # The service merges settings: those that are not named stay as they are.
+    existing = {**UNSET, **(current or {})}
+    compared = {name: value for name, value in wanted.items() if name not in _SETTINGS_NOT_KEPT}
+    return all(name in existing and existing[name] == value for name, value in compared.items())
+
+
+def _same_nodes(current: Any, wanted: Any) -> bool:
+    nodes = current or []
+    return len(nodes) == len(wanted) and all(map(_same_node, nodes, wanted))
+
+
+def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    filled_in = {name: current[name] for name in _GENERATED_IN_NODES if name in current}
+    return bool(_comparable(current, wanted) == _comparable({**filled_in, **wanted}, current))
+
+
+def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
+    """A node without what is only for show; a credential is its id, or its name if only that is known of both."""
+    of_node, of_other = node.get("credentials") or {}, other.get("credentials") or {}
+    are_maps = _is_map(of_node) and _is_map(of_other)
+    named = {kind: _credential(one, of_other.get(kind)) for kind, one in of_node.items()} if are_maps else of_node
+    return without_caches({**_NODE_DEFAULTS, **_with_mappings(node), "credentials": named})
+
+
+def _credential(one: Any, other: Any) -> Any:
+    if not _is_map(one) or not _is_map(other):
+        return one
+    return one.get("id" if one.get("id") and other.get("id") else "name")
+
+
+def without_caches(value: Any) -> Any:
+    """A value of a node without what the editor notes for show in the addresses of other objects."""
+    if isinstance(value, Mapping):
+        shown = CACHED_IN_LOCATORS if "__rl" in value else ()
+        return {name: without_caches(inner) for name, inner in value.items() if name not in shown}
+    return [*map(without_caches, value)] if isinstance(value, list) else value
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+_SAME = {"nodes": _same_nodes, "settings": _same_settings}

@@ -1,0 +1,287 @@
+"""Where an execution's data holds what: the failure, the last node's output, the item that started it.
+
+Reads executions that were asked for with ``include_data=True``. The data is the user's and of any shape: what is
+not where it should be counts as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+    from airflow_provider_service.client.models._executions import Execution
+
+# The service counts in milliseconds, and JavaScript exactly up to here.
+_LARGEST_NUMBER = 2**53
+
+
+class NodeRun(NamedTuple):
+    """What a node of an execution did, in all its runs together.
+
+    :param status: how its last run went, in the service's words.
+    :param seconds: how long its runs took.
+    :param items: number of items that it put out.
+    :param message: the service's message, if its last run failed.
+    """
+
+    node: str
+    status: str | None
+    seconds: float
+    items: int
+    message: str | None
+
+
+class Span(NamedTuple):
+    """One run of a node of an execution; a node in a loop has several.
+
+    :param began: when it began, in milliseconds since 1970.
+    :param seconds: how long it took.
+    :param status: how it went, in the service's words.
+    """
+
+    node: str
+    began: float
+    seconds: float
+    status: str | None
+
+
+class OutputFile(NamedTuple):
+    """A file among the items that a node put out. The API describes it, but does not give it.
+
+    :param item: number of its item, from 1.
+    :param field: the field of the item that holds it, in which other nodes look for it.
+    :param name: its file name, if known.
+    :param mime_type: its MIME type, if known.
+    :param size: its size in the service's words, such as "12.3 kB", if known.
+    """
+
+    item: int
+    field: str
+    name: str | None
+    mime_type: str | None
+    size: str | None
+
+
+class Failure(NamedTuple):
+    """What made an execution fail: the node, if known, and the service's message, if any."""
+
+    node: str | None
+    message: str | None
+
+
+def failure_of(execution: Execution) -> Failure:
+    """Find the failing node and the message of a failed execution."""
+    error = _at(execution.data, "resultData", "error")
+    node = failed_node(execution) or last_node(execution)
+    message = _text(_at(error, "message"))
+    description = _text(_at(error, "description"))
+    if message and description and description != message:
+        message = f"{message} ({description})"
+    return Failure(node, message)
+
+
+def failed_node(execution: Execution) -> str | None:
+    """The node that failed, by its error or its own status; None where the data does not show that one did."""
+    return _text(_at(execution.data, "resultData", "error", "node", "name")) or _node_with_error(execution)
+
+
+def with_data(client: Resources, execution_id: str) -> Execution:
+    """Read an execution with its data, also where that is larger than the service shows unasked."""
+    execution = client.executions.get(execution_id, include_data=True)
+    if not execution.data_too_large_to_display:
+        return execution
+    return client.executions.get(execution_id, include_data=True, ignore_data_size_limit=True)
+
+
+def is_behind(execution: Execution) -> bool:
+    """Whether the execution has succeeded, but its data does not show that yet: there are nodes still to run."""
+    return execution.status == "success" and bool(_stack(execution))
+
+
+def last_output(execution: Execution) -> list[Any] | None:
+    """The JSON items that the last node put out in its last run; None where the data does not show that."""
+    return output_of(execution, last_node(execution) or "")
+
+
+def output_of(execution: Execution, node: str) -> list[Any] | None:
+    """The JSON items that a node put out in its last run; None where the data does not show that.
+
+    The items of all its outputs count, in their order: a node such as an If has several.
+    """
+    items = _items(execution, node)
+    return None if items is None else [item.get("json") for item in items]
+
+
+def files_of(execution: Execution, node: str) -> list[OutputFile]:
+    """The files among the items that a node put out in its last run, which :func:`output_of` does not return."""
+    return [
+        OutputFile(
+            number, str(field), _text(_at(file, "fileName")), _text(_at(file, "mimeType")), _text(_at(file, "fileSize"))
+        )
+        for number, item in enumerate(_items(execution, node) or (), start=1)
+        for field, file in (item["binary"].items() if isinstance(item.get("binary"), dict) else ())
+    ]
+
+
+def _items(execution: Execution, node: str) -> list[dict[str, Any]] | None:
+    runs = _runs(execution).get(node)
+    if not runs:
+        return None
+    outputs = map(_list, _list(_at(runs, -1, "data", "main")))
+    return [item for item in chain.from_iterable(outputs) if isinstance(item, dict)]
+
+
+def nodes_of(execution: Execution) -> list[NodeRun]:
+    """What each node did that has run, in the order in which they began."""
+    began = sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime")))
+    return [_node_run(str(name), _list(runs)) for name, runs in began]
+
+
+def spans_of(execution: Execution) -> list[Span]:
+    """When each run of each node began and how long it took, in the order in which they began."""
+    spans = [
+        Span(
+            node=str(name),
+            began=_number(_at(run, "startTime")),
+            seconds=_number(_at(run, "executionTime")) / 1000,
+            status=_text(_at(run, "executionStatus")),
+        )
+        for name, runs in _runs(execution).items()
+        for run in _list(runs)
+    ]
+    return sorted(spans, key=lambda span: span.began)
+
+
+def names_that_ran(execution: Execution) -> list[str]:
+    """The names of the nodes that have run, as the service orders them."""
+    return list(_runs(execution))
+
+
+def telling_nodes(execution: Execution) -> frozenset[str]:
+    """The names of the node that failed and of the one that ran last, as far as the data shows them."""
+    return frozenset(filter(None, (failed_node(execution), last_node(execution))))
+
+
+def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[str]:
+    """The first of some distinct names, in their order; those to keep are among these wherever they stand."""
+    if len(names) <= most:
+        return list(names)
+    others = (name for name in names if name not in kept)
+    chosen = {*islice(others, most - sum(name in kept for name in names)), *kept}
+    return [name for name in names if name in chosen]
+
+
+def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tuple[Execution, bool]:
+    """The execution with the data of only so many nodes and runs, which are quickly counted; whether it had more.
+
+    :param most_nodes: the first nodes that ran, as the service orders them; the :func:`telling_nodes` are among these
+        wherever they stand.
+    :param most_runs: of all of these together. The last run of each is kept, since it says how the node ended.
+    """
+    names = first_with(names_that_ran(execution), most_nodes, telling_nodes(execution))
+    runs = {name: _list(_runs(execution)[name]) for name in names}
+    if sum(map(len, runs.values())) <= most_runs and len(runs) == len(_runs(execution)):
+        return execution, False
+    most = max(1, most_runs // len(runs))
+    few = {name: some if len(some) <= most else [*some[: most - 1], some[-1]] for name, some in runs.items()}
+    data = {**(execution.data or {})}
+    data["resultData"] = {**data["resultData"], "runData": few}
+    return execution.model_copy(update={"data": data}), any(len(few[name]) < len(runs[name]) for name in runs)
+
+
+def _node_run(name: str, runs: list[Any]) -> NodeRun:
+    outputs = [output for run in runs for output in _list(_at(run, "data", "main"))]
+    message = _text(_at(runs, -1, "error", "message"))
+    return NodeRun(
+        node=name,
+        status=_text(_at(runs, -1, "executionStatus")),
+        seconds=sum(_number(_at(run, "executionTime")) for run in runs) / 1000,
+        items=sum(len(_list(output)) for output in outputs),
+        message=message,
+    )
+
+
+def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
+    """The JSON items that started the execution: for a webhook those with ``headers``, ``query`` and ``body``.
+
+    They sit at the first node's run once it ran, and on the stack of nodes to run before that. A webhook that takes
+    several methods has an output for each.
+    """
+    places = [_at(entry, "data", "main") for entry in _stack(execution)]
+    places += [_at(runs, 0, "data", "main") for runs in _runs(execution).values()]
+    for output in chain.from_iterable(map(_list, places)):
+        for item in _list(output):
+            value = _at(item, "json")
+            if isinstance(value, dict):
+                yield value
+
+
+def pinned_nodes(execution: Execution) -> frozenset[str]:
+    """The names of the nodes whose output was given to the execution, rather than made by it."""
+    pinned = _at(execution.data, "resultData", "pinData")
+    return frozenset(pinned) if isinstance(pinned, dict) else frozenset()
+
+
+def sub_execution_id(execution: Execution) -> str | None:
+    """The id of the execution that one of its nodes has started, if one did."""
+    for runs in _runs(execution).values():
+        for run in _list(runs):
+            found = _at(run, "metadata", "subExecution", "executionId")
+            if found:
+                return str(found)
+    return None
+
+
+def parent_execution_id(execution: Execution) -> str | None:
+    """The id of the execution whose node has started it, if one did."""
+    found = _at(execution.data, "parentExecution", "executionId")
+    return str(found) if found else None
+
+
+def last_node(execution: Execution) -> str | None:
+    """The name of the node that ran last, if the data shows it."""
+    return _text(_at(execution.data, "resultData", "lastNodeExecuted"))
+
+
+def _node_with_error(execution: Execution) -> str | None:
+    for name, runs in _runs(execution).items():
+        if _at(runs, -1, "executionStatus") == "error":
+            return str(name)
+    return None
+
+
+def _stack(execution: Execution) -> list[Any]:
+    """The nodes that are to run next."""
+    return _list(_at(execution.data, "executionData", "nodeExecutionStack"))
+
+
+def _runs(execution: Execution) -> dict[str, Any]:
+    """The runs of each node."""
+    runs = _at(execution.data, "resultData", "runData")
+    return runs if isinstance(runs, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _at(value: Any, *path: str | int) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _number(value: Any) -> float:
+    """A number as it is; 0 for anything else, and for numbers that no time and no duration can have."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number and abs(value) <= _LARGEST_NUMBER else 0
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

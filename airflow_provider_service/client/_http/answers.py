@@ -1,0 +1,223 @@
+"""Interpret an answer of the server: as a value, or as the exception that names the failure."""
+
+from __future__ import annotations
+
+import email.utils
+import html
+import json
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client import errors
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._http.redaction import masked, redacted
+from airflow_provider_service.client._http.scopes import describe_scope
+from airflow_provider_service.client._texts import one_line
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._http.exchange import Answer
+
+# The message is at the beginning of an error page.
+MESSAGE_BYTES = 4 * 1024
+#: A larger JSON body is not kept as a value with an error.
+KEPT_BYTES = 64 * 1024
+_PRIVATE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
+_HEAD_OF_PAGE = re.compile(r"<head\b.*?</head>", re.IGNORECASE | re.DOTALL)
+_NO_TEXT = re.compile(r"<(script|style)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_END_OF_LINE = re.compile(r"<(br|hr|/?(p|div|pre|h\d|title|center|li|tr|body|html))\b[^<>]*>", re.IGNORECASE)
+_STACK_TRACE = re.compile(r"\n[ \t]*at .*", re.DOTALL)
+
+_BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
+    400: (errors.ServiceInvalidRequestError, "the request was refused"),
+    404: (errors.ServiceNotFoundError, "not found, or not visible to this key"),
+    405: (errors.ServiceNotOfferedError, "this server does not offer the operation"),
+    409: (errors.ServiceConflictError, "the state of the object does not allow it"),
+    413: (errors.ServicePayloadTooLargeError, "the body is larger than the server accepts"),
+    429: (errors.ServiceRateLimitedError, "too many requests"),
+    502: (errors.ServiceUnavailableError, "the service is not available now"),
+    503: (errors.ServiceUnavailableError, "the service is not available now"),
+    504: (errors.ServiceUnavailableError, "the service did not answer its proxy in time"),
+}
+
+
+def decode(response: Answer, method: str, path: str, *, scope: str | None, secret: str, binary: bool) -> Any:
+    """Return the value of an answer.
+
+    :raises ServiceApiError: the answer is an error, or is not JSON where JSON is due.
+    """
+    if response.status_code >= HTTPStatus.BAD_REQUEST:
+        raise _failure(response, method, path, scope, secret)
+    if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
+        raise errors.ServiceUnexpectedResponseError(
+            "the answer is neither a success nor an error", method=method, path=path, **facts_of(response, secret)
+        )
+    if binary:
+        return response.content
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError as error:
+        raise _no_json(response, method, path, secret, error) from None
+
+
+def _no_json(response: Answer, method: str, path: str, secret: str, error: ValueError) -> errors.ServiceApiError:
+    facts = facts_of(response, secret)
+    message = facts["server_message"]
+    if message and "is starting up" in message:  # an older server answers this with status 200
+        return errors.ServiceStartingError("the service is still starting", method=method, path=path, **facts)
+    # What is JSON, but cannot be represented here, would come again.
+    if _is_json(response) and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
+        return errors.ServiceUnreadableResponseError(
+            "the answer is not the JSON that it is stated to be: it was cut off, or changed on its way",
+            method=method,
+            path=path,
+            **facts,
+            hint="If this lasts, look for a proxy that changes answers",
+        )
+    return errors.ServiceUnexpectedResponseError(
+        f"the answer is {response.content_type or 'of no stated type'}, not JSON",
+        method=method,
+        path=path,
+        **facts,
+        hint="Check that the connection's host is the address of the service's API",
+    )
+
+
+def _failure(response: Answer, method: str, path: str, scope: str | None, secret: str) -> errors.ServiceApiError:
+    facts = facts_of(response, secret)
+    kind, reason, hint = _meaning(response, facts["server_message"], scope)
+    return kind(reason, method=method, path=path, hint=hint, retry_after=retry_after(response), **facts)
+
+
+def _meaning(
+    response: Answer, message: str | None, scope: str | None
+) -> tuple[type[errors.ServiceApiError], str, str | None]:
+    status = response.status_code
+    if status == HTTPStatus.NOT_FOUND and not _is_json(response):
+        return (
+            errors.ServiceStartingError,
+            "answered by a page instead of the API: the service is still starting, or this is not its address",
+            "Check host, path prefix and api_version of the connection if this lasts longer than a minute",
+        )
+    if status == HTTPStatus.NOT_FOUND and message == "not found":
+        return (
+            errors.ServiceNotOfferedError,
+            "this server does not offer the operation",
+            "The server may be an older version",
+        )
+    if status == HTTPStatus.BAD_REQUEST and (message or "").startswith("Unknown query parameter"):
+        # An older server also answers this when it takes the last part of an unknown path for an id.
+        return (
+            errors.ServiceNotOfferedError,
+            "this server does not offer the operation with this parameter",
+            "The server may be an older version",
+        )
+    if status == HTTPStatus.UNAUTHORIZED and "not licensed" in (message or ""):  # the wording of an older server
+        return _meaning_of_forbidden(message or "", scope)
+    if status == HTTPStatus.UNAUTHORIZED:
+        return (
+            errors.ServiceUnauthorizedError,
+            "the key was refused",
+            "It may be mistyped, expired or deleted, or sent in the wrong header: see the connection's "
+            "password, and its type, which is 'n8n' for n8n (or its extra 'key_header': n8n expects X-N8N-API-KEY)",
+        )
+    if status == HTTPStatus.FORBIDDEN and _body(response).get("reason") == "insufficient_api_key_scope":
+        return (
+            errors.ServiceMissingScopeError,
+            f"the change was saved as a draft, but the key lacks the scope {describe_scope('workflow:activate')} "
+            "to put it live",
+            "Give the key that scope, or update with publish_if_active=False",
+        )
+    if status == HTTPStatus.FORBIDDEN:
+        return _meaning_of_forbidden(message or "", scope)
+    if status in _BY_STATUS:
+        return (*_BY_STATUS[status], None)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return errors.ServiceServerError, "the server failed on this request", "A malformed argument can be the cause"
+    return errors.ServiceInvalidRequestError, "the request was refused", None
+
+
+def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.ServiceApiError], str, str | None]:
+    if "license" in message.lower() or "not available on your plan" in message:
+        return errors.ServiceNotLicensedError, "the server's plan does not include this", None
+    if message == "Forbidden" and scope:
+        return (
+            errors.ServiceMissingScopeError,
+            f"the key lacks the scope {describe_scope(scope)}",
+            "Give the key that scope, or its user a role that holds it",
+        )
+    return errors.ServiceForbiddenError, "not allowed for this key", None
+
+
+def facts_of(response: Answer, *secrets: str) -> dict[str, Any]:
+    """What an error keeps of the answer, without secrets: ``status``, ``server_message``, ``headers`` and ``body``."""
+    headers = {name.lower(): masked(value, *secrets) for name, value in response.headers.items()}
+    return {
+        "status": response.status_code,
+        "server_message": message_of(response, *secrets),
+        "headers": {name: value for name, value in headers.items() if name not in _PRIVATE_HEADERS},
+        "body": _kept_body(response, secrets),
+    }
+
+
+def _kept_body(response: Answer, secrets: Sequence[str]) -> Any:
+    if _is_json(response) and len(response.content) <= KEPT_BYTES:
+        with suppress(ValueError):
+            return redacted(response.json(), {}, doubtful={"": secrets})
+    return _beginning(response, secrets) or None
+
+
+def message_of(response: Answer, *secrets: str) -> str | None:
+    """The server's own words on one line, without secrets, markup and stack trace, and not too long."""
+    message = _body(response).get("message")
+    if isinstance(message, str):
+        return _told(masked(message, *secrets)[:MESSAGE_BYTES])
+    text = _beginning(response, secrets)
+    return _told(_first_line(text) if "html" in response.content_type else text)
+
+
+def _beginning(response: Answer, secrets: Sequence[str]) -> str:
+    # Masked before it is truncated; an ending that may be a part of a secret is left out.
+    text = masked(response.beginning(MESSAGE_BYTES), *secrets)
+    return text[: -max(map(len, secrets), default=1)] if len(response.content) > MESSAGE_BYTES else text
+
+
+def _told(text: str) -> str | None:
+    return one_line(_STACK_TRACE.sub("", text)) or None
+
+
+def _first_line(page: str) -> str:
+    """The first line of a page that is not empty, or the page's title if there is no such line."""
+    page = _NO_TEXT.sub(" ", page)
+    for part in (_HEAD_OF_PAGE.sub(" ", page), page):
+        text = html.unescape(re.sub(r"<[^<>]*>", " ", _END_OF_LINE.sub("\n", part)))
+        if text.strip():
+            return text.strip().partition("\n")[0]
+    return ""
+
+
+def _body(response: Answer) -> dict[str, Any]:
+    try:
+        body = response.json() if _is_json(response) else None
+    except ValueError:
+        body = None
+    return body if isinstance(body, dict) else {}
+
+
+def _is_json(response: Answer) -> bool:
+    return "json" in response.content_type
+
+
+def retry_after(response: Answer) -> float | None:
+    """Seconds that the server asks to wait, or None."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isdecimal():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - clock().now())
+    except (TypeError, ValueError, OverflowError):
+        return None

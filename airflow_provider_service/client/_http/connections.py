@@ -1,0 +1,214 @@
+"""Connections on which no step exceeds its time limit, and which are not reused after a long idle time.
+
+The time limit of ``urllib3`` applies to a single read, so an occasional byte can keep a call open forever. Here every
+read and every write is limited to the time that is left for the whole exchange.
+
+A limit that is checked between the parts of a body would not do: a status line, a header or a single part that arrives
+byte by byte would still take as long as the server likes. Nothing public of ``urllib3`` or ``http.client`` limits
+these, so this module overrides what is private there: ``_new_conn``, ``_dns_host``, ``_get_conn``, ``_put_conn``, the
+``response_class`` and its ``fp``. That is why ``pyproject.toml`` excludes version 3 of ``urllib3``.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._http.redaction import HiddenText
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+# The server closes idle connections after about 6 s; a request must not be sent just then.
+REUSE_CONNECTION_SECONDS = 4.0
+# The longest timeout that sockets accept, about 23 days.
+MAX_SECONDS = 2_000_000.0
+_SENT_AT_ONCE = 256 * 1024
+
+
+class Deadline:
+    """The end of a stretch of time.
+
+    :param seconds: from now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = clock().monotonic() + min(seconds, MAX_SECONDS)
+
+    def left(self) -> float:
+        """Seconds that are left.
+
+        :raises TimeoutError: no time is left.
+        """
+        seconds = self._end - clock().monotonic()
+        if seconds <= 0:
+            raise TimeoutError("timed out")
+        return seconds
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+def _current_deadline() -> Deadline:
+    """The deadline of the current exchange; without one, the latest that sockets accept."""
+    return _deadline.get() or Deadline(MAX_SECONDS)
+
+
+@contextmanager
+def ending_by(deadline: Deadline) -> Iterator[None]:
+    """Apply a deadline to everything that this thread sends and reads inside the block.
+
+    The exception is resolving a host name, which is subject to the limits of the system.
+    """
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads from a socket; each read is limited to the time that is left."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
+        self._raw, self._sock, self._deadline = raw, sock, _current_deadline()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        self._sock.settimeout(self._deadline.left())
+        count = self._raw.readinto(buffer)
+        self._deadline.left()  # what has come too late does not count, by whichever clock
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp = io.BufferedReader(_TimedReader(self.fp.detach(), sock))
+
+
+class _TimedConnection(HTTPConnection):
+    response_class = _TimedResponse
+    idle_since = 0.0
+
+    def connect(self) -> None:
+        """Connect, through a proxy and with TLS if configured, all within the time limit for connecting."""
+        call = _current_deadline()
+        try:
+            with ending_by(Deadline(min(self.timeout or MAX_SECONDS, call.left()))):
+                super().connect()
+        except TimeoutError:
+            raise ConnectTimeoutError(self, f"no connection within {self.timeout:g} s") from None
+
+    def _new_conn(self) -> socket.socket:
+        # urllib3 would give each of several addresses the full time; here each gets its share of the time that is left.
+        name = self._dns_host
+        error: Exception = NewConnectionError(self, "the name has no address")
+        try:
+            addresses = socket.getaddrinfo(name.strip("[]"), self.port, type=socket.SOCK_STREAM)
+        except OSError as failure:
+            raise NameResolutionError(self.host, self, failure) from failure  # type: ignore[arg-type]
+        try:
+            for number, (*_, address) in enumerate(addresses):
+                self._dns_host = str(address[0])
+                self.timeout = _current_deadline().left() / (len(addresses) - number)
+                try:
+                    connected = super()._new_conn()
+                except (NewConnectionError, ConnectTimeoutError) as failure:
+                    error = failure
+                else:
+                    return _limited(connected)
+        finally:
+            self._dns_host = name
+        raise error
+
+    def request(self, *args: Any, **options: Any) -> None:
+        """Connect first, while no frame holds the bytes of the request, and send."""
+        if self.sock is None:
+            self.connect()
+        self.timeout = _current_deadline().left()
+        super().request(*args, **options)
+
+    def send(self, data: Any) -> None:
+        """Send in parts, because the time limit applies to each part."""
+        if self.sock is None or not isinstance(data, bytes):
+            super().send(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(view), _SENT_AT_ONCE):
+            self.sock.settimeout(_current_deadline().left())
+            super().send(view[start : start + _SENT_AT_ONCE])
+
+
+def _limited(connected: socket.socket) -> socket.socket:
+    """Limit each step of a socket to the time that is left; close it if none is."""
+    try:
+        connected.settimeout(_current_deadline().left())
+    except TimeoutError:
+        connected.close()
+        raise
+    return connected
+
+
+class _TimedTlsConnection(_TimedConnection, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _TimedConnection
+
+    def _get_conn(self, timeout: float | None = None) -> Any:
+        connection: Any = super()._get_conn(timeout)
+        if not connection.is_closed and clock().monotonic() - connection.idle_since > REUSE_CONNECTION_SECONDS:
+            connection.close()
+        return connection
+
+    def _put_conn(self, conn: Any) -> None:
+        if conn is not None:
+            conn.idle_since = clock().monotonic()
+        super()._put_conn(conn)
+
+
+class _TlsPool(_Pool, HTTPSConnectionPool):
+    ConnectionCls = _TimedTlsConnection
+
+
+_POOLS = {"http": _Pool, "https": _TlsPool}
+
+
+class TimedAdapter(HTTPAdapter):
+    """Makes ``requests`` use these connections, also through proxies other than SOCKS."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Create the pools of connections without a proxy."""
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Create the pools of connections through a proxy."""
+        manager = super().proxy_manager_for(proxy, **options)
+        if not proxy.lower().startswith("socks"):
+            manager.pool_classes_by_scheme = _POOLS
+        return manager
+
+    def proxy_headers(self, proxy: str) -> dict[str, str]:
+        """The header with the credentials of a proxy; its repr hides them."""
+        headers: Mapping[str, str] = super().proxy_headers(proxy)
+        return {name: HiddenText(value) for name, value in headers.items()}

@@ -1,0 +1,289 @@
+"""One exchange with the server: send a request and receive its whole answer, within limits of time and size."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import cached_property
+from http import HTTPStatus
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import requests
+from pydantic_core import from_json
+from requests.utils import default_user_agent, requote_uri, select_proxy
+from urllib3.exceptions import HTTPError
+
+from airflow_provider_service import __version__
+from airflow_provider_service.client import errors
+from airflow_provider_service.client._config import ServiceConfig
+from airflow_provider_service.client._http import failures
+from airflow_provider_service.client._http.connections import MAX_SECONDS, Deadline, TimedAdapter, ending_by
+from airflow_provider_service.client._http.event_stream import EVENT_STREAM, event_data
+from airflow_provider_service.client._http.redaction import HiddenText, masked
+from airflow_provider_service.client._texts import one_line
+
+MAX_REDIRECTS = 10
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# The depth that pydantic reads and writes; the limit of Python's json module differs between versions.
+MAX_NESTING = 200
+_READ_AT_ONCE = 64 * 1024
+_MIB = 1024 * 1024
+_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
+
+# Everything that connecting, sending and reading can raise, whatever a server answers.
+_FAILURES = (HTTPError, HTTPException, OSError, ValueError, LookupError)
+
+#: Whether the data of an event is the answer to a call.
+IsAnswer = Callable[[bytes], bool]
+
+
+class Answer:
+    """A whole answer.
+
+    :param status_code: HTTP status.
+    :param headers: headers by name; case does not matter.
+    :param content: body, decompressed.
+    """
+
+    def __init__(self, status_code: int, headers: Mapping[str, str], content: bytes) -> None:
+        self.status_code, self.headers, self.content = status_code, headers, content
+
+    @property
+    def content_type(self) -> str:
+        """The media type in lower case, without parameters; empty if none is stated."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+    @cached_property
+    def text(self) -> str:
+        """The body as text."""
+        return self.beginning(len(self.content))
+
+    def beginning(self, size: int) -> str:
+        """The first bytes of the body as text: in the stated encoding, or else in UTF-8, or else in Latin-1."""
+        stated = _CHARSET.search(self.headers.get("Content-Type", ""))
+        # If the body is truncated, half a character at its end does not indicate another encoding.
+        strictness = "strict" if size >= len(self.content) else "ignore"
+        for charset in (stated[1] if stated else "utf-8", "utf-8"):
+            try:
+                return _without_surrogates(self.content[:size].decode(charset, strictness))
+            except (LookupError, ValueError):
+                continue
+        return self.content[:size].decode("latin-1")
+
+    def with_content(self, content: bytes) -> Answer:
+        """The same answer with another body, such as a part of this one."""
+        return Answer(self.status_code, self.headers, content)
+
+    def json(self) -> Any:
+        """The JSON value of the body.
+
+        :raises ValueError: it is not JSON, is nested too deeply, or contains a number that Python cannot represent.
+        """
+        try:
+            return self._value
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+
+    @cached_property
+    def _value(self) -> Any:
+        try:
+            return from_json(self.content, allow_inf_nan=False)
+        except ValueError:
+            pass  # it may still be JSON, in another encoding or with half a surrogate pair
+        try:
+            value = json.loads(self.content)
+        except UnicodeDecodeError:
+            value = json.loads(self.text)
+        if _depth(value) > MAX_NESTING:
+            raise ValueError("nested too deeply")
+        return json.loads(_without_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False)))
+
+
+def _without_surrogates(text: str) -> str:
+    """The text with each half of a surrogate pair replaced, because it could not be encoded."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level := [inner for one in level if isinstance(one, (dict, list)) for inner in _inside(one)]:
+        depth += 1
+    return depth
+
+
+def _inside(value: dict[str, Any] | list[Any]) -> Any:
+    return value.values() if isinstance(value, dict) else value
+
+
+class Session(requests.Session):
+    """Exchanges requests and answers with one server. Safe to use from several threads.
+
+    Proxies and CA bundles from the environment are used, as they are at the first request to an origin; credentials in
+    ``~/.netrc`` are not.
+
+    :param config: the server's settings.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        super().__init__()
+        self._config = config
+        self.requests_sent = 0
+        self._count_lock = threading.Lock()
+        self._keys = tuple(map(HiddenText, config.keys))
+        self._settings_of: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
+        self.auth = _as_it_is  # otherwise requests looks for the host in ~/.netrc
+        self.headers["Accept"] = "application/json"
+        self.headers["User-Agent"] = user_agent(config.application)
+        adapter = TimedAdapter(pool_connections=4, pool_maxsize=32)
+        self.mount("http://", adapter)
+        self.mount("https://", adapter)
+
+    def exchange(
+        self,
+        request: requests.PreparedRequest,
+        path: str,
+        timeout: float,
+        *,
+        follow: bool,
+        is_answer: IsAnswer | None = None,
+    ) -> Answer:
+        """Send a request and read the whole answer.
+
+        :param path: path of the call, for error messages.
+        :param timeout: seconds from now within which the whole answer must arrive, redirects included.
+        :param follow: follow redirects within the origin, with the key; otherwise a redirect is an error.
+        :param is_answer: finds the event that is the answer if it comes as an event stream, of which nothing else is
+            kept, and which is not read any further; empty if there is no such event.
+        :raises ServiceApiError: the subclass that says why there is no answer.
+        :raises ServiceConfigError: the TLS or proxy settings cannot be used.
+        """
+        timeout = min(timeout, MAX_SECONDS)
+        deadline = Deadline(timeout)
+        for _ in range(MAX_REDIRECTS):
+            answer = self._exchange_once(request, path, timeout, deadline, is_answer)
+            target = self._redirect_of(answer, request, path, follow)
+            if target is None:
+                return answer
+            request = self._to(target, request)
+        raise errors.ServiceRedirectError(
+            f"redirected more than {MAX_REDIRECTS} times", method=request.method or "", path=path
+        )
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Leave redirects to :meth:`exchange`: requests would send the key elsewhere and read bodies without limit."""
+
+    def _exchange_once(
+        self,
+        request: requests.PreparedRequest,
+        path: str,
+        timeout: float,
+        deadline: Deadline,
+        is_answer: IsAnswer | None,
+    ) -> Answer:
+        method, url = request.method or "", request.url or ""
+        settings = self._settings(url)
+        proxy = select_proxy(url, settings["proxies"])
+        if proxy and not _names_host(proxy):  # requests raises an unrelated error for it
+            raise failures.bad_proxy(proxy)
+        with self._count_lock:
+            self.requests_sent += 1
+        try:
+            with ending_by(deadline):
+                response = self.send(request, timeout=(self._config.connect_timeout, timeout), **settings)
+                answer = Answer(response.status_code, response.headers, b"")
+                with closing(response):
+                    parts = self._parts(response, method, path, deadline)
+                    if is_answer and answer.content_type == EVENT_STREAM:
+                        content = next(filter(is_answer, event_data(parts)), b"")
+                    else:
+                        content = b"".join(parts)
+        except _FAILURES as error:
+            failed = failures.failure_to_answer(error, method, path, self._config, timeout=timeout, proxy=proxy)
+        else:
+            if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED and proxy and url.startswith("http:"):
+                raise failures.proxy_error(str(response.reason), method, path, proxy, status=response.status_code)
+            return answer.with_content(content)
+        # Raised outside the handler, so that the error's context keeps no frames that hold the request's headers.
+        raise failed
+
+    def _settings(self, url: str) -> dict[str, Any]:
+        config, origin = self._config, _origin(url)
+        if origin not in self._settings_of:  # requests goes through the whole environment each time
+            settings = self.merge_environment_settings(url, config.proxy_addresses, True, config.verify, config.cert)
+            proxies = {name: HiddenText(one) for name, one in settings["proxies"].items()}
+            self._settings_of[origin] = {**settings, "proxies": proxies}
+        return self._settings_of[origin]
+
+    def _parts(self, response: requests.Response, method: str, path: str, deadline: Deadline) -> Iterator[bytes]:
+        size, limit = 0, self._config.max_answer_mib * _MIB
+        for part in response.iter_content(_READ_AT_ONCE):
+            size += len(part)
+            if size > limit:
+                raise _too_large(self._config, method, path, response.status_code)
+            deadline.left()  # connections through a SOCKS proxy do not support the deadline
+            yield part
+
+    def _redirect_of(self, answer: Answer, request: requests.PreparedRequest, path: str, follow: bool) -> str | None:
+        location = answer.headers.get("Location")
+        if location is None or answer.status_code not in _REDIRECTS:
+            return None
+        origin = request.url or ""
+        try:
+            target = urljoin(origin, requote_uri(location.encode("latin-1").decode()))
+            if follow and _origin(target) == _origin(origin):
+                return target
+        except ValueError:
+            target = "an address that cannot be read"
+        raise errors.ServiceRedirectError(
+            f"redirected to {one_line(masked(target.partition('?')[0], *self._keys))}; "
+            "only reads follow a redirect, and only within the same origin",
+            method=request.method or "",
+            path=path,
+            status=answer.status_code,
+            hint="Set the connection's host to the final address of the service",
+        )
+
+    def _to(self, target: str, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        followed = request.copy()
+        followed.url = target
+        followed.headers.pop("Cookie", None)
+        followed.prepare_cookies(self.cookies)
+        return followed
+
+
+def user_agent(application: str | None) -> str:
+    """The User-Agent header: this package, the application and the HTTP library, each with its version."""
+    products = (f"airflow-provider-service/{__version__}", application, default_user_agent())
+    return " ".join(filter(None, products))
+
+
+def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
+def _names_host(proxy: str) -> bool:
+    try:
+        return bool(urlsplit(proxy if "://" in proxy else f"//{proxy}").hostname)
+    except ValueError:
+        return False
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _too_large(config: ServiceConfig, method: str, path: str, status: int) -> errors.ServiceAnswerTooLargeError:
+    return errors.ServiceAnswerTooLargeError(
+        f"the answer is larger than {config.max_answer_mib} MiB, and was not read to its end; nothing was changed here",
+        method=method,
+        path=path,
+        status=status,
+        hint="Ask for less at a time (page_size, no data of executions), or raise the connection's extra "
+        "'max_answer_mib'",
+    )

@@ -1,0 +1,315 @@
+"""Send requests: address, key, encoding, time limits, retries and errors. Nothing else in the package does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import requests
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    wait_random_exponential,
+)
+
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._config import ServiceConfig
+from airflow_provider_service.client._http import answers, mcp_answers, webhook_answers
+from airflow_provider_service.client._http.encoding import Query, encode_query, fill_path, json_body, segment, text_of
+from airflow_provider_service.client._http.exchange import Answer, Session
+from airflow_provider_service.client._http.multipart import FilePart, MultipartBody
+from airflow_provider_service.client._http.redaction import HiddenText
+from airflow_provider_service.client._http.server_clock import ServerClock
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceConfigError, ServiceError, ServiceInputError
+from airflow_provider_service.client.models._webhooks import METHODS_WITHOUT_BODY, WebhookAnswer
+
+log = logging.getLogger(__name__)
+
+MAX_RETRY_AFTER = 120.0
+# A workflow goes live shortly after it is activated; if it is not live by then, it is not active.
+LIVE_SECONDS = 15.0
+MCP_PATH = "/mcp-server/http"
+MEBIBYTE = 2**20
+# Methods that, when repeated, leave the server in the same state as a single call.
+_REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+
+_exponential_jitter = wait_random_exponential(multiplier=0.5, max=20)
+
+
+class Transport:
+    """Sends requests to one server. Safe to use from several threads.
+
+    :param config: the server's settings.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self.config = config
+        self._key = HiddenText(config.api_key.get_secret_value())
+        self._start_seconds = min(config.retry_deadline, LIVE_SECONDS)
+        self._server_clock = ServerClock()
+        self._session = Session(config)
+
+    @property
+    def clock_offset(self) -> timedelta | None:
+        """The server's time minus ours, to about a second; None until the API has answered.
+
+        It comes from the answers' ``Date`` header. Some reverse proxies rewrite that header: then it is their time.
+        """
+        return self._server_clock.offset
+
+    @property
+    def requests_sent(self) -> int:
+        """Number of requests so far, with retries and redirects."""
+        return self._session.requests_sent
+
+    def close(self) -> None:
+        """Close idle connections; the transport stays usable."""
+        self._session.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *ids: str | int,
+        scope: str | None = None,
+        query: Query | None = None,
+        body: Any = None,
+        files: Mapping[str, Any] | None = None,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+        binary: bool = False,
+    ) -> Any:
+        """Send one API request, repeat it while that is safe and may help, and return the decoded answer.
+
+        :param method: HTTP method.
+        :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
+        :param ids: values for the placeholders; they are percent-encoded.
+        :param scope: scope that the operation needs, named when the key lacks it.
+        :param query: query parameters by the names of the wire; those that are None are left out.
+        :param body: JSON body, or the text fields that go with ``files``.
+        :param files: parts of a multipart body.
+        :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
+        :param timeout: seconds within which the whole answer of one try must arrive, instead of the connection's
+            setting. Tries begin until the connection's ``retry_deadline``, so the last one can end that much later.
+        :param binary: return the bytes of the answer instead of decoding JSON.
+        :returns: the JSON value, bytes, or None for an empty answer.
+        :raises ServiceInputError: an id or a query value that cannot be sent; nothing was sent.
+        :raises ServiceConfigError: a file named by the extras 'verify' or 'cert' cannot be used.
+        :raises ServiceApiError: the subclass that names the failure.
+        """
+        method = _checked_method(method)
+        target = fill_path(path, ids)
+        _check_timeout(timeout)
+        data = json_body(body) if files is None and body is not None else body
+        headers = {self.config.key_header: self._key}
+        request = self._prepare(method, self.config.api_root + target + encode_query(query), headers, data, files)
+        repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
+
+        def send() -> Any:
+            sent = clock().now()
+            answer = self._exchange(request, target, timeout, follow=method == "GET")
+            self._server_clock.learn(answer.headers.get("Date"), sent, clock().now())
+            return answers.decode(answer, method, target, scope=scope, secret=self._key, binary=binary)
+
+        return _retrying(repeatable, self.config.retry_deadline)(send)
+
+    def call_webhook(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        payload: Any,
+        timeout: float,
+        files: Sequence[FilePart] = (),
+        stopped: threading.Event | None = None,
+    ) -> WebhookAnswer:
+        """Call a production webhook, without the key; repeat the call only while nothing has run.
+
+        :param method: HTTP method of the webhook.
+        :param path: path of the webhook, as given in its node.
+        :param headers: additional headers.
+        :param payload: JSON body; query parameters if the method has no body; text fields if there are files.
+        :param timeout: seconds within which the whole answer must arrive.
+        :param files: files of the body, which is then multipart form data.
+        :param stopped: set by the caller to stop further tries.
+        :returns: the answer of the workflow, or of the service on its behalf.
+        :raises ServiceInputError: the payload cannot be sent or is larger than the server accepts.
+        :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live.
+        :raises ServiceWebhookRefusedError: wrong authentication, method or body.
+        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
+        """
+        _check_timeout(timeout)
+        has_body = method not in METHODS_WITHOUT_BODY
+        target = "/webhook/" + "/".join(map(segment, path.split("/")))
+        query = "" if has_body else encode_query(payload)
+        data = self._form(payload, files) if files else self._limited_body(payload) if has_body else None
+        headers = webhook_answers.checked_headers(headers)
+        request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
+
+        def send() -> WebhookAnswer:
+            answer = self._exchange(request, target, timeout, follow=False)
+            return webhook_answers.read_answer(answer, method, target, headers)
+
+        return _retrying(False, self._start_seconds, stopped)(send)
+
+    def call_mcp(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        repeatable: bool = False,
+        timeout: float | None = None,
+        stopped: threading.Event | None = None,
+    ) -> dict[str, Any]:
+        """Call a tool of the server's MCP endpoint with the endpoint's own key; repeat it while that is safe.
+
+        :param tool: name of the tool.
+        :param arguments: arguments of the tool.
+        :param repeatable: whether a second call does no harm; otherwise it is repeated only if nothing has run.
+        :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
+        :param stopped: set by the caller to stop further tries.
+        :returns: what the tool answered.
+        :raises ServiceConfigError: the connection has no key for the endpoint.
+        :raises ServiceInputError: the arguments cannot be sent or are larger than the server accepts.
+        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
+        """
+        _check_timeout(timeout)
+        key = self.config.mcp_api_key
+        if key is None:
+            raise ServiceConfigError(
+                f"the connection's extra 'mcp_api_key' is missing: {mcp_answers.MAKE_KEY}; nothing was sent"
+            )
+        secret = HiddenText(key.get_secret_value())
+        headers = {
+            "Authorization": HiddenText(f"Bearer {secret}"),
+            "Accept": "application/json, text/event-stream",
+        }
+        call = {"name": tool, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": mcp_answers.REQUEST_ID, "method": "tools/call", "params": call}
+        request = self._prepare("POST", self.config.base_url + MCP_PATH, headers, self._limited_body(body))
+
+        def send() -> dict[str, Any]:
+            answer = self._exchange(request, MCP_PATH, timeout, follow=False, is_answer=mcp_answers.is_answer)
+            return mcp_answers.read_result(answer, MCP_PATH, secret)
+
+        return _retrying(repeatable, self._start_seconds, stopped)(send)
+
+    def _form(self, payload: Mapping[str, Any], files: Sequence[FilePart]) -> MultipartBody:
+        limit, size = self.config.max_files_mib, sum(part.size for part in files)
+        if size > limit * MEBIBYTE:
+            raise ServiceInputError(
+                f"the files have {size:,} bytes, and the server accepts {limit:g} MiB (its N8N_FORMDATA_FILE_SIZE_MAX; "
+                "the connection's extra 'max_files_mib'); nothing was sent"
+            )
+        return MultipartBody({name: text_of(value) for name, value in payload.items() if value is not None}, files)
+
+    def _limited_body(self, payload: Any) -> bytes:
+        body = json_body(payload)
+        limit = self.config.max_payload_mib
+        # The server would answer as if the workflow had been executed and had failed.
+        if len(body) > limit * MEBIBYTE:
+            raise ServiceInputError(
+                f"the payload has {len(body):,} bytes, and the server accepts {limit:g} MiB (its N8N_PAYLOAD_SIZE_MAX; "
+                "the connection's extra 'max_payload_mib'); nothing was sent"
+            )
+        return body
+
+    def probe(self, path: str) -> int | None:
+        """The HTTP status of a page of the server outside the API; None if no answer arrived. See :meth:`page`."""
+        answer = self.page(path)
+        return None if answer is None else answer.status_code
+
+    def page(self, path: str) -> Answer | None:
+        """Request a page of the server outside the API, without the key.
+
+        :param path: path below the base URL, e.g. ``/healthz/readiness``.
+        :returns: the answer, whatever its status, or None if none arrived.
+        """
+        request = self._prepare("GET", self.config.base_url + path, {})
+        try:
+            return self._exchange(request, path, None, follow=False)
+        except ServiceError:
+            return None
+
+    def _prepare(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        data: Any = None,
+        files: Mapping[str, Any] | None = None,
+    ) -> requests.PreparedRequest:
+        if isinstance(data, MultipartBody):
+            headers = {"Content-Type": data.content_type, **headers}
+        if isinstance(data, bytes):
+            headers = {"Content-Type": "application/json", **headers}
+        try:
+            return self._session.prepare_request(
+                requests.Request(method, url, headers=dict(headers), data=data, files=files)
+            )
+        except ValueError as error:
+            reason = type(error).__name__
+        raise ServiceInputError(f"the request cannot be written ({reason}); nothing was sent")
+
+    def _exchange(self, request: requests.PreparedRequest, path: str, timeout: float | None, **options: Any) -> Answer:
+        answer = self._session.exchange(request, path, timeout or self.config.timeout, **options)
+        log.debug("%s %s answered %s", request.method, path, answer.status_code)
+        return answer
+
+
+def _retrying(repeatable: bool, seconds: float, stopped: threading.Event | None = None) -> Retrying:
+    """Retries that begin within some seconds from now, until the event is set."""
+    stopped, end = stopped or threading.Event(), clock().monotonic() + seconds
+
+    def sleep(pause: float) -> None:
+        clock().wait(stopped, pause)
+
+    return Retrying(
+        retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable)),
+        wait=_pause,
+        # Tenacity's own conditions measure by no clock but that of the machine.
+        stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
+        sleep=sleep,
+        before_sleep=_log_retry,
+        reraise=True,
+    )
+
+
+def _check_timeout(timeout: float | None) -> None:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+        raise ServiceInputError(f"timeout must be a number of seconds above 0, not {shown(timeout)}; nothing was sent")
+
+
+def _checked_method(method: str) -> str:
+    if not (isinstance(method, str) and method.isascii() and method.isalpha()):
+        raise ServiceInputError(f"{shown(method)} is not an HTTP method; nothing was sent")
+    return method.upper()
+
+
+def _worth_repeating(error: BaseException, repeatable: bool) -> bool:
+    if not isinstance(error, ServiceError) or not error.repeat_may_help:
+        return False
+    return repeatable or error.not_processed
+
+
+def _pause(state: RetryCallState) -> float:
+    asked = getattr(_error_of(state), "retry_after", None)
+    # The jitter also limits the rate if the server asks for a retry without delay.
+    return max(_exponential_jitter(state), min(asked or 0.0, MAX_RETRY_AFTER))
+
+
+def _log_retry(state: RetryCallState) -> None:
+    pause = state.next_action.sleep if state.next_action else 0.0
+    error = _error_of(state)
+    level = logging.INFO if isinstance(error, ServiceError) and error.is_momentary else logging.WARNING
+    log.log(level, "%s. Try %d failed; trying again in %.1f s", error, state.attempt_number, pause)
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None

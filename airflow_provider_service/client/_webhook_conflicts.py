@@ -1,0 +1,83 @@
+"""Say which workflow holds the webhook that keeps another one from becoming active; the service itself does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client._definitions import running
+from airflow_provider_service.client.errors import ServiceConflictError, ServiceError, ServiceWebhookTakenError
+from airflow_provider_service.client.resources._webhooks import addresses_of
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client._client import Resources
+
+
+@contextmanager
+def naming_the_holder(
+    client: Resources, workflow_id: str, *, nodes: Sequence[dict[str, Any]] | None = None, version_id: str | None = None
+) -> Iterator[None]:
+    """Raise a refusal because of a taken webhook with the webhook and the workflow that holds it.
+
+    :param workflow_id: the workflow that is to become active.
+    :param nodes: its nodes; by default those of the version, or else of its draft.
+    :raises ServiceWebhookTakenError: an active workflow holds one of its webhooks.
+    :raises ServiceConflictError: another conflict.
+    """
+    try:
+        yield
+    except ServiceConflictError as error:
+        raise with_holder(error, client, workflow_id, nodes=nodes, version_id=version_id) from error
+
+
+def with_holder(
+    error: ServiceConflictError,
+    client: Resources,
+    workflow_id: str,
+    *,
+    nodes: Sequence[dict[str, Any]] | None = None,
+    version_id: str | None = None,
+) -> ServiceConflictError:
+    """The error with the webhook and the workflow that holds it, as far as the service lists them.
+
+    :param nodes: see :func:`naming_the_holder`.
+    """
+    if "webhook" not in (error.server_message or ""):
+        return error
+    try:
+        wanted = _addresses(client, workflow_id, nodes, version_id)
+        others = client.workflows.list(active=True, exclude_pinned_data=True)
+        holders = [
+            (address, one)
+            for one in others
+            if one.id != workflow_id
+            for address in sorted(wanted & addresses_of(running(one)["nodes"] or ()))
+        ]
+    except ServiceError:
+        return error
+    if not holders:
+        paths = ", ".join(f"{method} {path!r}" for method, path in sorted(wanted)) or "not known"
+        return error.with_hint(
+            f"Its webhooks are {paths}; no active workflow that the key sees has one of them. The one that has may "
+            "just have been deactivated, or belong to somebody else"
+        )
+    taken = "; ".join(f"{method} {path!r} by {one.name!r} ({one.id})" for (method, path), one in holders)
+    return ServiceWebhookTakenError(
+        f"an active workflow holds a webhook of workflow {workflow_id}: {taken}",
+        method=error.method,
+        path=error.path,
+        status=error.status,
+        server_message=error.server_message,
+        hint="Deactivate that workflow, or give the webhook another path",
+    )
+
+
+def _addresses(
+    client: Resources, workflow_id: str, nodes: Sequence[dict[str, Any]] | None, version_id: str | None
+) -> set[tuple[str, str]]:
+    if nodes is None:
+        read = client.workflows
+        existing = read.get(workflow_id) if version_id is None else read.get_version(workflow_id, version_id)
+        nodes = existing.nodes
+    return addresses_of(nodes or ())

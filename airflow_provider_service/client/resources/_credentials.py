@@ -1,0 +1,136 @@
+"""Credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from airflow_provider_service.client._http.redaction import hidden
+from airflow_provider_service.client.models._credentials import Credential, CredentialTest, DeletedCredential
+from airflow_provider_service.client.resources._base import Resource, without_none
+
+
+class Credentials(Resource):
+    """Credentials of workflows. Their secret data can be written but never read."""
+
+    def list(self, *, limit: int | None = None) -> Iterator[Credential]:
+        """Iterate over all credentials, newest first: ``GET /credentials``.
+
+        :param limit: maximum number of credentials; None for all.
+        """
+        return self._pages(Credential, "/credentials", scope="credential:list", limit=limit)
+
+    def create(
+        self,
+        name: str,
+        type: str,
+        data: Mapping[str, Any],
+        *,
+        project_id: str | None = None,
+        is_resolvable: bool | None = None,
+    ) -> Credential:
+        """Create a credential: ``POST /credentials``. Not safe to repeat: names are not unique.
+
+        :param name: name of the credential; any text.
+        :param type: a credential type of the service, e.g. ``"httpHeaderAuth"``.
+        :param data: the secret fields, as :meth:`get_schema` describes them.
+        :param project_id: project to create it in, by default the personal project of the key's user.
+        :param is_resolvable: whether its fields are resolved when a workflow runs.
+        :raises ServiceInvalidRequestError: an unknown type, or data that does not fit it.
+        :raises ServiceNotFoundError: no such project.
+        """
+        data = hidden(data)  # no frame of a later error shows it
+        body = without_none(name=name, type=type, data=data, projectId=project_id, isResolvable=is_resolvable)
+        return self._call(Credential, "POST", "/credentials", scope="credential:create", body=body)
+
+    def get(self, credential_id: str) -> Credential:
+        """Read a credential without its data: ``GET /credentials/{credentialId}``.
+
+        :raises ServiceNotFoundError: no such credential.
+        """
+        return self._call(Credential, "GET", "/credentials/{}", credential_id, scope="credential:read")
+
+    def update(
+        self,
+        credential_id: str,
+        *,
+        name: str | None = None,
+        type: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        is_partial_data: bool | None = None,
+        is_global: bool | None = None,
+        is_resolvable: bool | None = None,
+    ) -> Credential:
+        """Change the given fields: ``PATCH /credentials/{credentialId}``. Safe to repeat.
+
+        :param type: another type; it needs ``data``.
+        :param data: secret fields that replace the stored ones.
+        :param is_partial_data: merge ``data`` into the stored fields instead.
+        :param is_global: let every user use it; availability depends on the server's plan.
+        :param is_resolvable: whether its fields are resolved when a workflow runs.
+        :raises ServiceInvalidRequestError: data that does not fit the type.
+        :raises ServiceNotFoundError: no such credential.
+        """
+        data = hidden(data)  # no frame of a later error shows it
+        body = without_none(
+            name=name,
+            type=type,
+            data=data,
+            isPartialData=is_partial_data,
+            isGlobal=is_global,
+            isResolvable=is_resolvable,
+        )
+        return self._call(
+            Credential,
+            "PATCH",
+            "/credentials/{}",
+            credential_id,
+            scope="credential:update",
+            body=body,
+            repeatable=True,
+        )
+
+    def delete(self, credential_id: str) -> DeletedCredential:
+        """Delete a credential and return it: ``DELETE /credentials/{credentialId}``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceNotFoundError`` although the
+        object has been deleted.
+
+        :raises ServiceNotFoundError: no such credential.
+        """
+        return self._call(DeletedCredential, "DELETE", "/credentials/{}", credential_id, scope="credential:delete")
+
+    def get_schema(self, credential_type_name: str) -> dict[str, Any]:
+        """Read the JSON schema of a type's data: ``GET /credentials/schema/{credentialTypeName}``. Requires no scope.
+
+        :returns: a JSON schema; some of its types, such as ``notice``, are specific to the service.
+        :raises ServiceNotFoundError: no such type.
+        """
+        return self._call(dict[str, Any], "GET", "/credentials/schema/{}", credential_type_name)
+
+    def test(self, credential_id: str) -> CredentialTest:
+        """Have the service test a credential: ``POST /credentials/{id}/test``. Safe to repeat.
+
+        :returns: the result; a credential that is refused or cannot be tested does not raise an exception.
+        :raises ServiceNotFoundError: no such credential.
+        """
+        return self._call(
+            CredentialTest,
+            "POST",
+            "/credentials/{}/test",
+            credential_id,
+            scope="credential:read",
+            repeatable=True,
+        )
+
+    def transfer(self, credential_id: str, destination_project_id: str) -> None:
+        """Move a credential to another project: ``PUT /credentials/{credentialId}/transfer``.
+
+        Safe to repeat, but if an answer is lost, the automatic repeat raises ``ServiceInvalidRequestError`` although it
+        has been moved.
+
+        :raises ServiceInvalidRequestError: it is already in that project.
+        :raises ServiceNotFoundError: no such credential or project.
+        """
+        body = {"destinationProjectId": destination_project_id}
+        self._run("PUT", "/credentials/{}/transfer", credential_id, scope="credential:move", body=body)

@@ -1,0 +1,284 @@
+"""Production webhooks, which start a workflow from outside, because the API itself has no call for it."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._http.multipart import FilePart, FileSource, file_parts
+from airflow_provider_service.client._http.redaction import HiddenText
+from airflow_provider_service.client._ids import MAX_ID_CHARS
+from airflow_provider_service.client._texts import shown
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.models._webhooks import PARAMETER_MARK, WebhookAnswer, WebhookTrigger
+from airflow_provider_service.client.resources._base import Resource
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client.models._workflows import Workflow
+
+WEBHOOK_NODE = "n8n-nodes-base.webhook"
+#: Algorithms by which a webhook's node can verify a token.
+TOKEN_ALGORITHMS = tuple(f"{kind}{bits}" for kind in ("HS", "RS", "ES", "PS") for bits in (256, 384, 512))
+# Longer than the server's clock may be wrong by.
+TOKEN_SECONDS = 900
+METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
+
+
+class Webhooks(Resource):
+    """Production webhooks. They are not part of the API: they do not accept its key or answer in its form."""
+
+    def find(self, workflow: Workflow, node: str | None = None, *, method: str | None = None) -> WebhookTrigger:
+        """Find the webhook that starts a workflow: in the active version, or else in the draft. Sends nothing.
+
+        :param workflow: the whole workflow, as ``workflows.get`` returns it.
+        :param node: name of the webhook node; required if there are several.
+        :param method: HTTP method to call it with, if its node takes several; by default the first of them.
+        :raises ServiceInputError: there is no webhook, there are several and none is named, it does not take the
+            method, or it cannot be called.
+        """
+        nodes = (workflow.active_version.nodes if workflow.active_version else None) or workflow.nodes or []
+        found = [one for one in nodes if one.get("type") == WEBHOOK_NODE and not one.get("disabled")]
+        label = f"workflow {workflow.id} ({workflow.name})"
+        names = ", ".join(repr(one.get("name")) for one in found)
+        if node is not None:
+            found = [one for one in found if one.get("name") == node]
+            if not found:
+                raise ServiceInputError(
+                    f"{label} has no webhook node {node!r}; it has {names or 'none'}; nothing was started"
+                )
+        if not found:
+            raise ServiceInputError(
+                f"{label} has no webhook trigger, so nothing outside can start it; nothing was started"
+            )
+        if len(found) > 1:
+            raise ServiceInputError(
+                f"{label} has several webhooks; choose one by its node: {names}; nothing was started"
+            )
+        return _trigger(found[0], label, method)
+
+    def call(
+        self,
+        trigger: WebhookTrigger,
+        payload: Any = None,
+        *,
+        path_parameters: Mapping[str, str | int] | None = None,
+        files: Mapping[str, str | FileSource] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        stopped: threading.Event | None = None,
+    ) -> WebhookAnswer:
+        """Call a webhook, without the key. Not safe to repeat: each call runs the workflow.
+
+        A try that provably ran nothing is repeated automatically. The answer does not identify the execution.
+
+        :param trigger: the webhook, as :meth:`find` returns it.
+        :param payload: JSON body; for a method without a body, a mapping of plain values, which becomes the query.
+        :param path_parameters: values of the parameters in the webhook's path, by name; text, or whole numbers.
+        :param files: files to send, by the name of their field: local paths, or objects with the methods of
+            ``pathlib.Path``. The body is then multipart form data, and the payload its text fields.
+        :param headers: additional headers, such as those of :func:`authentication_headers`.
+        :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
+        :param stopped: set by the caller to stop further tries.
+        :returns: the answer of the workflow, or of the service on its behalf.
+        :raises ServiceInputError: the payload, a header or a file cannot be sent, they are too large, or a parameter of
+            the path is missing, unknown or cannot be sent.
+        :raises ServiceFileError: a file could not be read while it was sent; nothing ran.
+        :raises ServiceWebhookNotLiveError: the webhook does not exist or is not live; nothing ran.
+        :raises ServiceWebhookRefusedError: wrong authentication, method or body; nothing ran.
+        :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
+        """
+        return self._transport.call_webhook(
+            trigger.method,
+            filled_path(trigger, path_parameters),
+            headers=headers or {},
+            payload=checked_payload(trigger, payload, with_files=bool(files)),
+            files=checked_files(trigger, files),
+            timeout=self._transport.config.timeout if timeout is None else timeout,
+            stopped=stopped,
+        )
+
+
+def methods_of(parameters: Mapping[str, Any]) -> list[str]:
+    """The HTTP methods that a webhook node takes, in its order."""
+    methods = parameters.get("httpMethod", ["GET", "POST"] if parameters.get("multipleMethods") is True else "GET")
+    return [str(one).upper() for one in (methods if isinstance(methods, list) and methods else [methods])]
+
+
+def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Method and path of each webhook that nodes would make live, if its path is fixed."""
+    found: set[tuple[str, str]] = set()
+    for node in nodes:
+        parameters = node.get("parameters") or {}
+        if node.get("type") == WEBHOOK_NODE and not node.get("disabled") and isinstance(parameters, Mapping):
+            with suppress(ServiceInputError):
+                path = _path(parameters, str(node.get("webhookId") or ""), "webhook")
+                found |= {(method, path) for method in methods_of(parameters)}
+    return found
+
+
+def _trigger(node: Mapping[str, Any], label: str, method: str | None) -> WebhookTrigger:
+    parameters = node.get("parameters") or {}
+    which = f"webhook {node.get('name')!r} of {label}"
+    if not isinstance(parameters, dict):
+        raise ServiceInputError(f"{which} has parameters that are not an object; nothing was started")
+    taken = methods_of(parameters)
+    chosen = taken[0] if method is None else str(method).upper()
+    if chosen not in taken:
+        raise ServiceInputError(f"{which} takes {', '.join(taken)}, not {shown(method)}; nothing was started")
+    if chosen not in METHODS:
+        raise ServiceInputError(f"{which} takes {shown(chosen)}, which is not an HTTP method; nothing was started")
+    return WebhookTrigger(
+        node=str(node.get("name")),
+        method=chosen,
+        path=_path(parameters, str(node.get("webhookId") or ""), which),
+        authentication=str(parameters.get("authentication", "none")),
+        response_mode=str(parameters.get("responseMode", "onReceived")),
+    )
+
+
+def _path(parameters: Mapping[str, Any], webhook_id: str, which: str) -> str:
+    path = str(parameters.get("path") or webhook_id).strip().strip("/")
+    if not path or path.startswith("="):
+        raise ServiceInputError(f"{which} has the path {path!r}, which is not fixed; nothing was started")
+    if not any(one.startswith(PARAMETER_MARK) for one in path.split("/")):
+        return path
+    if not webhook_id:
+        raise ServiceInputError(
+            f"{which} has the path {path!r} with parameters, but no webhook id, with which its address begins; "
+            "nothing was started"
+        )
+    return f"{webhook_id}/{path}"
+
+
+def filled_path(trigger: WebhookTrigger, values: Mapping[str, str | int] | None) -> str:
+    """The path of a webhook with the values of its parameters.
+
+    :param values: text or whole numbers by name.
+    :raises ServiceInputError: a value is missing, belongs to no parameter, or cannot be part of a path.
+    """
+    values = {} if values is None else values
+    names = trigger.path_parameters
+    if not isinstance(values, Mapping):
+        raise ServiceInputError(f"path_parameters must be a mapping, not {shown(values)}; nothing was started")
+    missing, unknown = [name for name in names if name not in values], [name for name in values if name not in names]
+    if missing or unknown:
+        problems = (("lacks", missing), ("has unknown names:", unknown))
+        what = " and ".join(f"{problem} {', '.join(map(repr, some))}" for problem, some in problems if some)
+        raise ServiceInputError(
+            f"path_parameters {what}; webhook {trigger.node!r} has the path {trigger.path!r}; nothing was started"
+        )
+    return "/".join(
+        _checked_value(one[1:], values[one[1:]]) if one.startswith(PARAMETER_MARK) else one
+        for one in trigger.path.split("/")
+    )
+
+
+def _checked_value(name: str, value: object) -> str:
+    """The text of a parameter, which stays a single segment of the path.
+
+    The service cannot tell an encoded slash from one that separates segments.
+    """
+    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**MAX_ID_CHARS
+    text = str(value) if is_number else value
+    if not isinstance(text, str):
+        raise ServiceInputError(
+            f"path parameter {name!r} must be text or a whole number, not {shown(value)}; nothing was started"
+        )
+    if not text.strip() or text in (".", "..") or "/" in text or len(text) > MAX_ID_CHARS:
+        raise ServiceInputError(
+            f"path parameter {name!r} cannot be {shown(value)}: it must not be empty, '.' or '..', contain '/', or "
+            f"have more than {MAX_ID_CHARS} characters; nothing was started"
+        )
+    return text
+
+
+def authentication_headers(kind: str, user: str, password: str, *, algorithm: str | None = None) -> dict[str, str]:
+    """The headers for a webhook's own authentication.
+
+    :param kind: authentication of the webhook node: ``basicAuth``; ``headerAuth``, for which ``user`` is the header; or
+        ``jwtAuth``, for which a token is signed unless there is a user.
+    :param password: the password, the value of the header, or the passphrase or private key that signs the token.
+    :param algorithm: of the signature of a token; ``HS256`` by default.
+    :raises ServiceInputError: the user or the password is missing or cannot be sent, or no token can be signed.
+    """
+    if kind == "jwtAuth" and not user:
+        return {"Authorization": HiddenText(f"Bearer {signed_token(password, algorithm or 'HS256')}")}
+    if not user:
+        raise ServiceInputError("the webhook's connection has no login; it is the user, or the name of the header")
+    if kind == "basicAuth":
+        return {"Authorization": HiddenText(f"Basic {_basic(user, password)}")}
+    return {user: HiddenText(password)}
+
+
+def _basic(user: str, password: str) -> str:
+    try:
+        return base64.b64encode(f"{user}:{password}".encode()).decode()
+    except UnicodeEncodeError:  # it quotes the password
+        pass
+    raise ServiceInputError(
+        "login and password of the webhook's connection must be text that UTF-8 can hold (no half of a surrogate pair)"
+    )
+
+
+def signed_token(
+    secret: str, algorithm: str, *, offset: timedelta | None = None, seconds: float = TOKEN_SECONDS
+) -> str:
+    """Sign a token that is valid for a while.
+
+    :param secret: passphrase or private key.
+    :param algorithm: of the signature.
+    :param offset: time of the clock that checks it minus ours; none by default.
+    :param seconds: how long it is valid.
+    :raises ServiceInputError: the secret is missing, or no key for the algorithm.
+    """
+    import jwt
+
+    if not secret:
+        raise ServiceInputError("the webhook's connection has no password; it is the secret that signs the token")
+    if algorithm not in TOKEN_ALGORITHMS:
+        raise ServiceInputError(
+            f"the algorithm of the webhook's connection must be one of {', '.join(TOKEN_ALGORITHMS)}, not "
+            f"{shown(algorithm)}"
+        )
+    issued = int((clock().utcnow() + (offset or timedelta())).timestamp())
+    try:
+        return jwt.encode({"iat": issued, "exp": issued + int(seconds)}, secret, algorithm)
+    except (jwt.PyJWTError, NotImplementedError, TypeError, ValueError) as error:  # it may quote the key
+        reason = type(error).__name__
+    raise ServiceInputError(f"the password of the webhook's connection cannot sign with {algorithm} ({reason})")
+
+
+def checked_files(trigger: WebhookTrigger, files: Mapping[str, str | FileSource] | None) -> list[FilePart]:
+    """The files of a call.
+
+    :raises ServiceInputError: one cannot be sent, or the webhook takes no body.
+    """
+    parts = file_parts({} if files is None else files)
+    if parts and not trigger.has_body:
+        raise ServiceInputError(
+            f"webhook {trigger.node!r} takes {trigger.method}, which has no body for files; nothing was started"
+        )
+    return parts
+
+
+def checked_payload(trigger: WebhookTrigger, payload: Any, *, with_files: bool = False) -> Any:
+    """The payload of a call; an empty object by default.
+
+    :param with_files: whether the call also carries files.
+    :raises ServiceInputError: the payload is a query or goes with files, and is not a mapping of plain values.
+    """
+    if payload is None:
+        return {}
+    if trigger.has_body and not with_files:
+        return payload
+    if not isinstance(payload, Mapping) or any(isinstance(one, (Mapping, list, tuple)) for one in payload.values()):
+        why = "is called with files, whose fields are texts, so" if with_files else f"takes {trigger.method}, so"
+        raise ServiceInputError(
+            f"webhook {trigger.node!r} {why} payload must be a mapping of plain values; nothing was started"
+        )
+    return payload

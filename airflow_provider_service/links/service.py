@@ -1,0 +1,119 @@
+"""Addresses of the service's pages, and the buttons that lead there. Addresses of pages are built only here."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow.providers.common.compat.sdk import BaseOperatorLink
+
+from airflow_provider_service.client._ids import is_plain_id
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import BaseOperator, Context
+    from airflow.sdk.types import TaskInstanceKey
+
+__all__ = ["ServiceDataTableLink", "ServiceExecutionLink", "ServicePageLink", "ServiceWorkflowLink"]
+
+
+WORKFLOWS_PAGE = "/home/workflows"
+WORKFLOW_PAGE = "/workflow/{}"
+EXECUTIONS_PAGE = "/home/executions"
+WORKFLOW_EXECUTIONS_PAGE = "/workflow/{}/executions"
+EXECUTION_PAGE = "/workflow/{}/executions/{}"
+DATA_TABLE_PAGE = "/projects/{}/datatables/{}"
+TABLES_PAGE = "/home/datatables"
+VARIABLES_PAGE = "/home/variables"
+CREDENTIALS_PAGE = "/home/credentials"
+USERS_PAGE = "/settings/users"
+COMMUNITY_PACKAGES_PAGE = "/settings/community-nodes"
+SOURCE_CONTROL_PAGE = "/settings/environments"
+INSIGHTS_PAGE = "/insights"
+
+
+_EXECUTION_ADDRESS = re.compile(r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)")
+
+
+class ExecutionAddress(NamedTuple):
+    """What the address of an execution's page names."""
+
+    base_url: str
+    workflow_id: str
+    execution_id: str
+
+
+def page_url(base_url: str, path: str, *ids: str | int) -> str:
+    """Address of a page of the service; the ids replace each ``{}`` of the path.
+
+    An id that could lead to another page leads to the list of workflows instead, so that a report or a task with such
+    an object still has an address.
+    """
+    texts = [str(value) for value in ids]
+    return base_url + (path.format(*texts) if all(map(is_plain_id, texts)) else WORKFLOWS_PAGE)
+
+
+def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> str:
+    """Address of an execution's page."""
+    return page_url(base_url, EXECUTION_PAGE, workflow_id, execution_id)
+
+
+def read_execution_url(url: object) -> ExecutionAddress | None:
+    """What :func:`execution_url` was made of; None for anything else."""
+    found = _EXECUTION_ADDRESS.fullmatch(url) if isinstance(url, str) else None
+    if not found or not all(map(is_plain_id, found.group(2, 3))):
+        return None
+    return ExecutionAddress(found[1], found[2], found[3])
+
+
+class ServiceLink(BaseOperatorLink):
+    """Base of the links: the address is pushed as soon as it is known, so the button works while the task waits."""
+
+    name = "Service"
+
+    @property
+    def xcom_key(self) -> str:
+        """XCom key that holds the address."""
+        return f"_link_{type(self).__name__}"
+
+    def push(self, context: Context, url: str) -> None:
+        """Make the button of this task instance lead to an address."""
+        pushed = getattr(context.get("task"), "pushed_links", None)
+        if pushed is not None and pushed.get(self.xcom_key) == url:
+            return
+        context["ti"].xcom_push(key=self.xcom_key, value=url)
+        if pushed is not None:
+            pushed[self.xcom_key] = url
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """Return the pushed address, or an empty text if the task did not get that far."""
+        # Airflow asks in the process of the task, too, and logs an error for each address that it does not have.
+        pushed: dict[str, str] | None = getattr(operator, "pushed_links", None)
+        if pushed is not None:
+            return pushed.get(self.xcom_key, "")
+        from airflow.providers.common.compat.sdk import XCom
+
+        return XCom.get_value(key=self.xcom_key, ti_key=ti_key) or ""
+
+
+class ServiceWorkflowLink(ServiceLink):
+    """Button to the workflow's page."""
+
+    name = "Workflow"
+
+
+class ServiceExecutionLink(ServiceLink):
+    """Button to the execution's page."""
+
+    name = "Execution"
+
+
+class ServiceDataTableLink(ServiceLink):
+    """Button to the data table's page."""
+
+    name = "Data table"
+
+
+class ServicePageLink(ServiceLink):
+    """Button to the page of the service that shows the task's subject."""
+
+    name = "Service"

@@ -1,0 +1,122 @@
+"""The HTTP application: the operations under ``/api/v1``, webhooks, health, and pages for all other paths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from urllib.parse import unquote
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from airflow_provider_service.simulator import _routes  # noqa: F401 - registers the operations
+from airflow_provider_service.simulator._gateway import OPERATIONS, Operation, handle, html_response, json_response
+from airflow_provider_service.simulator._pages import page_routes
+from airflow_provider_service.simulator._routes.mcp import answer_mcp
+from airflow_provider_service.simulator._routes.webhooks import answer_test_webhook, answer_webhook
+from airflow_provider_service.simulator._state import State
+
+API_ROOT = "/api/v1"
+_ANY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
+
+
+def build_app(state: State) -> ASGIApp:
+    """Create the application of a service."""
+    # Fixed segments take precedence over parameters: /workflows/{id}/tags is not a version of a workflow.
+    ordered = sorted(OPERATIONS.values(), key=lambda op: [part.startswith("{") for part in op.path.split("/")])
+    routes = [
+        *(Route(API_ROOT + op.path, _endpoint(op, state), methods=[op.method]) for op in ordered),
+        Route(f"{API_ROOT}/openapi.yml", _contract, methods=["GET"]),
+        Route("/webhook/{path:path}", _webhook(state), methods=_ANY_METHOD),
+        Route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD),
+        Route("/mcp-server/http", _mcp(state), methods=["POST"]),
+        *page_routes(state),
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _unroutable, Exception: _fault})
+    app.router.redirect_slashes = False
+    return EdgeLayer(app, state)
+
+
+def _endpoint(op: Operation, state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return await handle(request, op, state)
+
+    return endpoint
+
+
+def _webhook(state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return await answer_webhook(request, state)
+
+    return endpoint
+
+
+def _mcp(state: State) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return await answer_mcp(request, state)
+
+    return endpoint
+
+
+async def _unroutable(request: Request, error: Exception) -> Response:
+    path = unquote(request.scope["path"])
+    if not path.startswith(f"{API_ROOT}/"):
+        return no_such_page(request.method, path)
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        return json_response(405, {"message": f"{request.method} method not allowed"})
+    return json_response(404, {"message": "not found"})
+
+
+async def _fault(_request: Request, _error: Exception) -> Response:
+    return json_response(500, {"message": "Internal server error"})
+
+
+def no_such_page(method: str, path: str) -> Response:
+    """The HTML 404 for a path that no part of the service answers."""
+    return html_response(404, f"Cannot {method} {path}")
+
+
+async def _contract(_request: Request) -> Response:
+    """The published contract, readable without a key: JSON, which is also valid YAML."""
+    paths: dict[str, dict[str, object]] = {}
+    for op in OPERATIONS.values():
+        described = {"operationId": op.name, "responses": {str(op.status): {"description": "Success"}}}
+        paths.setdefault(op.path, {})[op.method.lower()] = described
+    contract = {
+        "openapi": "3.0.0",
+        "info": {"title": "Service Public API", "version": "1.1.1"},
+        "servers": [{"url": API_ROOT}],
+        "paths": paths,
+    }
+    return Response(json.dumps(contract, indent=1), media_type="text/yaml; charset=utf-8")
+
+
+class EdgeLayer:
+    """ASGI layer for everything that concerns all paths: health, booting, preflight, undecoded routing."""
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer requests that no route handles; route all others."""
+        answer = self._answer(scope["method"], scope["path"])
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        # Routes match the undecoded path, so that %2F stays inside a segment; parameters are decoded afterwards.
+        await self._app({**scope, "path": scope["raw_path"].decode("latin-1")}, receive, send)
+
+    def _answer(self, method: str, path: str) -> Response | None:
+        if path == "/healthz":
+            return json_response(200, {"status": "ok"})
+        if path == "/healthz/readiness":
+            ready = not self._state.booting
+            return json_response(200 if ready else 503, {"status": "ok" if ready else "error"})
+        if self._state.booting:
+            return no_such_page(method, path)
+        return Response(None, 204) if method == "OPTIONS" else None

@@ -1,0 +1,341 @@
+"""The life cycle of executions: started, queued, waiting, ended; driven by the clock whenever the state is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from airflow_provider_service.simulator._clock import Clock
+from airflow_provider_service.simulator._engine.executions import ACTIVE, TERMINAL, Execution, ExecutionStore
+from airflow_provider_service.simulator._engine.nodes import FOREVER, Items, Node, operation_error
+from airflow_provider_service.simulator._engine.run import Pending, Run, Snapshot
+from airflow_provider_service.simulator._engine.sub_workflows import Callee, denial, not_active
+from airflow_provider_service.simulator._schedule import Schedule
+
+# Waits shorter than this stay in memory as "running".
+LONG_WAIT = timedelta(seconds=65)
+# The duration of the shortest run: a poller sees "running" first, as on the service.
+_START_TIME = timedelta(milliseconds=20)
+_LONGEST_TIMEOUT = 10 * 365 * 86_400
+# Runs that count towards the concurrency limit; retries do so only where workers run them.
+_PRODUCTION = ("webhook", "trigger", "chat")
+
+CANCELLED: dict[str, Any] = {
+    "level": "warning",
+    "tags": {},
+    "name": "ManualExecutionCancelledError",
+    "message": "The execution was cancelled manually",
+    "stack": "ManualExecutionCancelledError: The execution was cancelled manually",
+}
+
+
+class Engine:
+    """Runs executions. Callers settle the schedule before they read the state.
+
+    :param concurrency_limit: maximum number of concurrent runs.
+    :param has_workers: whether workers run the executions: then retries and manual runs count as well, and wait for
+        their turn.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        schedule: Schedule,
+        executions: ExecutionStore,
+        concurrency_limit: int | None = None,
+        *,
+        has_workers: bool = False,
+    ) -> None:
+        self._clock = clock
+        self._schedule = schedule
+        self._executions = executions
+        self._queue: dict[int, Execution] = {}
+        self.concurrency_limit = concurrency_limit
+        self._limited = (*_PRODUCTION, "manual", "retry") if has_workers else _PRODUCTION
+        #: Finds a published workflow by its id, for workflows that start others.
+        self.find_callee: Callable[[str], Callee | None] = lambda _workflow_id: None
+
+    # ------------------------------------------------------------ starting
+
+    def start(
+        self,
+        snapshot: Snapshot,
+        trigger: Node,
+        items: Items,
+        project_id: str,
+        *,
+        mode: str,
+        pinned: Mapping[str, Items] | None = None,
+        output: int = 0,
+    ) -> Execution:
+        """Start a run at ``trigger``, or queue it (status ``new``) when the concurrency limit is reached.
+
+        :param pinned: output of nodes, by name, that are not run
+        :param output: the trigger's output that the run goes on from
+        """
+        execution = self._create(snapshot, trigger, items, project_id, mode, output)
+        execution.run.pinned = pinned or {}
+        execution.version_id = snapshot.version_id
+        self._executions.add(execution)
+        self._enqueue(execution)
+        return execution
+
+    def refuse(self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, *, message: str) -> Execution:
+        """Record a run that failed at its trigger before anything ran."""
+        execution = self._create(snapshot, trigger, items, project_id, "webhook")
+        now = execution.started_at = self._clock.now()
+        self._executions.add(execution)
+        execution.run.fail(operation_error(trigger, message), now)
+        self._end(execution, "error", now)
+        return execution
+
+    def put_up(
+        self,
+        snapshot: Snapshot,
+        project_id: str,
+        *,
+        status: str,
+        mode: str = "webhook",
+        seconds: float | None = None,
+        age: float = 0.0,
+    ) -> Execution:
+        """Set up an execution in any status that runs no node; it succeeds after ``seconds``, or stays as it is.
+
+        :param mode: what started it
+        :param age: seconds since it started
+
+        :raises ValueError: the workflow has no node to begin at
+        """
+        trigger = snapshot.trigger()
+        if trigger is None:
+            raise ValueError("the workflow has no nodes")
+        execution = self._create(snapshot, trigger, [{"json": {}}], project_id, mode)
+        execution.version_id = snapshot.version_id
+        self._executions.add(execution)
+        now = self._clock.now()
+        ends = None if seconds is None else now + timedelta(seconds=seconds)
+        if status != "new":
+            execution.started_at = now - timedelta(seconds=age)
+        if status == "waiting":
+            execution.stopped_at = now
+            execution.wait_till = ends or FOREVER
+        if status in TERMINAL:
+            self.finish(execution, status)
+        else:
+            self._executions.move(execution, status)
+        if ends is not None and status in ACTIVE:
+            self._plan(execution, ends, lambda _moment: self.finish(execution, "success"))
+        return execution
+
+    def retry(self, original: Execution, snapshot: Snapshot | None = None) -> Execution:
+        """Start a new run of the nodes that are left of ``original``.
+
+        :param snapshot: the current workflow, to be used instead of the one that ran
+        """
+        execution_id = self._executions.next_id()
+        # A running execution has saved only its input, so its copy begins at the start.
+        resume = original.status not in ("running", "crashed")
+        run = original.run.retried(
+            execution_id,
+            snapshot or original.run.snapshot,
+            resume=resume,
+            skip_wait=original.status in ("waiting", "canceled"),
+        )
+        now = self._clock.now()
+        execution = Execution(execution_id, run, "retry", now, original.project_id, retry_of=original.id)
+        execution.parent = original.parent
+        execution.version_id = None if snapshot is None else snapshot.version_id
+        self._executions.add(execution)
+        if execution.mode in self._limited:
+            self._enqueue(execution)
+        else:
+            self._begin(execution, now)
+        return execution
+
+    def _create(
+        self, snapshot: Snapshot, trigger: Node, items: Items, project_id: str, mode: str, output: int = 0
+    ) -> Execution:
+        execution_id = self._executions.next_id()
+        run = Run(snapshot, execution_id, [Pending(trigger, items, output=output)])
+        return Execution(execution_id, run, mode, self._clock.now(), project_id)
+
+    def _enqueue(self, execution: Execution) -> None:
+        self._queue[execution.id] = execution
+        self._start_queued(self._clock.now())
+
+    def _start_queued(self, moment: datetime) -> None:
+        while self._queue and self._has_slot():
+            self._start_next(moment)
+
+    def _start_next(self, moment: datetime) -> None:
+        self._begin(self._queue.pop(next(iter(self._queue))), moment)
+
+    def _has_slot(self) -> bool:
+        if self.concurrency_limit is None:
+            return True
+        return sum(map(self._holds_slot, self._executions.with_status("running"))) < self.concurrency_limit
+
+    def _holds_slot(self, execution: Execution) -> bool:
+        return execution.status == "running" and execution.mode in self._limited
+
+    @contextmanager
+    def _letting_the_next_start(self, execution: Execution, moment: datetime) -> Iterator[None]:
+        """Start the first in the queue when ``execution`` gives up its slot here, or its own place in the queue.
+
+        The latter takes the service beyond its limit, where it stays until the queue is empty.
+        """
+        leaves = self._holds_slot(execution) or execution.id in self._queue
+        yield
+        if leaves and self._queue:
+            self._start_next(moment)
+
+    def _begin(self, execution: Execution, moment: datetime) -> None:
+        execution.started_at = moment
+        self._executions.move(execution, "running")
+        timeout = execution.run.snapshot.settings.get("executionTimeout")
+        if isinstance(timeout, (int, float)) and timeout > 0:
+            limit = timedelta(seconds=min(timeout, _LONGEST_TIMEOUT))
+            self._schedule.at(moment + limit, lambda due: self._time_out(execution, due))
+        self._plan(execution, moment + _START_TIME, lambda due: self._proceed(execution, due))
+
+    # ------------------------------------------------------------ continuing
+
+    def _plan(self, execution: Execution, moment: datetime, action: Callable[[datetime], None]) -> None:
+        """Schedule ``action`` for ``moment`` unless the execution has been stopped, ended or rescheduled by then."""
+        token = execution.token = execution.token + 1
+
+        def act(due: datetime) -> None:
+            if execution.token == token:
+                action(due)
+
+        self._schedule.at(moment, act)
+
+    def _proceed(self, execution: Execution, moment: datetime) -> None:
+        until = execution.run.proceed(moment, partial(self._start_sub_workflow, execution, moment))
+        if until is None:
+            self._end(execution, "error" if execution.run.error else "success", moment)
+            return
+        if until - moment >= LONG_WAIT:
+            execution.wait_till = until
+            execution.stopped_at = moment
+            with self._letting_the_next_start(execution, moment):
+                self._executions.move(execution, "waiting")
+        if until < FOREVER:
+            self._plan(execution, until, lambda due: self._resume(execution, due))
+
+    def _start_sub_workflow(
+        self, parent: Execution, moment: datetime, node: Node, workflow_id: str, items: Items
+    ) -> int:
+        """Start a workflow for a node of another one; the id of its execution.
+
+        :raises NodeFailedError: it cannot be started, or has no node to begin at
+        """
+        callee = self.find_callee(workflow_id)
+        if callee is None:
+            raise not_active(workflow_id)
+        first = callee.first_node()
+        execution = self._create(callee.snapshot, first, items, callee.project_id, "integrated")
+        execution.version_id = callee.snapshot.version_id
+        self._executions.add(execution)
+        if callee.allows(parent.workflow_id, parent.project_id):
+            execution.parent = parent
+            self._begin(execution, moment)
+            return execution.id
+        execution.started_at = moment
+        execution.run.stack = [Pending(node, items)]
+        execution.run.fail(denial(workflow_id, node), moment)
+        self._end(execution, "error", moment)
+        return execution.id
+
+    def _resume(self, execution: Execution, moment: datetime) -> None:
+        execution.wait_till = execution.stopped_at = None
+        self._executions.move(execution, "running")
+        self._proceed(execution, moment)
+
+    def _time_out(self, execution: Execution, moment: datetime) -> None:
+        if execution.status == "running" and not execution.deleted:
+            self._cancel(execution, moment)
+
+    # ------------------------------------------------------------ ending
+
+    def stop(self, execution: Execution) -> None:
+        """Cancel a new, running or waiting execution at once."""
+        self._cancel(execution, self._clock.now())
+
+    def _cancel(self, execution: Execution, moment: datetime) -> None:
+        execution.run.cut_short(CANCELLED)
+        self._end(execution, "canceled", moment)
+
+    def finish(self, execution: Execution, status: str, *, node: str | None = None, message: str | None = None) -> None:
+        """End an execution from outside.
+
+        :param status: success, error, canceled or crashed
+        :param node: name of the node it ends at (default: the one it has reached)
+        :param message: message of the error
+        """
+        now = self._clock.now()
+        run = execution.run
+        reached = run.snapshot.node(node) if node else None
+        if reached is not None:
+            run.jump_to(reached)
+        if status == "success":
+            run.complete_top(now)
+        elif status == "error" and run.stack:
+            run.fail(operation_error(run.stack[0].node, message or "The execution failed"), now)
+        elif status == "crashed":
+            run.crash(now)
+        elif status == "canceled":
+            run.cut_short(CANCELLED)
+        self._end(execution, status, now)
+
+    def remove(self, execution: Execution) -> None:
+        """Forget an execution, even a queued one."""
+        with self._letting_the_next_start(execution, self._clock.now()):
+            self._queue.pop(execution.id, None)
+            self._executions.remove(execution)
+
+    def remove_workflow(self, workflow_id: str) -> None:
+        """Forget every execution of a workflow."""
+        for execution in self._executions.of_workflow(workflow_id):
+            self.remove(execution)
+
+    def restart(self, until: datetime) -> None:
+        """Crash and be back at ``until``: running executions crash, queued ones start again, waiting ones survive."""
+        now = self._clock.now()
+        for execution in self._executions.with_status("running"):
+            execution.run.crash(now)
+            self._close(execution, "crashed", now)
+        self._schedule.postpone(until)
+        self._schedule.at(until, self._start_queued)
+
+    def _end(self, execution: Execution, status: str, moment: datetime) -> None:
+        with self._letting_the_next_start(execution, moment):
+            self._close(execution, status, moment)
+
+    def _close(self, execution: Execution, status: str, moment: datetime) -> None:
+        execution.token += 1
+        execution.stopped_at = moment
+        execution.wait_till = None
+        self._queue.pop(execution.id, None)
+        self._executions.move(execution, status)
+        if status == "success" and execution.retry_of is not None:
+            original = self._executions.get(execution.retry_of)
+            if original is not None:
+                original.retry_success_id = execution.id
+        if not _is_kept(execution):
+            self._executions.remove(execution)
+
+
+def _is_kept(execution: Execution) -> bool:
+    settings = execution.run.snapshot.settings
+    if execution.mode == "manual":
+        return settings.get("saveManualExecutions") is not False
+    # Cancelled executions are kept regardless of the workflow's settings.
+    if execution.status == "success":
+        return settings.get("saveDataSuccessExecution") != "none"
+    if execution.status in ("error", "crashed"):
+        return settings.get("saveDataErrorExecution") != "none"
+    return True

@@ -1,0 +1,305 @@
+"""One run of a workflow: a stack of nodes still to run, and the results of the nodes run so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from airflow_provider_service.simulator._clock import epoch_milliseconds
+from airflow_provider_service.simulator._engine.expressions import Scope
+from airflow_provider_service.simulator._engine.nodes import (
+    MERGE,
+    WAIT,
+    Items,
+    Node,
+    NodeFailedError,
+    Outcome,
+    WebhookAnswer,
+    is_trigger,
+    operation_error,
+    run_node,
+)
+
+#: Starts a workflow for a node: takes the node, the workflow's id and the items, and returns the new execution's id.
+StartSubWorkflow = Callable[[Node, str, Items], int]
+
+# A loop in the connections may never end.
+_MOST_NODE_RUNS = 10_000
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A workflow as a run sees it. Its parts are replaced when the workflow changes, never changed in place."""
+
+    workflow_id: str
+    name: str
+    nodes: list[Node]
+    connections: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    node_groups: list[Any]
+    version_id: str | None
+
+    def node(self, name: str) -> Node | None:
+        return next((node for node in self.nodes if node["name"] == name), None)
+
+    def trigger(self) -> Node | None:
+        """The node at which a run begins by default."""
+        return next((node for node in self.nodes if is_trigger(node)), self.nodes[0] if self.nodes else None)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A node to run, with its input."""
+
+    node: Node
+    items: Items
+    source: tuple[str, int, int] | None = None  # previous node, its output, its run
+    output: int = 0  # the one that gets the items, of a trigger that has several
+
+
+@dataclass
+class Run:
+    """The progress of one run through a snapshot's nodes."""
+
+    snapshot: Snapshot
+    execution_id: int
+    stack: list[Pending]
+    run_data: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    last_node: str | None = None
+    error: dict[str, Any] | None = None
+    answer: WebhookAnswer | None = None
+    custom_data: dict[str, str] = field(default_factory=dict)
+    pinned: Mapping[str, Items] = field(default_factory=dict)  # output of nodes that are not run
+    wait_over: bool = False
+    initial: Pending | None = None
+    _waiting_since: datetime | None = None
+    _node_runs: int = 0
+
+    def __post_init__(self) -> None:
+        if self.initial is None and self.stack:
+            self.initial = self.stack[0]
+
+    def proceed(self, moment: datetime, start_sub_workflow: StartSubWorkflow) -> datetime | None:
+        """Run nodes until one has to wait.
+
+        :return: when to proceed; None when the run has ended (with an ``error`` or without)
+        """
+        while self.stack:
+            pending = self.stack[0]
+            try:
+                outcome = self._run(pending, moment, start_sub_workflow)
+            except NodeFailedError as failure:
+                if not self._go_on_after(pending, failure.error, moment):
+                    return None
+                continue
+            if outcome.wait_until is not None and outcome.wait_until > moment:
+                self.wait_over = True
+                self._waiting_since = moment
+                return outcome.wait_until
+            self.custom_data.update(outcome.custom_data)
+            # Only the first Respond to Webhook node has an effect.
+            self.answer = self.answer or outcome.answer
+            outputs = [*([] for _ in range(pending.output)), outcome.items, *outcome.others]
+            self._complete(pending, outputs, moment, outcome.metadata)
+        return None
+
+    def _run(self, pending: Pending, moment: datetime, start_sub_workflow: StartSubWorkflow) -> Outcome:
+        self._node_runs += 1
+        if self._node_runs > _MOST_NODE_RUNS:
+            raise NodeFailedError(operation_error(pending.node, "The workflow runs in a circle"))
+        if pending.node["name"] in self.pinned:
+            return Outcome(self.pinned[pending.node["name"]])
+        if pending.node["type"] == MERGE and pending.node["name"] in self.run_data:
+            raise NodeFailedError(operation_error(pending.node, "The simulator does not merge several branches"))
+        if self.wait_over and pending.node["type"] == WAIT:
+            return Outcome(pending.items)
+        outcome = run_node(pending.node, pending.items, self.scope, moment)
+        if outcome.calls is None:
+            return outcome
+        started = start_sub_workflow(pending.node, outcome.calls, outcome.items)
+        started_as = {"executionId": str(started), "workflowId": outcome.calls}
+        return replace(outcome, metadata={"subExecution": started_as, "subExecutionsCount": 1})
+
+    def scope(self, item: dict[str, Any]) -> Scope:
+        """The scope of expressions for ``item``."""
+        nodes = {name: _first_json(runs[-1]) for name, runs in self.run_data.items()}
+        execution = {"id": str(self.execution_id), "mode": "production"}
+        workflow = {"id": self.snapshot.workflow_id, "name": self.snapshot.name, "active": True}
+        return Scope(item, execution, workflow, nodes)
+
+    def _go_on_after(self, pending: Pending, error: dict[str, Any], moment: datetime) -> bool:
+        policy = pending.node.get("onError")
+        failed: Items = [{"json": {"error": error["message"]}, "pairedItem": {"item": 0}}]
+        if policy == "continueErrorOutput":
+            self._complete(pending, [[], failed], moment)
+        elif policy == "continueRegularOutput" or pending.node.get("continueOnFail"):
+            self._complete(pending, [failed], moment)
+        else:
+            self.fail(error, moment)
+            return False
+        return True
+
+    def fail(self, error: dict[str, Any], moment: datetime) -> None:
+        """End at the node on top of the stack, which stays there, because a retry begins with it."""
+        self.error = error
+        if self.stack:
+            self._record(self.stack[0], None, moment, status="error", error=error)
+
+    def _complete(
+        self, pending: Pending, outputs: list[Items], moment: datetime, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        self._record(pending, outputs, moment, status="success", metadata=metadata)
+        self.stack.pop(0)
+        self.wait_over = False
+        self._waiting_since = None
+        run_index = len(self.run_data[pending.node["name"]]) - 1
+        self.stack[:0] = self._followers(pending.node["name"], outputs, run_index)
+
+    def _followers(self, name: str, outputs: list[Items], run_index: int) -> list[Pending]:
+        connected = (self.snapshot.connections.get(name) or {}).get("main") or []
+        found = []
+        for index, targets in enumerate(connected):
+            items = outputs[index] if index < len(outputs) else []
+            for target in targets or []:
+                node = self.snapshot.node(target["node"])
+                if node is not None and items:
+                    found.append(Pending(node, items, (name, index, run_index)))
+        return found
+
+    def _record(
+        self,
+        pending: Pending,
+        outputs: list[Items] | None,
+        moment: datetime,
+        *,
+        status: str,
+        error: dict[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        name = pending.node["name"]
+        since = self._waiting_since or moment
+        entry: dict[str, Any] = {
+            "startTime": epoch_milliseconds(since),
+            "executionIndex": sum(map(len, self.run_data.values())),
+            "source": _source(pending.source),
+            "hints": [],
+            "executionTime": int((moment - since).total_seconds() * 1000),
+            "executionStatus": status,
+        }
+        if error is not None:
+            entry["error"] = error
+        if metadata is not None:
+            entry["metadata"] = metadata
+        if outputs is not None:
+            entry["data"] = {"main": outputs}
+        self.run_data.setdefault(name, []).append(entry)
+        self.last_node = name
+
+    # ------------------------------------------------------------ from outside
+
+    def cut_short(self, error: dict[str, Any]) -> None:
+        """End because of a cancellation from outside."""
+        self.error = error
+
+    def crash(self, moment: datetime) -> None:
+        """End as if the process had died at the node on top of the stack."""
+        error = {
+            "level": "error",
+            "tags": {},
+            "name": "WorkflowCrashedError",
+            "message": "Workflow did not finish, possible out-of-memory issue",
+            "stack": "WorkflowCrashedError: Workflow did not finish, possible out-of-memory issue",
+        }
+        self.error = error
+        if self.stack:
+            crashed = {
+                "level": "error",
+                "name": "NodeCrashedError",
+                "message": "Node crashed, possible out-of-memory issue",
+                "node": self.stack[0].node,
+            }
+            artificial: list[Items] = [[{"json": {"isArtificialRecoveredEventItem": True}}]]
+            self._record(self.stack[0], artificial, moment, status="crashed", error=crashed)
+
+    def complete_top(self, moment: datetime) -> None:
+        """Treat the node on top of the stack as done and drop the rest: the run is declared a success."""
+        if self.stack:
+            self._record(self.stack[0], [self.stack[0].items], moment, status="success")
+        self.stack = []
+
+    def jump_to(self, node: Node) -> None:
+        """Put ``node`` on top of the stack, with the current input."""
+        items = self.stack[0].items if self.stack else [{"json": {}}]
+        self.stack = [Pending(node, items)]
+
+    def retried(self, execution_id: int, snapshot: Snapshot, *, resume: bool, skip_wait: bool) -> Run:
+        """A new run of the nodes that are left of this one.
+
+        :param snapshot: the workflow to run, this run's own or a newer one
+        :param resume: begin at the node on top of the stack instead of at the first
+        :param skip_wait: if that node is a wait, treat it as over
+        """
+        stack = self.stack if resume else [self.initial] if self.initial else []
+        renewed = [replace(p, node=snapshot.node(p.node["name"]) or p.node) for p in stack]
+        top = renewed[0].node if renewed else None
+        run_data = {name: list(runs) for name, runs in self.run_data.items()} if resume else {}
+        if top is not None and self.error is not None:
+            # The failed attempt is not part of the new run.
+            kept = [run for run in run_data.pop(top["name"], []) if run["executionStatus"] == "success"]
+            if kept:
+                run_data[top["name"]] = kept
+        is_wait = top is not None and top["type"] == WAIT
+        return Run(
+            snapshot,
+            execution_id,
+            renewed,
+            run_data,
+            pinned=self.pinned,
+            initial=self.initial,
+            wait_over=skip_wait and is_wait,
+        )
+
+    # ------------------------------------------------------------ results
+
+    def output(self) -> Items:
+        """The items of the node that ran last."""
+        if self.last_node is None:
+            return []
+        main = self.run_data[self.last_node][-1].get("data", {}).get("main", [])
+        return next((items for items in main if items), [])
+
+    def first_output(self) -> Items:
+        """The items of the first output of the node that ran last, which is all that answers a webhook's call."""
+        main = self.run_data[self.last_node][-1].get("data", {}).get("main", []) if self.last_node is not None else []
+        return main[0] if main else []
+
+    def waiting_entry(self) -> dict[str, list[dict[str, Any]]]:
+        """The node at which the run is waiting, as an entry of the run data."""
+        if not self.stack or self._waiting_since is None:
+            return {}
+        top = self.stack[0]
+        entry = {
+            "startTime": epoch_milliseconds(self._waiting_since),
+            "executionIndex": sum(map(len, self.run_data.values())),
+            "source": _source(top.source),
+            "hints": [],
+            "executionTime": 0,
+            "executionStatus": "waiting",
+            "data": {"main": [top.items]},
+        }
+        return {top.node["name"]: [entry]}
+
+
+def _source(source: tuple[str, int, int] | None) -> list[dict[str, Any]]:
+    if source is None:
+        return []
+    name, output, run = source
+    return [{"previousNode": name, "previousNodeOutput": output, "previousNodeRun": run}]
+
+
+def _first_json(entry: Mapping[str, Any]) -> Any:
+    main = entry.get("data", {}).get("main", [])
+    items: Items = next((items for items in main if items), [])
+    return items[0]["json"] if items else {}

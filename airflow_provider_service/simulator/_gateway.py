@@ -1,0 +1,345 @@
+"""The only way into the API: defines what an operation is and the order in which a request is checked.
+
+lenient family: key, scope, license, media type, path, query, body.
+strict family: key, media type, path, query, body, license, scope.
+"""
+
+from __future__ import annotations
+
+import html
+import inspect
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from airflow_provider_service.simulator._generations import offers
+from airflow_provider_service.simulator._validation import ApiError, Body, Family, Param, check_path, read_query
+
+if TYPE_CHECKING:
+    from airflow_provider_service.simulator._state import ApiKey, State
+
+__all__ = [
+    "KEY_HEADERS",
+    "OPERATIONS",
+    "ApiError",
+    "Call",
+    "Family",
+    "Operation",
+    "Reply",
+    "Upload",
+    "error_response",
+    "form_items",
+    "handle",
+    "hold_open",
+    "html_response",
+    "json_response",
+    "operation",
+    "parse_json",
+    "read_body",
+    "render",
+]
+
+KEY_HEADERS = ("x-service-api-key", "x-n8n-api-key")
+PAYLOAD_LIMIT = 16 * 1024 * 1024
+
+_HTML = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Error</title>
+</head>
+<body>
+<pre>{}</pre>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One uploaded file of a multipart body."""
+
+    filename: str
+    content: bytes
+    media_type: str = ""
+
+
+@dataclass
+class Call:
+    """The input of a handler: a request that has passed every check."""
+
+    state: State
+    operation: Operation
+    key: ApiKey
+    path: dict[str, str]
+    query: dict[str, Any]
+    request: Request
+    body: Any = None
+
+    async def hold(self, reached: Callable[[], bool]) -> None:
+        """Keep the caller waiting until ``reached()`` is true.
+
+        :raises ApiError: 503 when the server stops first, or the caller has left
+        """
+        await hold_open(self.request, self.state, reached)
+
+    def allows(self, scope: str) -> bool:
+        """Whether the key holds ``scope``."""
+        return self.key.allows(scope)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer other than JSON with the operation's status.
+
+    ``body`` is sent as it is when str or bytes, empty when None, else as JSON. ``status`` None means the operation's.
+    """
+
+    body: Any = None
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str | None = None
+
+
+Handler = Callable[[Call], Any]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One endpoint.
+
+    ``params`` names the format of path parameters: "identifier", "nanoid", "execution_id".
+    """
+
+    name: str
+    method: str
+    path: str
+    scope: str | None
+    family: Family
+    feature: str | None
+    status: int
+    query: tuple[Param, ...]
+    body: Body | None
+    params: Mapping[str, str]
+    handler: Handler
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Every scope that the key needs; none means any valid key."""
+        return tuple(self.scope.split(",")) if self.scope else ()
+
+
+OPERATIONS: dict[str, Operation] = {}
+
+
+def operation(
+    name: str,
+    method: str,
+    path: str,
+    *,
+    scope: str | None,
+    family: Family,
+    feature: str | None = None,
+    status: int = 200,
+    query: tuple[Param, ...] = (),
+    body: Body | None = None,
+    params: Mapping[str, str] | None = None,
+) -> Callable[[Handler], Handler]:
+    """Register the decorated handler as an endpoint.
+
+    :param path: below ``/api/v1``, with ``{parameters}``
+    :param scope: "a,b" needs both; None: any valid key
+    :param feature: license feature such as "feat:folders"; unlicensed servers answer 403
+    :param status: HTTP status of a success
+    """
+
+    def register(handler: Handler) -> Handler:
+        if name in OPERATIONS:
+            raise ValueError(f"operation {name} is registered twice")
+        OPERATIONS[name] = Operation(
+            name, method, path, scope, family, feature, status, query, body, params or {}, handler
+        )
+        return handler
+
+    return register
+
+
+# ---------------------------------------------------------------- answers
+
+
+def json_response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """JSON as the service writes it: compact, UTF-8."""
+    content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return Response(content, status, headers, media_type="application/json; charset=utf-8")
+
+
+def html_response(status: int, text: str) -> Response:
+    """The HTML page of an error that never reached the API."""
+    return Response(_HTML.format(html.escape(text)), status, media_type="text/html; charset=utf-8")
+
+
+def error_response(error: ApiError) -> Response:
+    return json_response(error.status, {"message": error.message, **error.extra})
+
+
+def render(result: Any, status: int) -> Response:
+    """Send what a handler returned: data as JSON, None as an empty body, or a :class:`Reply`."""
+    reply = result if isinstance(result, Reply) else Reply(result)
+    code = reply.status or status
+    if reply.body is None:
+        return Response(None, code, reply.headers)
+    if isinstance(reply.body, (str, bytes)) and (reply.media_type or isinstance(reply.body, bytes)):
+        return Response(reply.body, code, reply.headers, media_type=reply.media_type or "application/octet-stream")
+    return json_response(code, reply.body, reply.headers)
+
+
+# ---------------------------------------------------------------- handling a request
+
+
+def parse_json(content: bytes) -> Any:
+    """Read JSON as the service does: NaN and Infinity are not valid.
+
+    :raises ValueError: malformed
+    """
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    return json.loads(content, parse_constant=refuse)
+
+
+async def read_body(request: Request, limit: int = PAYLOAD_LIMIT) -> bytes | Response:
+    """The whole body, or the 413 page if it exceeds the limit."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size <= limit:
+            chunks.append(chunk)
+    # Read to the end before refusing: closing early would reset the connection and hide the answer.
+    return html_response(413, "Payload Too Large") if size > limit else b"".join(chunks)
+
+
+async def handle(request: Request, op: Operation, state: State) -> Response:
+    """Check the request, call the handler and render its answer."""
+    content = await read_body(request)
+    if isinstance(content, Response):
+        return content
+    media_type = request.headers.get("content-type")
+    is_json = media_type is not None and media_type.partition(";")[0].strip().lower() == "application/json"
+    body: Any = {}
+    if is_json and content:
+        try:
+            body = parse_json(content)
+        except ValueError:
+            return html_response(500, "Internal Server Error")
+    try:
+        call = await _admit(request, op, state, body, content)
+        state.settle()
+        result = op.handler(call)
+        if inspect.isawaitable(result):
+            result = await result
+    except ApiError as error:
+        return error_response(error)
+    return _with_etag(request, render(result, op.status))
+
+
+def _as_offered(op: Operation, version: str) -> Operation:
+    """The operation as a version has it; one that lacks a parameter still was of the strict family.
+
+    :raises ApiError: 404 the version does not have it
+    """
+    if not offers(version, op.name):
+        raise ApiError(404, "not found")
+    query = tuple(param for param in op.query if offers(version, op.name, param.name))
+    return op if query == op.query else replace(op, query=query, family="strict")
+
+
+async def _admit(request: Request, op: Operation, state: State, body: Any, content: bytes) -> Call:
+    op = _as_offered(op, state.version)
+    key = _authenticate(request, op.family, state)
+    if op.family == "lenient":
+        _check_scope(op, key)
+        _check_license(op, state)
+    _check_media_type(request, op, content)
+    path = {name: unquote(value) for name, value in request.path_params.items()}
+    check_path(path, op.params)
+    query = read_query(request.scope["query_string"].decode("latin-1"), op.query, op.family)
+    if op.body is not None:
+        op.body.check(body, op.family)
+    if op.family == "strict":
+        _check_license(op, state)
+        _check_scope(op, key)
+    return Call(state, op, key, path, query, request, body)
+
+
+async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
+    """Keep a request open until ``reached()`` is true.
+
+    :raises ApiError: 503 when the server stops first, or the caller has left
+    """
+    if not await state.hold(reached, request.is_disconnected):
+        raise ApiError(503, "Service Unavailable")
+
+
+def _authenticate(request: Request, family: Family, state: State) -> ApiKey:
+    given = next((value for name in KEY_HEADERS if (value := request.headers.get(name))), None)
+    if given is None:
+        raise ApiError(401, "'X-N8N-API-KEY' header required" if family == "strict" else "Unauthorized")
+    key = state.find_key(given)
+    if key is None:
+        raise ApiError(401, "unauthorized" if family == "strict" else "Unauthorized")
+    return key
+
+
+def _check_scope(op: Operation, key: ApiKey) -> None:
+    if not all(map(key.allows, op.scopes)):
+        raise ApiError(403, "Forbidden")
+
+
+def _check_license(op: Operation, state: State) -> None:
+    if op.feature is not None and not state.licensed:
+        raise ApiError(
+            403,
+            f"Your license does not allow for {op.feature}. To enable {op.feature}, "
+            "please upgrade to a license that supports this feature.",
+        )
+
+
+def _check_media_type(request: Request, op: Operation, content: bytes) -> None:
+    if op.body is None or not (op.body.required_body or content):
+        return
+    given = request.headers.get("content-type")
+    if given is None or given.partition(";")[0].strip().lower() != "application/json":
+        raise ApiError(415, f"unsupported media type {'undefined' if given is None else given}")
+
+
+async def form_items(request: Request, content: bytes) -> list[tuple[str, str | Upload]]:
+    """The fields and files of a multipart body, in their order."""
+
+    async def replay() -> dict[str, Any]:
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    async with Request(request.scope, replay).form() as form:
+        return [
+            (name, value)
+            if isinstance(value, str)
+            else (name, Upload(value.filename or name, await value.read(), value.content_type or ""))
+            for name, value in form.multi_items()
+        ]
+
+
+def _with_etag(request: Request, response: Response) -> Response:
+    if request.method != "GET" or response.status_code != 200:
+        return response
+    etag = f'W/"{len(response.body):x}-{zlib.crc32(response.body):08x}"'
+    if request.headers.get("if-none-match") == etag:
+        return Response(None, 304, {"etag": etag})
+    response.headers["etag"] = etag
+    return response

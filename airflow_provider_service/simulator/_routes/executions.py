@@ -1,0 +1,290 @@
+"""Executions: reading, retrying, stopping, deleting, tagging."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from airflow_provider_service.simulator._clock import stamp
+from airflow_provider_service.simulator._engine.data import execution_data
+from airflow_provider_service.simulator._engine.executions import STATUSES, Execution
+from airflow_provider_service.simulator._gateway import Call, operation
+from airflow_provider_service.simulator._paging import keyset_page
+from airflow_provider_service.simulator._validation import (
+    PAGING,
+    ApiError,
+    Array,
+    Body,
+    Boolean,
+    Enum,
+    Param,
+    Text,
+    parse_datetime,
+)
+
+_EXECUTION = "/executions/{executionId}"
+_DATA_QUERY = (
+    Param("includeData", "boolean"),
+    Param("ignoreDataSizeLimit", "boolean"),
+    Param("redactExecutionData", "boolean"),
+)
+_STOPPABLE = {"queued": "new", "running": "running", "waiting": "waiting"}
+_EPOCH = "1970-01-01T00:00:00.000Z"
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return None if moment is None else stamp(moment)
+
+
+def _text_id(execution_id: int | None) -> str | None:
+    return None if execution_id is None else str(execution_id)
+
+
+def _item(execution: Execution) -> dict[str, Any]:
+    return {
+        "id": str(execution.id),
+        "finished": execution.finished,
+        "mode": execution.mode,
+        "retryOf": _text_id(execution.retry_of),
+        "retrySuccessId": _text_id(execution.retry_success_id),
+        "status": execution.status,
+        "startedAt": _stamp(execution.started_at),
+        "stoppedAt": _stamp(execution.stopped_at),
+        "workflowId": execution.workflow_id,
+        "waitTill": _stamp(execution.wait_till),
+    }
+
+
+def _stored(execution: Execution) -> dict[str, Any]:
+    size = len(json.dumps(execution_data(execution)))
+    return {"storedAt": "db", "jsonSizeBytes": size, "workflowVersionId": execution.version_id}
+
+
+def _detail(execution: Execution) -> dict[str, Any]:
+    return {
+        **_item(execution),
+        **_stored(execution),
+        "createdAt": stamp(execution.created_at),
+        "deletedAt": None,
+        "tracingContext": None,
+        "deduplicationKey": None,
+        "binaryDataSizeBytes": 0,
+        "usedPrivateCredentials": False,
+    }
+
+
+def _contents(execution: Execution) -> dict[str, Any]:
+    snapshot = execution.run.snapshot
+    return {
+        "data": execution_data(execution),
+        "workflowData": {
+            "id": snapshot.workflow_id,
+            "name": snapshot.name,
+            "nodes": snapshot.nodes,
+            "connections": snapshot.connections,
+            "settings": snapshot.settings,
+            "nodeGroups": snapshot.node_groups,
+        },
+        "customData": {} if execution.in_progress else execution.run.custom_data,
+    }
+
+
+# ---------------------------------------------------------------- reading
+
+
+@operation(
+    "list_executions",
+    "GET",
+    "/executions",
+    scope="execution:list",
+    family="lenient",
+    query=(
+        *PAGING,
+        *_DATA_QUERY,
+        Param("status", "enum", enum=tuple(sorted(STATUSES))),
+        Param("workflowId"),
+        Param("projectId"),
+        Param("startedAfter", "datetime"),
+        Param("startedBefore", "datetime"),
+    ),
+)
+def list_executions(call: Call) -> dict[str, Any]:
+    """Executions, newest first; running ones only if they are requested."""
+    with_data = call.query.get("includeData", False)
+
+    def shape(execution: Execution) -> dict[str, Any]:
+        item = _item(execution)
+        return {**item, **_stored(execution), **_contents(execution)} if with_data else item
+
+    def select(below: int | None) -> Iterator[Execution]:
+        found = call.state.executions.newest_first(
+            status=call.query.get("status"), workflow_id=call.query.get("workflowId") or None, below=below
+        )
+        hidden = "new" if call.state.queue_mode else None
+        return (one for one in found if one.status != hidden and _matches(one, call.query))
+
+    return keyset_page(call, select, id_of=lambda execution: execution.id, shape=shape)
+
+
+def _matches(execution: Execution, query: dict[str, Any]) -> bool:
+    if query.get("projectId") and execution.project_id != query["projectId"]:
+        return False
+    return _started_within(execution, query.get("startedAfter"), query.get("startedBefore"))
+
+
+def _started_within(execution: Execution, after: datetime | None, before: datetime | None) -> bool:
+    if after is None and before is None:
+        return True
+    started = execution.started_at
+    return started is not None and (after is None or started >= after) and (before is None or started <= before)
+
+
+def _execution(call: Call, *, missing: str = "Not Found") -> Execution:
+    execution = call.state.executions.get(int(call.path["executionId"]))
+    if execution is None:
+        # If there is no workflow at all, the service looks no further.
+        raise ApiError(404, missing if call.state.workflows.all() else "Not Found")
+    return execution
+
+
+@operation("get_execution", "GET", _EXECUTION, scope="execution:read", family="lenient", query=_DATA_QUERY)
+def get_execution(call: Call) -> dict[str, Any]:
+    """One execution, whatever its status."""
+    execution = _execution(call)
+    detail = _detail(execution)
+    return {**detail, **_contents(execution)} if call.query.get("includeData") else detail
+
+
+@operation("delete_execution", "DELETE", _EXECUTION, scope="execution:delete", family="lenient")
+def delete_execution(call: Call) -> dict[str, Any]:
+    """Delete an execution that is not running; the answer contains its id as a number."""
+    execution = _execution(call)
+    if execution.status == "running":
+        raise ApiError(400, "Cannot delete a running execution")
+    answer = {**_detail(execution), "id": execution.id}
+    call.state.engine.remove(execution)
+    return answer
+
+
+# ---------------------------------------------------------------- retrying and stopping
+
+
+@operation(
+    "retry_execution",
+    "POST",
+    f"{_EXECUTION}/retry",
+    scope="execution:retry",
+    family="lenient",
+    body=Body(optional={"loadWorkflow": Boolean()}, required_body=False),
+)
+async def retry_execution(call: Call) -> dict[str, Any]:
+    """Run the rest of an execution again; answers when the new one has ended (or sleeps)."""
+    execution_id = call.path["executionId"]
+    original = _execution(call, missing=f'The execution with the ID "{execution_id}" does not exist.')
+    if original.status == "new":
+        raise ApiError(409, "Execution is queued to run (not yet started) so it cannot be retried")
+    if original.status == "success":
+        raise ApiError(409, "The execution succeeded, so it cannot be retried.")
+    snapshot = None
+    if call.body.get("loadWorkflow"):
+        snapshot = call.state.workflows.get(original.workflow_id).snapshot()
+    execution = call.state.engine.retry(original, snapshot)
+    await call.hold(lambda: not execution.in_progress)
+    item = _item(execution)
+    shown = ("id", "mode", "startedAt", "workflowId", "finished", "retryOf", "status")
+    answer = {**{name: item[name] for name in shown}, "storedAt": "db", **_contents(execution)}
+    answer["workflowData"] |= {"active": False, "activeVersionId": None}
+    if execution.wait_till is not None:
+        answer["waitTill"] = item["waitTill"]
+    if original.is_annotated:
+        answer["annotation"] = {"id": original.id, "vote": None, "tags": _tags(call, original)}
+    return answer
+
+
+@operation("stop_execution", "POST", f"{_EXECUTION}/stop", scope="execution:stop", family="lenient")
+def stop_execution(call: Call) -> dict[str, Any]:
+    """Cancel an execution at once; the answer does not contain its id."""
+    execution = _execution(call, missing="Failed to find execution to stop")
+    if execution.status not in _STOPPABLE.values():
+        text = f"Only running or waiting executions can be stopped and {execution.id} is currently {execution.status}"
+        raise ApiError(409, text)
+    call.state.engine.stop(execution)
+    item = _item(execution)
+    shown = {name: item[name] for name in ("mode", "startedAt", "stoppedAt", "finished", "status")}
+    # For an execution that never left the queue, the answer has the epoch while null is stored.
+    return {**shown, "startedAt": item["startedAt"] or _EPOCH}
+
+
+@operation(
+    "stop_many_executions",
+    "POST",
+    "/executions/stop",
+    scope="execution:stop",
+    family="lenient",
+    body=Body(
+        required={"status": Array(items=Enum(tuple(_STOPPABLE)), min=1)},
+        optional={"workflowId": Text(), "startedAfter": Text(), "startedBefore": Text()},
+    ),
+)
+def stop_many_executions(call: Call) -> dict[str, int]:
+    """Cancel every matching execution; without ``workflowId`` those of every workflow."""
+    workflow_id = call.body.get("workflowId", "all")
+    if workflow_id != "all":
+        call.state.workflows.get(workflow_id, missing="Workflow not found or not accessible")
+    after, before = (_body_moment(call.body, name) for name in ("startedAfter", "startedBefore"))
+    chosen = [
+        execution
+        for status in dict.fromkeys(call.body["status"])
+        for execution in call.state.executions.with_status(_STOPPABLE[status])
+        if workflow_id in ("all", execution.workflow_id) and _started_within(execution, after, before)
+    ]
+    # An execution that was started in the meantime by the end of another is still stopped: it was selected before.
+    for execution in chosen:
+        call.state.engine.stop(execution)
+    return {"stopped": len(chosen)}
+
+
+def _body_moment(body: dict[str, Any], name: str) -> datetime | None:
+    if name not in body:
+        return None
+    moment = parse_datetime(body[name])
+    if moment is None:
+        raise ApiError(400, f"request/body/{name} Invalid datetime")
+    return moment
+
+
+# ---------------------------------------------------------------- annotation tags
+
+
+@operation("list_execution_tags", "GET", f"{_EXECUTION}/tags", scope="executionTags:list", family="lenient")
+def list_execution_tags(call: Call) -> list[dict[str, Any]]:
+    """The annotation tags of an execution."""
+    return _tags(call, _execution(call))
+
+
+def _tags(call: Call, execution: Execution) -> list[dict[str, Any]]:
+    return [call.state.executions.annotation_tags[tag_id] for tag_id in execution.tag_ids]
+
+
+@operation(
+    "update_execution_tags",
+    "PUT",
+    f"{_EXECUTION}/tags",
+    scope="executionTags:update",
+    family="lenient",
+    body=Body(required={"id": Text()}, array=True),
+)
+def update_execution_tags(call: Call) -> list[dict[str, Any]]:
+    """Replace the annotation tags of an execution."""
+    execution = _execution(call)
+    tag_ids = list(dict.fromkeys(tag["id"] for tag in call.body))
+    if any(tag_id not in call.state.executions.annotation_tags for tag_id in tag_ids):
+        raise ApiError(404, "Some tags not found")
+    execution.tag_ids = tag_ids
+    execution.is_annotated = True
+    return _tags(call, execution)

@@ -1,0 +1,176 @@
+"""The MCP endpoint, which starts workflows whatever their trigger. It is not part of the API and has its own key."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from airflow_provider_service.simulator._gateway import (
+    ApiError,
+    error_response,
+    hold_open,
+    html_response,
+    json_response,
+    parse_json,
+    read_body,
+)
+from airflow_provider_service.simulator._mcp_start import NotStartedError, start_workflow
+from airflow_provider_service.simulator._state import State
+
+_INVALID = "Input validation error: Invalid arguments for tool execute_workflow: "
+_WEBHOOK_FIELDS = {"method", "query", "body", "headers"}
+_INPUTS: dict[str, type] = {"chatInput": str, "formData": dict, "webhookData": dict}
+_METHODS = {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}
+
+
+class _RpcError(Exception):
+    """An error of the protocol."""
+
+    def __init__(self, code: int, message: str, status: int = 200) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+async def answer_mcp(request: Request, state: State) -> Response:
+    """Answer one call of the protocol: list the tools, or run the one that starts a workflow."""
+    content = await read_body(request)
+    if isinstance(content, Response):
+        return content
+    try:
+        call = parse_json(content)
+    except ValueError:
+        return html_response(500, "ResponseError: Failed to parse request body")
+    refused = _refusal(request, state)
+    if refused is not None:
+        return refused
+    state.settle()
+    try:
+        _check_protocol(request, call)
+        answer = {"result": await _result(request, state, call), "jsonrpc": "2.0", "id": call.get("id")}
+    except ApiError as error:
+        return error_response(error)
+    except _RpcError as error:
+        failed = {"jsonrpc": "2.0", "error": {"code": error.code, "message": str(error)}}
+        if error.status != 200:
+            return json_response(error.status, {**failed, "id": None})
+        answer = {**failed, "id": call.get("id")}
+    text = f"event: message\ndata: {json.dumps(answer, ensure_ascii=False)}\n\n"
+    return Response(
+        text.encode(), 200, {"content-type": "text/event-stream", "cache-control": "no-cache, no-transform"}
+    )
+
+
+def _refusal(request: Request, state: State) -> Response | None:
+    if not state.mcp_enabled:
+        return json_response(404, {"message": "MCP access is disabled"})
+    given = request.headers.get("authorization")
+    text = "Unauthorized"
+    if given is None:
+        text = "Unauthorized: Authorization header not sent"
+    elif not given.startswith("Bearer"):
+        text = "Unauthorized: Invalid authorization header format - Missing Bearer prefix"
+    elif hmac.compare_digest(given.encode(), f"Bearer {state.mcp_key}".encode()):
+        return None
+    metadata = f"{state.base_url}/.well-known/oauth-protected-resource/mcp-server/http"
+    realm = f'Bearer realm="n8n MCP Server", resource_metadata="{metadata}"'
+    return json_response(401, {"message": text}, {"www-authenticate": realm})
+
+
+def _check_protocol(request: Request, call: Any) -> None:
+    accepted = request.headers.get("accept", "")
+    if not ("application/json" in accepted and "text/event-stream" in accepted):
+        text = "Not Acceptable: Client must accept both application/json and text/event-stream"
+        raise _RpcError(-32000, text, 406)
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise _RpcError(-32000, "Unsupported Media Type: Content-Type must be application/json", 415)
+    if not isinstance(call, dict) or call.get("jsonrpc") != "2.0" or not isinstance(call.get("method"), str):
+        raise _RpcError(-32600, "Bad Request: the request body is not a valid JSON-RPC message", 400)
+
+
+async def _result(request: Request, state: State, call: dict[str, Any]) -> dict[str, Any]:
+    if call["method"] == "tools/list":
+        return {"tools": [{"name": "execute_workflow", "inputSchema": {"type": "object"}}]}
+    if call["method"] != "tools/call":
+        raise _RpcError(-32601, "Method not found")
+    params = call.get("params")
+    if not isinstance(params, dict) or not isinstance(params.get("name"), str):
+        raise _RpcError(-32602, "Invalid tools/call request")
+    if params["name"] != "execute_workflow":
+        raise _RpcError(-32602, f"Tool {params['name']} not found")
+    arguments = params.get("arguments") or {}
+    problem = _problem(arguments)
+    if problem:
+        return {"content": [{"type": "text", "text": _INVALID + problem}], "isError": True}
+    return await _started(request, state, arguments)
+
+
+async def _started(request: Request, state: State, arguments: dict[str, Any]) -> dict[str, Any]:
+    output: dict[str, Any]
+    try:
+        execution = start_workflow(
+            state,
+            arguments["workflowId"],
+            arguments["executionMode"],
+            arguments.get("triggerNodeName"),
+            arguments.get("inputs"),
+        )
+        if not state.queue_mode:  # with a concurrency limit the caller waits for its turn
+            await hold_open(request, state, lambda: execution.status != "new" or execution.deleted)
+        output = {"executionId": str(execution.id), "status": "started"}
+    except NotStartedError as error:
+        output = {"executionId": None, "status": "error", "error": str(error)}
+    return {"content": [{"type": "text", "text": json.dumps(output)}], "structuredContent": output}
+
+
+def _problem(arguments: dict[str, Any]) -> str | None:
+    """What is wrong with the arguments, in the service's words; unknown arguments are ignored."""
+    workflow_id, mode = arguments.get("workflowId"), arguments.get("executionMode")
+    if not isinstance(workflow_id, str):
+        return "workflowId: " + _expected("string", workflow_id)
+    if mode is None:
+        return "executionMode: Required"
+    if mode not in ("manual", "production"):
+        return f"executionMode: Invalid enum value. Expected 'manual' | 'production', received '{mode}'"
+    if "triggerNodeName" in arguments and not isinstance(arguments["triggerNodeName"], str):
+        return "triggerNodeName: " + _expected("string", arguments["triggerNodeName"])
+    if "inputs" in arguments:
+        return _problem_of_inputs(arguments["inputs"])
+    return None
+
+
+def _expected(kind: str, value: Any) -> str:
+    if value is None:
+        return "Required"
+    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+    return f"Expected {kind}, received {names[type(value)]}"
+
+
+def _problem_of_inputs(inputs: Any) -> str | None:
+    """What is wrong with the inputs; further keys are named only if all else is as it should be."""
+    name = next((key for key in _INPUTS if isinstance(inputs, dict) and key in inputs), None)
+    if name is None or not isinstance(inputs[name], _INPUTS[name]):
+        return "inputs: Invalid input"
+    unknown = inputs.keys() - {name}
+    if name == "webhookData" and not unknown:
+        if not _is_webhook_data(inputs[name]):
+            return "inputs: Invalid input"
+        return _unknown("inputs.webhookData", inputs[name], _WEBHOOK_FIELDS)
+    return _unknown("inputs", inputs, {name})
+
+
+def _unknown(place: str, given: dict[str, Any], known: set[str]) -> str | None:
+    unknown = ", ".join(f"'{key}'" for key in given if key not in known)
+    return f"{place}: Unrecognized key(s) in object: {unknown}" if unknown else None
+
+
+def _is_webhook_data(data: dict[str, Any]) -> bool:
+    objects = [data.get(name, {}) for name in ("query", "headers", "body")]
+    return (
+        data.get("method", "GET") in _METHODS
+        and all(isinstance(one, dict) for one in objects)
+        and all(isinstance(value, str) for one in objects[:2] for value in one.values())
+    )

@@ -1,0 +1,257 @@
+"""Production webhooks, which start runs. They are not part of the API and do not use its keys."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, unquote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from airflow_provider_service.simulator._engine.executions import Execution
+from airflow_provider_service.simulator._engine.expressions import ExpressionError, evaluate
+from airflow_provider_service.simulator._engine.nodes import RESPOND, WebhookAnswer
+from airflow_provider_service.simulator._engine.run import Snapshot
+from airflow_provider_service.simulator._gateway import (
+    PAYLOAD_LIMIT,
+    ApiError,
+    Upload,
+    error_response,
+    form_items,
+    hold_open,
+    json_response,
+    parse_json,
+    read_body,
+)
+from airflow_provider_service.simulator._state import State
+from airflow_provider_service.simulator._stores.webhooks import LiveWebhook
+from airflow_provider_service.simulator._webhook_access import refusal
+
+_HINT = (
+    "The workflow must be active for a production URL to run successfully. You can activate the workflow using the "
+    "toggle in the top-right of the editor. Note that unlike test URL calls, production URL calls aren't shown on the "
+    "canvas (only in the executions list)"
+)
+_TEST_HINT = (
+    "Click the 'Execute workflow' button on the canvas, then try again. (In test mode, the webhook only works for one "
+    "call after you click this button)"
+)
+_FORM = "multipart/form-data"
+FORM_LIMIT = 200 * 1024 * 1024
+_FAILED = WebhookAnswer(500, {"message": "Error in workflow"})
+_BROKEN_OFF = WebhookAnswer(500, {"code": 0, "message": "There was a problem executing the workflow"})
+
+
+async def answer_webhook(request: Request, state: State) -> Response:
+    """Start the workflow that listens here, and answer as its webhook node specifies."""
+    is_form = _media_type(request) == _FORM
+    content = await read_body(request, FORM_LIMIT if is_form else PAYLOAD_LIMIT)
+    if isinstance(content, Response) and is_form:
+        message = "The submitted form data exceeds the allowed size."
+        return error_response(ApiError(413, message, code=413))
+    if isinstance(content, Response):
+        # Too large; the service answers as it does for a run that was interrupted.
+        return _respond(_BROKEN_OFF)
+    state.settle()
+    path = unquote(request.path_params["path"]).strip("/")
+    try:
+        live = _find(state, request.method, path)
+        answer = refusal(request, state, live.node)
+        if answer is None:
+            item = await _trigger_item(request, state, live, content)
+            answer = await _run(request, state, live, item)
+    except ApiError as error:
+        return error_response(error)
+    return _respond(answer)
+
+
+async def answer_test_webhook(request: Request) -> Response:
+    """Test webhooks answer only while an editor listens, which never happens here."""
+    path = unquote(request.path_params["path"]).strip("/")
+    message = f'The requested webhook "{path}" is not registered.'
+    return json_response(404, {"code": 404, "message": message, "hint": _TEST_HINT})
+
+
+def _respond(answer: WebhookAnswer) -> Response:
+    if answer.body is None:
+        return Response(None, answer.status, dict(answer.headers))
+    if isinstance(answer.body, bytes):  # without a type
+        return Response(answer.body, answer.status, dict(answer.headers))
+    if isinstance(answer.body, str) and answer.media_type is not None:
+        return Response(answer.body, answer.status, dict(answer.headers), media_type=answer.media_type)
+    return json_response(answer.status, answer.body, answer.headers)
+
+
+# ---------------------------------------------------------------- who answers
+
+
+def _find(state: State, method: str, path: str) -> LiveWebhook:
+    live = state.workflows.webhooks.find(method, path)
+    if live is not None:
+        return live
+    others = state.workflows.webhooks.methods(path)
+    message = f'The requested webhook "{method} {path}" is not registered.'
+    if others:
+        wanted = " or ".join(others)
+        message = f"This webhook is not registered for {method} requests. Did you mean to make a {wanted} request?"
+    raise ApiError(404, message, code=404, hint=_HINT)
+
+
+# ---------------------------------------------------------------- input
+
+
+async def _trigger_item(request: Request, state: State, live: LiveWebhook, content: bytes) -> dict[str, Any]:
+    query = {
+        name: values[0] if len(values) == 1 else values
+        for name, values in parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True).items()
+    }
+    body = await _read_input(request, content)
+    binary: dict[str, Any] = {}
+    if _media_type(request) == _FORM:
+        body, binary = await _read_files(request, content, live)
+    item = {
+        "headers": dict(request.headers),
+        "params": live.params,
+        "query": query,
+        "body": body,
+        "webhookUrl": f"{state.base_url}/webhook/{live.address}",
+        "executionMode": "production",
+    }
+    return {"json": item, **({"binary": binary} if binary else {}), "pairedItem": {"item": 0}}
+
+
+async def _read_files(
+    request: Request, content: bytes, live: LiveWebhook
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The text fields of a form, and its files as the binary data of an item.
+
+    :raises ApiError: 400 for a body that is not a form
+    """
+    try:
+        parts = await form_items(request, content)
+    except HTTPException as error:
+        raise ApiError(400, "The submitted form data could not be parsed.", code=400) from error
+    wanted = ((live.node.get("parameters") or {}).get("options") or {}).get("binaryPropertyName")
+    files = [(name, one) for name, one in parts if not isinstance(one, str)]
+    names = [f"{wanted}{count}" if wanted else name.removesuffix("[]") for count, (name, _) in enumerate(files)]
+    binary = {name: _binary(one, live.workflow_id) for name, (_, one) in zip(names, files, strict=True)}
+    return {name: one for name, one in parts if isinstance(one, str)}, binary
+
+
+def _binary(file: Upload, workflow_id: str) -> dict[str, Any]:
+    kind, _, subtype = file.media_type.partition("/")
+    shown = kind if kind in ("text", "image", "audio", "video") else subtype if subtype in ("pdf", "json") else None
+    name = file.filename.rpartition("\\")[2].replace("%22", '"')
+    extension = name.rpartition(".")[2] if "." in name else None
+    size = len(file.content)
+    return {
+        "mimeType": file.media_type,
+        **({"fileType": shown} if shown else {}),
+        **({"fileExtension": extension} if extension else {}),
+        "data": "filesystem-v2",
+        "fileName": name,
+        "id": f"filesystem-v2:workflows/{workflow_id}/executions/temp/binary_data/{uuid.uuid4()}",
+        "fileSize": f"{size} B" if size < 1000 else f"{size / 1000:.3g} kB",
+        "bytes": size,
+    }
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _read_input(request: Request, content: bytes) -> Any:
+    """Read a body according to its media type; text stays text.
+
+    :raises ApiError: 422 for malformed JSON
+    """
+    media_type = _media_type(request)
+    if not content or media_type == _FORM:
+        return {}
+    if media_type == "application/json":
+        try:
+            return parse_json(content)
+        except ValueError as error:
+            raise ApiError(422, "Failed to parse request body", code=422) from error
+    if media_type == "application/x-www-form-urlencoded":
+        return dict(parse_qsl(content.decode("utf-8", "replace"), keep_blank_values=True))
+    return content.decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- running and answering
+
+
+async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str, Any]) -> WebhookAnswer:
+    workflow = state.workflows.get(live.workflow_id)
+    snapshot = workflow.snapshot(workflow.versions[live.version_id])
+    parameters = live.node.get("parameters") or {}
+    mode = parameters.get("responseMode", "onReceived")
+    items = [item]
+    if mode == "responseNode" and not _has_respond_node(snapshot):
+        message = "No Respond to Webhook node found in the workflow"
+        state.engine.refuse(snapshot, live.node, items, workflow.project_id, message=message)
+        return WebhookAnswer(500, {"code": 0, "message": message})
+    execution = state.engine.start(snapshot, live.node, items, workflow.project_id, mode="webhook", output=live.output)
+    if mode == "onReceived" and state.queue_mode:
+        return WebhookAnswer(_status_code(parameters), _received(execution, item["json"], parameters))
+    # With a concurrency limit even "respond immediately" waits for a free slot.
+    await hold_open(request, state, lambda: execution.status != "new" and not _never_began(execution))
+    if mode == "responseNode":
+        await hold_open(request, state, lambda: execution.run.answer is not None or not execution.in_progress)
+        return execution.run.answer or _ended(
+            execution, WebhookAnswer(200, {"message": "Workflow executed successfully"})
+        )
+    status = _status_code(parameters)
+    if mode == "lastNode":
+        await hold_open(request, state, lambda: not execution.in_progress)
+        return _ended(execution, _last_node_answer(execution, parameters, status))
+    return WebhookAnswer(status, _received(execution, item["json"], parameters))
+
+
+def _never_began(execution: Execution) -> bool:
+    """The run was stopped or deleted in the queue: the service then leaves the caller without an answer."""
+    return execution.started_at is None
+
+
+def _has_respond_node(snapshot: Snapshot) -> bool:
+    return any(node["type"] == RESPOND and not node.get("disabled") for node in snapshot.nodes)
+
+
+def _status_code(parameters: dict[str, Any]) -> int:
+    code = (parameters.get("options") or {}).get("responseCode") or parameters.get("responseCode") or 200
+    if isinstance(code, dict):
+        values = code.get("values") or {}
+        code = values.get("customCode") or values.get("responseCode") or 200
+    return int(code)
+
+
+def _received(execution: Execution, item: dict[str, Any], parameters: dict[str, Any]) -> Any:
+    options = parameters.get("options") or {}
+    if options.get("noResponseBody"):
+        return None
+    if "responseData" not in options:
+        return {"message": "Workflow was started"}
+    try:
+        return evaluate(options["responseData"], execution.run.scope(item))
+    except ExpressionError:
+        return None
+
+
+def _ended(execution: Execution, answer: WebhookAnswer) -> WebhookAnswer:
+    if execution.status == "error":
+        return _FAILED
+    return answer if execution.status in ("success", "waiting") else _BROKEN_OFF
+
+
+def _last_node_answer(execution: Execution, parameters: dict[str, Any], status: int) -> WebhookAnswer:
+    wanted = parameters.get("responseData", "firstEntryJson")
+    items = [item["json"] for item in execution.run.first_output()]
+    if wanted == "noData":
+        return WebhookAnswer(status, None)
+    if wanted == "allEntries":
+        return WebhookAnswer(status, items)
+    if not items:
+        return WebhookAnswer(500, {"code": 0, "message": "No item to return was found"})
+    return WebhookAnswer(status, items[0])

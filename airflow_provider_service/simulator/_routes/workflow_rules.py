@@ -1,0 +1,151 @@
+"""What the bodies of workflow operations may contain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_service.simulator._validation import (
+    Any_,
+    ApiError,
+    Array,
+    Body,
+    Boolean,
+    Enum,
+    Field,
+    Number,
+    Object,
+    Text,
+)
+
+_SAVE = Enum(("all", "none", "DEFAULT"))
+
+_SETTINGS = Object(
+    closed=True,
+    optional={
+        "executionTimeout": Number(),
+        "timezone": Text(),
+        "errorWorkflow": Text(),
+        "executionOrder": Text(),
+        "callerPolicy": Enum(("any", "none", "workflowsFromAList", "workflowsFromSameOwner")),
+        "callerIds": Text(),
+        "saveDataSuccessExecution": _SAVE,
+        "saveDataErrorExecution": _SAVE,
+        "saveManualExecutions": Boolean(),
+        "saveExecutionProgress": Any_(),
+        "timeSavedMode": Enum(("fixed", "dynamic")),
+        "timeSavedPerExecution": Number(),
+        "redactionPolicy": Text(),
+        "availableInMCP": Boolean(),
+        "customTelemetryTags": Array(items=Object(required={"key": Text(), "value": Text()})),
+        "credentialResolverId": Text(nullable=True),
+        "binaryMode": Text(),
+    },
+)
+
+# check_structure reports a missing type or position, in the service's own words.
+_NODE = Object(
+    closed=True,
+    optional={
+        "id": Text(),
+        "name": Text(),
+        "webhookId": Text(),
+        "disabled": Boolean(),
+        "notesInFlow": Boolean(),
+        "notes": Text(),
+        "type": Text(),
+        "typeVersion": Number(),
+        "executeOnce": Boolean(),
+        "alwaysOutputData": Boolean(),
+        "retryOnFail": Boolean(),
+        "maxTries": Number(),
+        "waitBetweenTries": Number(),
+        "continueOnFail": Boolean(),
+        "onError": Enum(("stopWorkflow", "continueRegularOutput", "continueErrorOutput")),
+        "position": Array(items=Number()),
+        "parameters": Object(),
+        "credentials": Object(),
+        "color": Text(),
+        "rewireOutputLogTo": Text(),
+        "extendsCredential": Text(),
+        "customTelemetryTags": Any_(),
+    },
+    read_only=("createdAt", "updatedAt"),
+)
+
+_REQUIRED: dict[str, Field] = {
+    "name": Text(min=1, max=128),
+    "nodes": Array(items=_NODE),
+    "connections": Object(),
+    "settings": _SETTINGS,
+}
+_OPTIONAL: dict[str, Field] = {
+    "staticData": Any_(),
+    "pinData": Object(nullable=True),
+    "nodeGroups": Array(),
+    "shared": Array(),
+    "parentFolderId": Text(nullable=True),
+}
+_READ_ONLY = (
+    "id",
+    "active",
+    "activeVersion",
+    "activeVersionId",
+    "createdAt",
+    "updatedAt",
+    "isArchived",
+    "meta",
+    "tags",
+    "triggerCount",
+    "versionCounter",
+    "versionId",
+)
+
+CREATE_BODY = Body(required=_REQUIRED, optional={**_OPTIONAL, "projectId": Text()}, closed=True, read_only=_READ_ONLY)
+UPDATE_BODY = Body(
+    required=_REQUIRED,
+    optional={**_OPTIONAL, "description": Text(nullable=True)},
+    closed=True,
+    read_only=_READ_ONLY,
+)
+PUBLISH_BODY = Body(optional={"versionId": Text(), "name": Text(), "description": Text()}, required_body=False)
+TAGS_BODY = Body(required={"id": Text()}, array=True)
+
+
+def check_structure(body: dict[str, Any]) -> None:
+    """Refuse nodes without type or position, and connections that lead nowhere.
+
+    :raises ApiError: a 400 that names every fault
+    """
+    faults = [
+        f"nodes[{index}].{name} (invalid_type): Required"
+        for index, node in enumerate(body["nodes"])
+        for name in ("type", "position")
+        if name not in node
+    ]
+    faults = faults or _dangling(body)
+    if faults:
+        raise ApiError(400, f"Workflow structure is invalid. {'; '.join(faults)}")
+
+
+def _dangling(body: dict[str, Any]) -> list[str]:
+    names = {node.get("name") or node["type"].rpartition(".")[2] for node in body["nodes"]}
+    faults = []
+    for source, by_kind in body["connections"].items():
+        if source not in names:
+            faults.append(f'connections.{source} (custom): Unknown source node "{source}"')
+        for target in _targets(by_kind):
+            if not isinstance(target, str) or target not in names:
+                faults.append(f'connections.{source} (custom): Unknown target node "{target}"')
+    return faults
+
+
+def _targets(by_kind: Any) -> list[Any]:
+    """The names of the connected nodes; None stands for anything that is not a connection."""
+    outputs_by_kind: list[Any] = list(by_kind.values()) if isinstance(by_kind, dict) else [None]
+    if not all(isinstance(outputs, list) for outputs in outputs_by_kind):
+        return [None]
+    found: list[Any] = []
+    for output in (output for outputs in outputs_by_kind for output in outputs if output is not None):
+        ends = output if isinstance(output, list) else [None]
+        found += [end.get("node") if isinstance(end, dict) else None for end in ends]
+    return found

@@ -1,0 +1,157 @@
+"""The security audit of the service's contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow_provider_service.simulator._engine.executions import ExecutionStore
+from airflow_provider_service.simulator._host import Host
+from airflow_provider_service.simulator._stores.credentials import CredentialStore
+from airflow_provider_service.simulator._stores.workflows import Workflow, WorkflowStore
+
+CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+DAYS_ABANDONED = 90
+
+_RISKY_NODES = ("code", "executeCommand", "function", "functionItem", "httpRequest", "ssh")
+_FILE_NODES = ("localFileTrigger", "readBinaryFile", "readBinaryFiles", "readWriteFile", "writeBinaryFile")
+_DATABASE_NODES = ("microsoftSql", "mySql", "postgres", "questDb", "snowflake")
+
+
+class AuditStore:
+    """Derives the reports from the stored workflows and credentials.
+
+    ``reports`` overrides them: its value is returned as it is (``[]`` means that nothing was found).
+    """
+
+    def __init__(
+        self, host: Host, executions: ExecutionStore, workflows: WorkflowStore, credentials: CredentialStore
+    ) -> None:
+        self._host = host
+        self._executions = executions
+        self._workflows = workflows
+        self._credentials = credentials
+        self.reports: dict[str, Any] | list[Any] | None = None
+
+    def generate(self, categories: Sequence[str] = (), days_abandoned: int | None = None) -> Any:
+        """Create the reports of the categories (none: all), by title; ``[]`` if there are no findings."""
+        if self.reports is not None:
+            return self.reports
+        days = DAYS_ABANDONED if days_abandoned is None else days_abandoned
+        found = {
+            "credentials": lambda: self._needless_credentials(days),
+            "database": lambda: self._expressions_in_queries(),
+            "nodes": lambda: self._node_section("Official risky nodes", _RISKY_NODES),
+            "filesystem": lambda: self._node_section("Nodes that interact with the filesystem", _FILE_NODES),
+            "instance": self._instance,
+        }
+        reports = {
+            f"{category.capitalize()} Risk Report": {"risk": category, "sections": sections}
+            for category in categories or CATEGORIES
+            if (sections := found[category]())
+        }
+        return reports or []
+
+    # ------------------------------------------------------------ credentials
+
+    def _needless_credentials(self, days: int) -> list[dict[str, Any]]:
+        workflows = self._workflows.all()
+        since = self._host.clock.now() - timedelta(days=days)
+        recent = {run.workflow_id for run in self._executions if run.created_at >= since}
+        uses = {
+            "Credentials not used in any workflow": workflows,
+            "Credentials not used in any active workflow": [known for known in workflows if known.active],
+            "Credentials not used in recently executed workflows": [w for w in workflows if w.id in recent],
+        }
+        sections = []
+        for title, users in uses.items():
+            unused = self._unused_credentials(users)
+            if unused:
+                sections.append(_section(title, "Nothing needs these credentials.", "Delete them.", unused))
+        return sections
+
+    def _unused_credentials(self, workflows: Iterable[Workflow]) -> list[dict[str, Any]]:
+        used = {
+            reference.get("id")
+            for workflow in workflows
+            for node in workflow.nodes
+            for reference in (node.get("credentials") or {}).values()
+            if isinstance(reference, dict)
+        }
+        return [
+            {"kind": "credential", "id": credential["id"], "name": credential["name"]}
+            for credential in self._credentials.all()
+            if credential["id"] not in used
+        ]
+
+    # ------------------------------------------------------------ nodes
+
+    def _node_section(self, title: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
+        found = [
+            _place(workflow, node)
+            for workflow in self._workflows.all()
+            for node in workflow.nodes
+            if _kind(node) in kinds
+        ]
+        return [_section(title, "These nodes can do harm.", "Check that each is needed.", found)] if found else []
+
+    def _expressions_in_queries(self) -> list[dict[str, Any]]:
+        found = [
+            _place(workflow, node)
+            for workflow in self._workflows.all()
+            for node in workflow.nodes
+            if _kind(node) in _DATABASE_NODES and str(node.get("parameters", {}).get("query", "")).startswith("=")
+        ]
+        title = 'Expressions in "Execute Query" fields in SQL nodes'
+        return [_section(title, "Input may become part of a query.", "Use query parameters.", found)] if found else []
+
+    # ------------------------------------------------------------ instance
+
+    def _instance(self) -> list[dict[str, Any]]:
+        unprotected = [
+            _place(workflow, node)
+            for workflow in self._workflows.all()
+            if workflow.active_version is not None
+            for node in workflow.active_version.nodes
+            if _kind(node) == "webhook" and node.get("parameters", {}).get("authentication", "none") == "none"
+        ]
+        settings = {
+            "features": {
+                "communityPackagesEnabled": True,
+                "publicApiEnabled": True,
+                "templatesEnabled": False,
+                "versionNotificationsEnabled": False,
+            },
+            "nodes": {"nodesExclude": "none", "nodesInclude": "none"},
+            "telemetry": {"diagnosticsEnabled": False},
+        }
+        overview = {
+            "title": "Security settings",
+            "description": "How this instance is set.",
+            "recommendation": "Check that each setting is meant.",
+            "settings": settings,
+        }
+        if not unprotected:
+            return [overview]
+        title = "Unprotected webhooks in instance"
+        return [_section(title, "Anyone can call these.", "Require authentication.", unprotected), overview]
+
+
+def _kind(node: dict[str, Any]) -> str:
+    return str(node["type"]).rpartition(".")[2]
+
+
+def _place(workflow: Workflow, node: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": "node",
+        "workflowId": workflow.id,
+        "workflowName": workflow.name,
+        "nodeId": node["id"],
+        "nodeName": node["name"],
+        "nodeType": node["type"],
+    }
+
+
+def _section(title: str, description: str, recommendation: str, location: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"title": title, "description": description, "recommendation": recommendation, "location": location}

@@ -1,0 +1,267 @@
+"""Credentials and the credential types that the simulator knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_provider_service.simulator._host import Host
+from airflow_provider_service.simulator._stores.projects import ProjectStore
+from airflow_provider_service.simulator._validation import ApiError
+
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "number"}
+_BOOLEAN = {"type": "boolean"}
+_DOMAINS = {
+    "allowedHttpRequestDomains": {"type": "string", "enum": ["all", "domains", "none"]},
+    "allowedDomains": _TEXT,
+}
+_JWT_ALGORITHMS = (*(f"{kind}{size}" for kind in ("HS", "RS", "ES", "PS") for size in (256, 384, 512)), "none")
+
+
+def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    return {
+        "additionalProperties": False,
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+    }
+
+
+def default_types() -> dict[str, dict[str, Any]]:
+    """The credential types that every simulator starts with: the JSON schema of the data by name."""
+    notice = {"type": "notice"}
+    return {
+        "httpHeaderAuth": _schema({"name": _TEXT, "value": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
+        "httpBasicAuth": _schema({"user": _TEXT, "password": _TEXT, **_DOMAINS}),
+        "httpBearerAuth": _schema({"token": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
+        "jwtAuth": _schema(
+            {
+                "keyType": {"type": "string", "enum": ["passphrase", "pemKey"]},
+                **dict.fromkeys(("secret", "privateKey", "publicKey"), _TEXT),
+                "algorithm": {"type": "string", "enum": list(_JWT_ALGORITHMS)},
+            }
+        ),
+        "httpQueryAuth": _schema({"name": _TEXT, "value": _TEXT, **_DOMAINS}),
+        "githubApi": _schema({"server": _TEXT, "user": _TEXT, "accessToken": _TEXT, **_DOMAINS}),
+        "slackApi": _schema(
+            {"accessToken": _TEXT, "signatureSecret": _TEXT, "notice": notice, **_DOMAINS}, "accessToken"
+        ),
+        "openAiApi": _schema({"apiKey": _TEXT, "organizationId": _TEXT, "url": _TEXT, **_DOMAINS}, "apiKey"),
+        "postgres": _schema(
+            {
+                **dict.fromkeys(("host", "database", "user", "password"), _TEXT),
+                "port": _NUMBER,
+                "maxConnections": _NUMBER,
+                "allowUnauthorizedCerts": _BOOLEAN,
+                "ssl": {"type": "string", "enum": ["allow", "disable", "require"]},
+            }
+        ),
+    }
+
+
+UNTESTABLE = frozenset({"httpHeaderAuth", "httpBasicAuth", "httpBearerAuth", "httpQueryAuth", "jwtAuth"})
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "notice": (str,),
+}
+
+
+class CredentialStore:
+    """Credentials. No endpoint returns their data.
+
+    ``types`` may be extended. ``test_outcomes`` maps a credential's id or its type to the (status, message) of its
+    test; without an entry, the test of a testable type returns ``("OK", "Connection successful!")``.
+    """
+
+    def __init__(self, host: Host, projects: ProjectStore) -> None:
+        self._host = host
+        self._projects = projects
+        self._credentials: dict[str, dict[str, Any]] = {}
+        self._data: dict[str, dict[str, Any]] = {}
+        self._owners: dict[str, tuple[str, str]] = {}
+        self.types = default_types()
+        self.test_outcomes: dict[str, tuple[str, str]] = {}
+
+    def all(self) -> Sequence[dict[str, Any]]:
+        """Every credential, newest first."""
+        return list(reversed(self._credentials.values()))
+
+    def find(self, credential_id: str) -> dict[str, Any] | None:
+        return self._credentials.get(credential_id)
+
+    def get(self, credential_id: str) -> dict[str, Any]:
+        """One credential.
+
+        :raises ApiError: 404
+        """
+        credential = self._credentials.get(credential_id)
+        if credential is None:
+            raise ApiError(404, "Credential not found")
+        return credential
+
+    def data(self, credential_id: str) -> dict[str, Any]:
+        """The secret data, for tests: no endpoint returns it."""
+        return self._data[self.get(credential_id)["id"]]
+
+    def shared(self, credential_id: str) -> list[dict[str, Any]]:
+        """The owning project as list items show it."""
+        project_id, since = self._owners[credential_id]
+        project = self._projects.get(project_id)
+        owner = {"id": project_id, "name": project["name"], "role": "credential:owner"}
+        return [{**owner, "createdAt": since, "updatedAt": since}]
+
+    def schema(self, type_name: str) -> dict[str, Any]:
+        """The JSON schema of a type's data.
+
+        :raises ApiError: 404
+        """
+        if type_name not in self.types:
+            raise ApiError(404, "Not Found")
+        return self.types[type_name]
+
+    def create(
+        self,
+        name: str,
+        type_name: str,
+        data: Mapping[str, Any],
+        *,
+        project_id: str | None = None,
+        resolvable: bool = False,
+    ) -> dict[str, Any]:
+        """Create a credential in a project (default: the owner's personal one).
+
+        :raises ApiError: 400 unknown type or data that does not fit it, 404 project, 403 a resolvable personal one
+        """
+        self._check_data(type_name, data)
+        project = self._projects.get(project_id or self._host.personal_project_id)
+        self._check_resolvable(project["id"], resolvable)
+        credential = self.add(name, type_name, data, project["id"])
+        credential["isResolvable"] = resolvable
+        return credential
+
+    def add(
+        self, name: str, type_name: str, data: Mapping[str, Any], project_id: str, *, credential_id: str | None = None
+    ) -> dict[str, Any]:
+        """Store a credential without checks, as an import does with a stub that has no data yet."""
+        now = self._host.stamp()
+        credential: dict[str, Any] = {
+            "id": credential_id or self._host.new_id(),
+            "name": name,
+            "type": type_name,
+            "isManaged": False,
+            "isGlobal": False,
+            "isResolvable": False,
+            "resolvableAllowFallback": False,
+            "resolverId": None,
+            "createdAt": now,
+            "updatedAt": now,
+        }
+        self._credentials[credential["id"]] = credential
+        self._data[credential["id"]] = dict(data)
+        self._owners[credential["id"]] = (project_id, now)
+        return credential
+
+    def update(self, credential_id: str, change: Mapping[str, Any]) -> dict[str, Any]:
+        """Change a credential by an update's body.
+
+        :raises ApiError: 404, 400 type or data, 403 a global one without a license
+        """
+        credential = self.get(credential_id)
+        type_name = change.get("type", credential["type"])
+        data = change.get("data")
+        if change.get("isGlobal") and not self._host.licensed:
+            raise ApiError(403, "You are not licensed for sharing credentials")
+        self._check_resolvable(self._owners[credential_id][0], change.get("isResolvable", False))
+        if type_name not in self.types:
+            raise ApiError(400, "req.body.type is not a known type")
+        if type_name != credential["type"] and data is None:
+            raise ApiError(
+                400,
+                "req.body.data is required when changing credential type. "
+                "The existing data cannot be used with the new type.",
+            )
+        if data is not None:
+            kept = self._data[credential_id] if change.get("isPartialData") else {}
+            data = {**kept, **data}
+            self._check_data(type_name, data)
+            # Only checked for an update that has data: the service creates and renames credentials with any name.
+            if not 3 <= len(change.get("name", credential["name"])) <= 128:
+                raise ApiError(400, "Credential name must be 3 to 128 characters long.")
+            self._data[credential_id] = data
+        changed = {key: change[key] for key in ("name", "type", "isGlobal", "isResolvable") if key in change}
+        credential.update(changed, updatedAt=self._host.stamp())
+        return credential
+
+    def delete(self, credential_id: str) -> dict[str, Any]:
+        """Delete a credential and return it.
+
+        :raises ApiError: 404 (with another text than :meth:`get`)
+        """
+        if credential_id not in self._credentials:
+            raise ApiError(404, "Not Found")
+        del self._data[credential_id], self._owners[credential_id]
+        return self._credentials.pop(credential_id)
+
+    def test(self, credential_id: str) -> tuple[str, str]:
+        """The (status, message) of a connection test.
+
+        :raises ApiError: 404
+        """
+        credential = self._credentials.get(credential_id)
+        if credential is None:
+            raise ApiError(404, f'Credential with ID "{credential_id}" was not found.')
+        outcome = self.test_outcomes.get(credential_id) or self.test_outcomes.get(credential["type"])
+        if outcome:
+            return outcome
+        if credential["type"] in UNTESTABLE:
+            return "Error", "No testing function found for this credential."
+        return "OK", "Connection successful!"
+
+    def transfer(self, credential_id: str, project_id: str) -> None:
+        """Move a credential to another project.
+
+        :raises ApiError: 404, 400 if it is already there
+        """
+        if credential_id not in self._credentials:
+            text = f'Could not find the credential with the id "{credential_id}". '
+            raise ApiError(404, text + "Make sure you have the permission to move it.")
+        if self._projects.find(project_id) is None:
+            text = f'Could not find project with the id "{project_id}". '
+            raise ApiError(404, text + "Make sure you have the permission to create credentials in it.")
+        if self._owners[credential_id][0] == project_id:
+            raise ApiError(400, "You can't transfer a credential into the project that's already owning it.")
+        self._owners[credential_id] = (project_id, self._host.stamp())
+
+    def delete_project(self, project_id: str) -> None:
+        """Delete every credential of a project."""
+        for credential_id in [key for key, (owner, _) in self._owners.items() if owner == project_id]:
+            self.delete(credential_id)
+
+    def _check_resolvable(self, project_id: str, wanted: bool) -> None:
+        if wanted and self._projects.get(project_id)["type"] == "personal":
+            raise ApiError(403, "End-user credentials are not available in personal projects")
+
+    def _check_data(self, type_name: str, data: Mapping[str, Any]) -> None:
+        schema = self.types.get(type_name)
+        if schema is None:
+            raise ApiError(400, "req.body.type is not a known type")
+        for name, value in data.items():
+            described = schema["properties"].get(name)
+            if described is None:
+                raise ApiError(400, f'request.body.data is not allowed to have the additional property "{name}"')
+            _check_value(value, described)
+        for name in schema["required"]:
+            if name not in data:
+                raise ApiError(400, f'request.body.data requires property "{name}"')
+
+
+def _check_value(value: Any, described: Mapping[str, Any]) -> None:
+    expected = _PYTHON_TYPES.get(described["type"])
+    is_stray_boolean = isinstance(value, bool) and described["type"] != "boolean"
+    if expected is not None and (is_stray_boolean or not isinstance(value, expected)):
+        raise ApiError(400, f"request.body.data is not of a type(s) {described['type']}")
+    if "enum" in described and value not in described["enum"]:
+        raise ApiError(400, f"request.body.data is not one of enum values: {','.join(described['enum'])}")

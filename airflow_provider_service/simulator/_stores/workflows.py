@@ -1,0 +1,378 @@
+"""Workflows: drafts, versions and the published versions."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow_provider_service.simulator._engine.engine import Engine
+from airflow_provider_service.simulator._engine.nodes import activates, is_counted
+from airflow_provider_service.simulator._engine.run import Snapshot
+from airflow_provider_service.simulator._engine.sub_workflows import Callee, called_workflows
+from airflow_provider_service.simulator._host import Host
+from airflow_provider_service.simulator._stores.projects import ProjectStore
+from airflow_provider_service.simulator._stores.tags import TagStore
+from airflow_provider_service.simulator._stores.users import UserStore
+from airflow_provider_service.simulator._stores.webhooks import WebhookRegistry
+from airflow_provider_service.simulator._validation import ApiError
+
+# Attributes of a workflow that a request's body sets, by their key in the body.
+_WRITABLE = {
+    "name": "name",
+    "description": "description",
+    "nodes": "nodes",
+    "connections": "connections",
+    "nodeGroups": "node_groups",
+    "staticData": "static_data",
+    "pinData": "pin_data",
+    "parentFolderId": "parent_folder_id",
+}
+_UNSET = {"errorWorkflow": "DEFAULT", "timezone": "DEFAULT", "executionTimeout": -1}
+
+
+@dataclass(eq=False)
+class Version:
+    """One version of a workflow's nodes and connections."""
+
+    version_id: str
+    workflow_id: str
+    nodes: list[dict[str, Any]]
+    connections: Mapping[str, Any]
+    node_groups: list[Any]
+    authors: str
+    created_at: str
+    updated_at: str
+    name: str | None = None
+    description: str | None = None
+    publish_history: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Workflow:
+    """A workflow. Its lists and dicts are replaced when it changes, never changed in place, because runs keep them."""
+
+    id: str
+    name: str
+    nodes: list[dict[str, Any]]
+    connections: Mapping[str, Any]
+    settings: dict[str, Any]
+    project_id: str
+    created_at: str
+    updated_at: str
+    shared_at: str
+    version_id: str = ""
+    version_counter: int = 1
+    node_groups: list[Any] = field(default_factory=list)
+    description: str | None = None
+    static_data: Any = None
+    pin_data: Any = None
+    meta: Any = None
+    parent_folder_id: str | None = None
+    is_archived: bool = False
+    active_version: Version | None = None
+    live_version: Version | None = None  # follows the active version a little later
+    versions: dict[str, Version] = field(default_factory=dict)  # oldest first
+    tag_ids: list[str] = field(default_factory=list)
+    unpublished_by: datetime | None = None  # until then its webhooks are being taken down
+
+    @property
+    def active(self) -> bool:
+        return self.active_version is not None
+
+    @property
+    def trigger_count(self) -> int:
+        return sum(map(is_counted, self.active_version.nodes)) if self.active_version else 0
+
+    def snapshot(self, version: Version | None = None) -> Snapshot:
+        """The workflow as a run sees it: the given version, or the draft."""
+        source = version or self
+        return Snapshot(
+            self.id, self.name, source.nodes, source.connections, self.settings, source.node_groups, source.version_id
+        )
+
+
+class WorkflowStore:
+    """Workflows by id, and the webhooks of those that are live."""
+
+    def __init__(self, host: Host, engine: Engine, users: UserStore, projects: ProjectStore, tags: TagStore) -> None:
+        self._host = host
+        self._engine = engine
+        self._users = users
+        self._projects = projects
+        self._tags = tags
+        self._workflows: dict[str, Workflow] = {}
+        self.webhooks = WebhookRegistry()
+        engine.find_callee = self._callee
+
+    def all(self) -> Sequence[Workflow]:
+        """Every workflow by id, an order that does not depend on age or name."""
+        return sorted(self._workflows.values(), key=lambda workflow: workflow.id)
+
+    def find(self, workflow_id: str) -> Workflow | None:
+        return self._workflows.get(workflow_id)
+
+    def get(self, workflow_id: str, *, missing: str = "Not Found") -> Workflow:
+        """One workflow.
+
+        :raises ApiError: 404 with the text ``missing``
+        """
+        workflow = self._workflows.get(workflow_id)
+        if workflow is None:
+            raise ApiError(404, missing)
+        return workflow
+
+    def _callee(self, workflow_id: str) -> Callee | None:
+        """A published workflow as another one starts it: the version that has gone live."""
+        workflow = self._workflows.get(workflow_id)
+        if workflow is None or workflow.live_version is None or not workflow.active:
+            return None
+        return Callee(workflow.snapshot(workflow.live_version), workflow.project_id)
+
+    # ------------------------------------------------------------ drafts
+
+    def create(
+        self, body: Mapping[str, Any], *, project_id: str | None = None, workflow_id: str | None = None
+    ) -> Workflow:
+        """Add an inactive workflow from the checked body of a create.
+
+        :param project_id: default: the owner's personal project
+        """
+        now = self._host.stamp()
+        workflow = Workflow(
+            id=workflow_id or self._host.new_id(),
+            name=body["name"],
+            nodes=_with_ids(body["nodes"]),
+            connections=body["connections"],
+            settings=_stored_settings(body.get("settings") or {}),
+            project_id=project_id or self._host.personal_project_id,
+            created_at=now,
+            updated_at=now,
+            shared_at=now,
+            node_groups=body.get("nodeGroups") or [],
+            static_data=body.get("staticData"),
+            pin_data=body.get("pinData"),
+            parent_folder_id=body.get("parentFolderId"),
+        )
+        self._new_version(workflow)
+        self._workflows[workflow.id] = workflow
+        return workflow
+
+    def update(self, workflow: Workflow, body: Mapping[str, Any]) -> None:
+        """Replace the draft; settings are merged, and only changed nodes or connections create a new version."""
+        before = (workflow.nodes, workflow.connections)
+        for key, attribute in _WRITABLE.items():
+            if key in body:
+                setattr(workflow, attribute, body[key])
+        if "nodes" in body:
+            workflow.nodes = _with_ids(workflow.nodes, known=before[0])
+        workflow.settings = _without_defaults({**workflow.settings, **_stored_settings(body.get("settings") or {})})
+        if (workflow.nodes, workflow.connections) != before:
+            self._new_version(workflow)
+        self._touch(workflow)
+
+    def _touch(self, workflow: Workflow) -> None:
+        workflow.version_counter += 1
+        workflow.updated_at = self._host.stamp()
+
+    def _new_version(self, workflow: Workflow) -> None:
+        now = self._host.stamp()
+        version = Version(
+            version_id=str(uuid.uuid4()),
+            workflow_id=workflow.id,
+            nodes=workflow.nodes,
+            connections=workflow.connections,
+            node_groups=workflow.node_groups,
+            authors=self._users.owner_name,
+            created_at=now,
+            updated_at=now,
+        )
+        workflow.versions[version.version_id] = version
+        workflow.version_id = version.version_id
+
+    def set_tags(self, workflow: Workflow, tag_ids: Sequence[str]) -> None:
+        """Replace a workflow's tags.
+
+        :raises ApiError: 404
+        """
+        if any(self._tags.find(tag_id) is None for tag_id in tag_ids):
+            raise ApiError(404, "Some tags not found")
+        workflow.tag_ids = list(dict.fromkeys(tag_ids))
+
+    def tags_of(self, workflow: Workflow) -> list[dict[str, Any]]:
+        """The tags of a workflow that still exist."""
+        found = (self._tags.find(tag_id) for tag_id in workflow.tag_ids)
+        return [tag for tag in found if tag is not None]
+
+    def transfer(self, workflow: Workflow, project_id: str) -> None:
+        """Move a workflow to another project; it leaves its folder.
+
+        :raises ApiError: 404, 400 when it is there already
+        """
+        if self._projects.find(project_id) is None:
+            text = f'Could not find project with the id "{project_id}". '
+            raise ApiError(404, text + "Make sure you have the permission to create workflows in it.")
+        if workflow.project_id == project_id:
+            raise ApiError(400, "You can't transfer a workflow into the same destination it already belongs to.")
+        workflow.project_id = project_id
+        workflow.parent_folder_id = None
+        workflow.shared_at = self._host.stamp()
+
+    def archive(self, workflow: Workflow) -> None:
+        """Archive a workflow; a published one is unpublished."""
+        if workflow.is_archived:
+            return
+        self.unpublish(workflow)
+        workflow.is_archived = True
+        self._new_version(workflow)
+        self._touch(workflow)
+
+    def unarchive(self, workflow: Workflow) -> None:
+        """Restore an archived workflow; it stays inactive.
+
+        :raises ApiError: 400
+        """
+        if not workflow.is_archived:
+            raise ApiError(400, "Workflow is not archived.")
+        workflow.is_archived = False
+        self._new_version(workflow)
+        self._touch(workflow)
+
+    def delete(self, workflow: Workflow) -> None:
+        """Delete a workflow with its executions.
+
+        :raises ApiError: 409 while it is published or being unpublished
+        """
+        if workflow.active:
+            raise ApiError(409, "Cannot delete a published workflow. Unpublish it before deleting.")
+        if workflow.unpublished_by is not None and self._host.clock.now() < workflow.unpublished_by:
+            raise ApiError(409, "Workflow is still being unpublished. Please try again in a few moments.")
+        self._drop(workflow)
+
+    def _drop(self, workflow: Workflow) -> None:
+        self.webhooks.remove(workflow.id)
+        del self._workflows[workflow.id]
+        self._engine.remove_workflow(workflow.id)
+
+    def delete_project(self, project_id: str) -> None:
+        """Delete every workflow of a project, including published ones."""
+        for workflow in [found for found in self._workflows.values() if found.project_id == project_id]:
+            self._drop(workflow)
+
+    # ------------------------------------------------------------ publishing
+
+    def publish(
+        self,
+        workflow: Workflow,
+        version_id: str | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        delay: float | None = None,
+    ) -> None:
+        """Publish a version, by default that of the draft; its webhooks go live ``delay`` seconds later.
+
+        :param delay: default: the state's ``publish_delay``
+        :raises ApiError: 400 archived or without trigger, 404 version, 409 webhook taken
+        """
+        if workflow.is_archived:
+            raise ApiError(400, "Cannot activate an archived workflow.")
+        version = workflow.versions.get(version_id or workflow.version_id)
+        if version is None:
+            raise ApiError(404, "Version not found")
+        if not any(map(activates, version.nodes)):
+            text = "Workflow cannot be activated because it has no trigger node. "
+            raise ApiError(400, text + "At least one trigger, webhook, or polling node is required.")
+        self._require_published_callees(workflow, version)
+        self._host.settle()
+        if self.webhooks.conflicts(workflow.id, version.nodes):
+            raise ApiError(409, "There is a conflict with one of the webhooks.")
+        version.name = version.name if name is None else name
+        version.description = version.description if description is None else description
+        if workflow.active_version is version:
+            return
+        workflow.active_version = version
+        workflow.unpublished_by = None
+        self._record_publishing(version, "activated")
+        self._touch(workflow)
+        self._later(delay, lambda: self._go_live(workflow, version))
+
+    def _require_published_callees(self, workflow: Workflow, version: Version) -> None:
+        faults = []
+        for node, called_id in called_workflows(version.nodes):
+            called = self._workflows.get(called_id)
+            if called is workflow or (called is not None and called.active):
+                continue
+            named = f' ("{called.name}")' if called else ""
+            faults.append(f'Node "{node}" references workflow {called_id}{named} which is not published')
+        if faults:
+            text = f"Cannot publish workflow: {'; '.join(faults)}."
+            raise ApiError(400, f"{text} Please publish all referenced sub-workflows first.")
+
+    def unpublish(self, workflow: Workflow) -> None:
+        """Unpublish a workflow; its webhooks stop working a little later."""
+        version = workflow.active_version
+        if version is None:
+            return
+        workflow.active_version = None
+        workflow.unpublished_by = self._host.clock.now() + timedelta(seconds=self._host.publish_delay)
+        self._record_publishing(version, "deactivated")
+        self._touch(workflow)
+        self._later(None, lambda: self._go_down(workflow))
+
+    def _later(self, delay: float | None, action: Callable[[], None]) -> None:
+        seconds = self._host.publish_delay if delay is None else delay
+        self._host.schedule.at(self._host.clock.now() + timedelta(seconds=seconds), lambda _moment: action())
+
+    def _go_live(self, workflow: Workflow, version: Version) -> None:
+        # It may have been unpublished or published again in the meantime.
+        if workflow.active_version is version and workflow.id in self._workflows:
+            workflow.live_version = version
+            self.webhooks.register(workflow.id, version.version_id, version.nodes)
+
+    def _go_down(self, workflow: Workflow) -> None:
+        if not workflow.active:
+            workflow.live_version = None
+            self.webhooks.remove(workflow.id)
+
+    def _record_publishing(self, version: Version, event: str) -> None:
+        version.publish_history.append(
+            {
+                "id": sum(
+                    len(known.publish_history) for known in self._workflows[version.workflow_id].versions.values()
+                )
+                + 1,
+                "workflowId": version.workflow_id,
+                "versionId": version.version_id,
+                "event": event,
+                "userId": self._host.owner_id,
+                "createdAt": self._host.stamp(),
+            }
+        )
+
+
+def _stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    # The service accepts binaryMode but does not store it.
+    return {key: value for key, value in settings.items() if key != "binaryMode"}
+
+
+def _without_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    # A quirk: an update, but not a creation, drops a setting whose value says that it is not set.
+    return {key: value for key, value in settings.items() if _UNSET.get(key) != value}
+
+
+def _with_ids(nodes: list[dict[str, Any]], known: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """Fill in the ids, webhook ids and names that nodes lack; nodes known by name keep theirs."""
+    by_name = {node["name"]: node for node in known}
+    filled = []
+    for node in nodes:
+        kind = node["type"].rpartition(".")[2]
+        node = {"parameters": {}, "typeVersion": 1, "name": kind, **node}
+        before = by_name.get(node["name"], {})
+        node.setdefault("id", before.get("id") or str(uuid.uuid4()))
+        if kind in ("webhook", "wait", "formTrigger"):
+            node.setdefault("webhookId", before.get("webhookId") or str(uuid.uuid4()))
+        filled.append(node)
+    return filled

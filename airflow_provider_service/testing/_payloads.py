@@ -1,0 +1,33 @@
+"""What a task has passed to a run: what the run began with, without what the service and the task add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._core.runs.search import RUN_KEY_FIELD
+
+if TYPE_CHECKING:
+    from airflow_provider_service.simulator._engine.executions import Execution
+
+# What the service and the task add to the fields of a form.
+_ADDED_TO_FORMS = {"submittedAt", "formMode", RUN_KEY_FIELD}
+
+
+def payload_of(execution: Execution) -> Any:
+    """The payload of a run, as the trigger took it; None for a schedule or a manual trigger."""
+    initial = execution.run.initial
+    if initial is None:
+        return {}
+    items = [item["json"] for item in initial.items]
+    first = items[0] if items else {}
+    kind = initial.node["type"].rpartition(".")[2]
+    if kind in ("scheduleTrigger", "manualTrigger"):
+        return None
+    if kind == "formTrigger":
+        return {name: value for name, value in first.items() if name not in _ADDED_TO_FORMS}
+    if kind == "chatTrigger":
+        return first.get("chatInput")
+    if kind == "executeWorkflowTrigger":
+        return items if len(items) > 1 else first
+    is_call = isinstance(first, dict) and {"headers", "query", "body"} <= first.keys()
+    return (first["body"] or first["query"]) if is_call else first

@@ -1,0 +1,196 @@
+"""A simulated service that a test fills with workflows, and asks afterwards what has run."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, get_args
+
+from airflow_provider_service._airflow.arguments import read_seconds, require, require_choice
+from airflow_provider_service.simulator import _samples as samples
+from airflow_provider_service.testing._payloads import payload_of
+
+if TYPE_CHECKING:
+    from airflow_provider_service.simulator import ServiceSimulator
+    from airflow_provider_service.simulator._engine.executions import Execution
+    from airflow_provider_service.simulator._samples import TriggerKind
+    from airflow_provider_service.simulator._stores.workflows import Workflow
+
+#: Stands for any payload.
+ANY: Any = object()
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """One execution of a workflow.
+
+    :param execution_id: its id.
+    :param status: the service's status, such as ``success``, ``error`` or ``running``.
+    :param payload: what started it: the JSON body or query of the webhook's call, ``{}`` if it had none; the fields of
+        a form; the text of a chat; the input of a sub-workflow, a list if it had several items; None for a schedule or
+        a manual trigger.
+    """
+
+    execution_id: str
+    status: str
+    payload: Any
+
+    def __str__(self) -> str:
+        return f"execution {self.execution_id}: {self.status}, payload {self.payload!r}"
+
+
+@dataclass(frozen=True)
+class SimulatedWorkflow:
+    """A workflow of a simulated service.
+
+    :param id: its id.
+    :param name: its name.
+    :param path: path of its webhook; empty if it has none.
+    """
+
+    id: str
+    name: str
+    path: str
+    _service: SimulatedService = field(repr=False, compare=False)
+
+    @property
+    def runs(self) -> list[SimulatedRun]:
+        """Its executions, oldest first."""
+        return self._service.runs(self)
+
+
+class SimulatedService:
+    """A simulated service for one test.
+
+    The fixture ``service`` makes one that is behind the Airflow connection ``service_default``.
+
+    :param simulator: the running simulator; it also offers faults, a clock, and all requests it has received.
+    :param conn_id: id of the Airflow connection that leads to it; ``service_default`` by default.
+    """
+
+    def __init__(self, simulator: ServiceSimulator, conn_id: str = "service_default") -> None:
+        self.simulator = simulator
+        self.conn_id = conn_id
+        self._paths: dict[str, str] = {}
+
+    def workflow(
+        self,
+        name: str,
+        *,
+        output: Sequence[Mapping[str, Any]] | None = None,
+        fails_with: str | None = None,
+        takes: timedelta | float = 1.0,
+        trigger: TriggerKind = "webhook",
+        path: str | None = None,
+        active: bool = True,
+    ) -> SimulatedWorkflow:
+        """Put a workflow in place. Safe to repeat.
+
+        A workflow of the same name that this method has made is changed: its next runs behave as described now. It is
+        available in MCP, and other workflows may start it, so that tasks run it whatever its trigger.
+
+        :param name: its name.
+        :param output: JSON items that its last node puts out; by default what its trigger put out.
+        :param fails_with: message with which each run fails; by default none fails.
+        :param takes: seconds, or a timedelta, that each run takes; 1 second by default. While a task waits for the run,
+            this time passes at once. A run that takes 0 seconds may end before the task looks, and so before it defers.
+        :param trigger: what begins its runs: ``"webhook"`` (the default), ``"schedule"``, ``"form"``, ``"chat"``,
+            ``"sub-workflow"`` or ``"manual"``. A schedule starts nothing by itself.
+        :param path: path of its webhook; a random one by default.
+        :param active: whether it is active; True by default. One with a manual trigger never is: only its draft runs.
+        :returns: the workflow.
+        :raises ServiceInputError: ``takes`` is not a duration, ``trigger`` is unknown, both ``output`` and
+            ``fails_with`` are given, or ``path`` is given without a webhook.
+        """
+        require(output is None or fails_with is None, "a workflow that fails has no output")
+        require_choice("trigger", trigger, get_args(samples.TriggerKind))
+        require(path is None or trigger == "webhook", f"a workflow with the trigger {trigger!r} has no path")
+        seconds = read_seconds("takes", takes, or_zero=True)
+        before = self._paths.get(name)
+        path = path or before or uuid.uuid4().hex
+        items = None if output is None else json.loads(json.dumps([dict(item) for item in output]))
+        begin = samples.trigger(trigger, path)
+        body = samples.scripted_workflow(name, begin, seconds=seconds, output=items, error=fails_with)
+        body["settings"] = {"availableInMCP": True}
+        self._paths[name] = path
+
+        def put() -> Workflow:
+            workflows = self.simulator.state.workflows
+            if before is None:
+                workflow = workflows.create(body)
+            else:
+                workflow = self._find(name)
+                workflows.unpublish(workflow)
+                workflows.update(workflow, body)
+            if active and trigger != "manual":
+                workflows.publish(workflow, delay=0)
+            self.simulator.state.settle()
+            return workflow
+
+        workflow_id = self.simulator.in_loop(put).id
+        return SimulatedWorkflow(workflow_id, name, path if trigger == "webhook" else "", self)
+
+    def runs(self, workflow: SimulatedWorkflow | str) -> list[SimulatedRun]:
+        """List the executions of a workflow, oldest first; deleted ones are missing.
+
+        :param workflow: the workflow, or its name or id.
+        :raises AssertionError: there is no such workflow.
+        """
+
+        def look() -> list[SimulatedRun]:
+            self.simulator.state.settle()
+            found = self._find(workflow)
+            return [_as_run(one) for one in self.simulator.state.executions.of_workflow(found.id)]
+
+        return self.simulator.in_loop(look)
+
+    def assert_ran(self, workflow: SimulatedWorkflow | str, *, times: int = 1, payload: Any = ANY) -> None:
+        """Assert how often a workflow has run.
+
+        :param workflow: the workflow, or its name or id.
+        :param times: the exact number of runs; 1 by default.
+        :param payload: count only runs with exactly this payload; by default all runs count.
+        :raises AssertionError: it ran more or less often, or there is no such workflow; the message lists what has run.
+        """
+        runs = self.runs(workflow)
+        count = sum(payload is ANY or one.payload == payload for one in runs)
+        if count == times:
+            return
+        name = self.simulator.in_loop(lambda: self._find(workflow).name)
+        expected = f"to run {_times(times)}" if times else "not to run"
+        which = "" if payload is ANY else f" with the payload {payload!r}"
+        did = f"ran {_times(count)}" if count else "did not"
+        raise AssertionError(f"expected workflow {name!r} {expected}{which}, but it {did}. {self._received(runs)}")
+
+    def _received(self, runs: list[SimulatedRun]) -> str:
+        if runs:
+            return "\n  ".join(["Its runs:", *map(str, runs)])
+
+        def look() -> list[str]:
+            names = {one.id: one.name for one in self.simulator.state.workflows.all()}
+            return [f"{names.get(one.workflow_id)!r}, {_as_run(one)}" for one in self.simulator.state.executions]
+
+        others = self.simulator.in_loop(look)
+        return "\n  ".join(["What has run instead:", *others]) if others else "No workflow has run."
+
+    def _find(self, workflow: SimulatedWorkflow | str) -> Workflow:
+        wanted = workflow if isinstance(workflow, str) else workflow.id
+        there = self.simulator.state.workflows.all()
+        found = [one for one in there if wanted in (one.id, one.name)]
+        names = ", ".join(sorted(repr(one.name) for one in there)) or "none"
+        if not found:
+            raise AssertionError(f"the simulated service has no workflow {wanted!r}; it has {names}")
+        if len(found) > 1:
+            raise AssertionError(f"the simulated service has {len(found)} workflows named {wanted!r}; give an id")
+        return found[0]
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def _as_run(execution: Execution) -> SimulatedRun:
+    return SimulatedRun(str(execution.id), execution.status, payload_of(execution))

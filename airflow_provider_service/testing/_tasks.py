@@ -1,0 +1,170 @@
+"""Run a task as Airflow does, in this process and without a deployment: templates, retries, deferral and all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowSkipException,
+    MappedOperator,
+    TaskDeferred,
+    XComArg,
+)
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
+
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.testing._context import RETURN_KEY, task_context
+from airflow_provider_service.testing._stored_triggers import first_event, revived
+
+try:
+    from airflow.sdk.exceptions import AirflowRescheduleException
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import AirflowRescheduleException  # type: ignore[no-redef,unused-ignore]
+
+if AIRFLOW_V_3_0_PLUS:
+    from airflow.sdk.execution_time.context import set_current_context
+else:
+    from airflow.models.taskinstance import (  # type: ignore[attr-defined,no-redef,unused-ignore]
+        set_current_context,
+    )
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What a task that succeeded has returned and pushed.
+
+    :param return_value: what it returned.
+    :param xcoms: everything that it pushed, by key, including the returned value as ``return_value`` and the addresses
+        of links.
+    :param attempts: number of attempts.
+    :param deferrals: how often the last attempt waited in the triggerer.
+    """
+
+    return_value: Any
+    xcoms: dict[str, Any] = field(default_factory=dict)
+    attempts: int = 1
+    deferrals: int = 0
+
+
+def run_task(
+    operator: Any,
+    *,
+    params: Mapping[str, Any] | None = None,
+    upstream: Mapping[str, Any] | None = None,
+    context: Mapping[str, Any] | None = None,
+    attempts: int = 1,
+    logical_date: datetime | None = None,
+    run_id: str | None = None,
+) -> TaskResult:
+    """Run a task to its end, and return what it returned and pushed.
+
+    Its templates are rendered. If it defers, its trigger is stored and runs, and its event continues the task, as in
+    Airflow. The operator itself stays as it is, so it can be run again; each call is a DAG run of its own. Needs no
+    database.
+
+    :param operator: an operator or sensor, in a DAG or not, or what a call of a ``@task`` function returned. It must
+        not be mapped: run DAGs with mapped tasks with ``dag.test()``.
+    :param params: values of params, as in ``{{ params.day }}``; by default those of the DAG and the operator.
+    :param upstream: what other tasks have returned, by task id.
+    :param context: further variables of the context, or other values for existing ones.
+    :param attempts: maximum number of attempts; 1 by default. Another attempt follows a failure that Airflow would
+        retry.
+    :param logical_date: logical date of the DAG run; now by default.
+    :param run_id: id of the DAG run; a new one by default.
+    :returns: the result of the last attempt.
+    :raises Exception: what the last attempt raised, such as ``AirflowFailException``, or ``AirflowSkipException`` if
+        the task was skipped.
+    :raises TypeError: the task is mapped, or returns what Airflow cannot store.
+    """
+    task: Any = next(operator.iter_references())[0] if isinstance(operator, XComArg) else operator
+    if isinstance(task, MappedOperator):
+        raise TypeError(f"task {task.task_id!r} is mapped; run its DAG with dag.test()")
+    given = task_context(task, params=params or {}, upstream=upstream or {}, logical_date=logical_date, run_id=run_id)
+    given.update(context or {})
+    for number in range(1, attempts + 1):
+        given["ti"].try_number = number
+        given["ti"].pushed.clear()  # as Airflow does before each attempt
+        try:
+            return _attempt(task, given, number)
+        except (AirflowFailException, AirflowSkipException):
+            raise
+        except Exception:
+            if number == attempts:
+                raise
+    raise ValueError("attempts must be at least 1")
+
+
+def _attempt(operator: Any, context: dict[str, Any], number: int) -> TaskResult:
+    """One attempt, with all its pauses; each time the task continues, it does so as a new object."""
+    resume: Callable[[Any], Any] | None = None
+    deferrals = 0
+    while True:
+        with _prepared(operator, context) as task:
+            try:
+                value = _in_task(task, context, resume)
+            except TaskDeferred as deferred:
+                deferrals += 1
+                event = asyncio.run(first_event(revived(deferred.trigger)))
+                kwargs = {**(deferred.kwargs or {}), "event": event}
+                resume = partial(_resumed, deferred.method_name, kwargs, context)
+                continue
+            except AirflowRescheduleException as pause:
+                ti = context["ti"]
+                ti.first_reschedule = ti.first_reschedule or clock().utcnow()
+                seconds = (pause.reschedule_date - datetime.now(UTC)).total_seconds()  # by Airflow's clock
+                clock().sleep(seconds)
+                continue
+        return TaskResult(value, _pushed(task, context["ti"], value), number, deferrals)
+
+
+def _resumed(method: str, kwargs: dict[str, Any], context: dict[str, Any], task: Any) -> Any:
+    return task.resume_execution(method, kwargs, context)
+
+
+@contextmanager
+def _prepared(operator: Any, context: dict[str, Any]) -> Iterator[Any]:
+    """A copy of the operator, rendered; its connections are closed afterwards."""
+    task = operator.prepare_for_execution()
+    context["task"] = context["ti"].task = task
+    task.render_template_fields(context)
+    try:
+        yield task
+    finally:
+        hook = vars(task).get("hook")
+        if hasattr(hook, "close"):
+            hook.close()
+
+
+def _in_task(task: Any, context: dict[str, Any], resume: Callable[[Any], Any] | None) -> Any:
+    """Execute or resume as Airflow's task runner, so that the operator does not warn of being called by others."""
+    with set_current_context(context):  # type: ignore[arg-type,unused-ignore]
+        if resume is not None:
+            return resume(task)
+        if not AIRFLOW_V_3_0_PLUS:
+            from airflow.models.base import _sentinel  # type: ignore[attr-defined,unused-ignore]
+
+            return task.execute(context, **{f"{type(task).__name__}__sentinel": _sentinel})
+        from airflow.sdk.bases.operator import ExecutorSafeguard
+
+        inside = contextvars.copy_context()
+        inside.run(ExecutorSafeguard.tracker.set, task)
+        return inside.run(task.execute, context)
+
+
+def _pushed(task: Any, ti: Any, value: Any) -> dict[str, Any]:
+    if value is not None and task.do_xcom_push:
+        if getattr(task, "multiple_outputs", False):
+            if not isinstance(value, Mapping):
+                raise TypeError(f"a task with multiple_outputs must return a mapping, not {type(value).__name__}")
+            for key, part in value.items():
+                ti.xcom_push(key, part)
+        ti.xcom_push(RETURN_KEY, value)
+    return dict(ti.pushed)
