@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, get_origin, get_type_hints, is_typeddict
 
-from airflow_provider_service.operators import results
+from airflow_provider_service.operators import results, table_results
 
 
 def result_type(operator: type[Any]) -> Any:
     """The type that the operator names as its result; None if it may be anything."""
-    return getattr(results, operator.perform.__annotations__["return"], None)
+    name = operator.perform.__annotations__["return"]
+    return getattr(results, name, None) or getattr(table_results, name, None)
 
 
 def check_result(operator: type[Any], result: Any) -> None:
