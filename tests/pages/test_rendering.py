@@ -64,8 +64,9 @@ def test_a_page_runs_and_loads_nothing_of_strangers(seen, simulator, ending):
         name for _, attributes in elements.found for name in attributes if name.startswith("on") or name == "style"
     ]
     files = f"/prefix/service-pages/assets/{rendering.assets_version()}"
-    assert [one["src"] for one in elements.of("script")] == [f"{files}/follow.js", f"{files}/outside.js"]
-    assert [one["href"] for one in elements.of("link")] == ["data:,", f"{files}/pages.css"]
+    scripts = ["airflow.js", "follow.js", "outside.js"]
+    assert [one["src"] for one in elements.of("script")] == [f"{files}/{name}" for name in scripts]
+    assert [one["href"] for one in elements.of("link")] == ["data:,", f"{files}/airflow.css", f"{files}/pages.css"]
     outside = [one["href"] for one in elements.of("a") if not one["href"].startswith("#")]
     assert outside == ["https://service.example.com/workflow/1"]
     assert "{{ 7*7 }}" in page or "7*7" not in page

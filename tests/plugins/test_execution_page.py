@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from jinja2 import Template
 
+from airflow_provider_service._core.pages import rendering
 from airflow_provider_service._core.pages.snapshots import LEAST_PAUSE_SECONDS, MAX_READS, MAX_WAITING
 from airflow_provider_service.client._clock import using
 from tests import airflow_features
@@ -218,7 +219,7 @@ def test_a_service_that_is_down_is_said_in_words(reader, waiting_task, start, si
     assert simulator.api_key not in answer.text
 
 
-@pytest.mark.parametrize("name", ["pages.css", "follow.js", "outside.js"])
+@pytest.mark.parametrize("name", sorted(rendering.ASSETS))
 def test_the_files_of_a_page_may_be_kept(browser_of, name):
     answer = browser_of(None, logged_in=False).get(f"/service-pages/assets/any/{name}")
 

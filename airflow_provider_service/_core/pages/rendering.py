@@ -21,12 +21,19 @@ from airflow_provider_service._core.text_table import cut
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from airflow_provider_service._core.pages.execution_view import NodeView
     from airflow_provider_service._core.pages.task_view import TaskView
 
 #: The files that pages load, with their types.
-ASSETS = {"pages.css": "text/css", "follow.js": "text/javascript", "outside.js": "text/javascript"}
+ASSETS = {
+    "airflow.css": "text/css",
+    "pages.css": "text/css",
+    "airflow.js": "text/javascript",
+    "follow.js": "text/javascript",
+    "outside.js": "text/javascript",
+}
 #: Only these files, and no address but the page's own.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -144,7 +151,7 @@ def _environment() -> Environment:
     environment.filters.update(
         span=lambda seconds: "" if seconds is None else span(seconds),
         moment=_moment,
-        iso=lambda when: when.astimezone(UTC).isoformat(timespec="seconds"),
+        iso=_iso,
         short=_short,
         sign=lambda state: _SIGNS.get(state, "?"),
         percent=lambda part: f"{100 * part:.2f}%",
@@ -158,8 +165,16 @@ def _environment() -> Environment:
     return environment
 
 
-def _moment(when: datetime) -> str:
-    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+def _iso(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _moment(when: datetime) -> Markup:
+    """A moment, which the browser shows in the time zone that is chosen in Airflow."""
+    from markupsafe import Markup
+
+    text = f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(_iso(when), text)
 
 
 def _short(name: str) -> str:

@@ -8,23 +8,6 @@
 
   const view = () => document.getElementById("view");
 
-  function showTheme() {
-    let theme = null;
-    try {
-      const shell = window.parent !== window ? window.parent.document.documentElement : null;
-      if (shell) theme = shell.classList.contains("dark") || shell.dataset.theme === "dark" ? "dark" : "light";
-    } catch { /* a page of another origin: the system's theme counts */ }
-    if (theme) document.documentElement.dataset.theme = theme;
-  }
-
-  function watchTheme() {
-    showTheme();
-    try {
-      const shell = window.parent !== window ? window.parent.document.documentElement : null;
-      if (shell) new MutationObserver(showTheme).observe(shell, { attributes: true, attributeFilter: ["class", "data-theme"] });
-    } catch { /* as above */ }
-  }
-
   function showTime() {
     for (const one of document.querySelectorAll("[data-since]")) {
       const seconds = Math.max(0, Math.round((Date.now() - Date.parse(one.dataset.since)) / 1000));
@@ -44,6 +27,7 @@
   function replace(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("view");
     if (!fresh) return;
+    window.servicePages.localize(fresh);
     const places = new Map([...document.querySelectorAll(".scroll[id]")].map((one) => [one.id, one.scrollLeft]));
     const opened = [...document.querySelectorAll("tr[id] details[open]")].map((one) => one.closest("tr").id);
     const focused = place(document.activeElement);
@@ -90,7 +74,6 @@
   }
 
   document.addEventListener("visibilitychange", () => { if (!document.hidden && Number(view().dataset.follow) && timer === null) look(); });
-  watchTheme();
   showTime();
   setInterval(showTime, 1000);
   plan();
