@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._http.transport import Transport
     from airflow_provider_service.client.models._mcp import Mode
     from airflow_provider_service.hooks._data_tables import HookDataTables
+    from airflow_provider_service.hooks._executions import HookExecutions
 
 __all__ = ["N8nHook", "ServiceHook"]
 
@@ -84,6 +85,13 @@ class ServiceHook(Resources, BaseHook):
     def client(self) -> ServiceClient:
         """The client of this connection, one per hook."""
         return ServiceClient(self.config)
+
+    @cached_property
+    def executions(self) -> HookExecutions:
+        """Executions, also with the output of their nodes."""
+        from airflow_provider_service.hooks._executions import HookExecutions
+
+        return HookExecutions(self.client)
 
     @cached_property
     def data_tables(self) -> HookDataTables:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_service._airflow.arguments import one_of, read_seconds, require_context
+from airflow_provider_service._airflow.arguments import (
+    one_of,
+    optional,
+    read_count,
+    read_seconds,
+    require_context,
+    require_output,
+)
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import (
@@ -13,6 +20,7 @@ from airflow_provider_service._airflow.task_arguments import (
     FAULT_TOLERANCE_SECONDS,
     ON_VANISHED,
     POLL_SECONDS,
+    as_rendered,
 )
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
 from airflow_provider_service._core.waits.wait import Wait
@@ -30,7 +38,14 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, PokeReturnValue
     from typing_extensions import Unpack
 
-    from airflow_provider_service._airflow.task_arguments import Duration, OnVanished, SensorArguments, Templated
+    from airflow_provider_service._airflow.task_arguments import (
+        Duration,
+        OnVanished,
+        ReturnOutput,
+        SensorArguments,
+        Templated,
+    )
+    from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.watch import Watch
     from airflow_provider_service.client import ServiceClient
 
@@ -59,13 +74,26 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
         ``[operators] default_deferrable``.
     :param poke_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
+    :param return_output: whether to return the output of the node that ran last (``"last_node"``), that of another
+        node (``{"node": "Name"}``), or none (``"none"``, the default). It may hold whatever the workflow was called
+        with, headers and their secrets included.
+    :param max_output_items: number of items to return at most; None (the default) for all.
+    :param output_path: file for output that is larger than 48 kB of JSON: a path, or an address such as
+        ``"s3://my_conn@bucket/{{ run_id }}.json"``, in which an Airflow connection may be named. None (the default)
+        leaves such output out.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``.
+    :returns: ``{"execution_id", "status", "workflow_id", "started_at", "stopped_at", "url"}``, and with
+        ``return_output`` also ``{"output", "output_items", "output_path"}``, as of :class:`ServiceRunWorkflowOperator`.
     """
 
-    template_fields: Sequence[str] = ("service_conn_id", "execution_id")
+    template_fields: Sequence[str] = ("service_conn_id", "execution_id", "output_path")
     operator_extra_links = (ServiceExecutionLink(), ServiceWorkflowLink())
-    checks = {"on_vanished": one_of(*ON_VANISHED), **ServiceBaseSensor.checks}
+    checks = {
+        "on_vanished": one_of(*ON_VANISHED),
+        "return_output": require_output,
+        "max_output_items": optional(read_count),
+        **ServiceBaseSensor.checks,
+    }
 
     def __init__(
         self,
@@ -75,6 +103,9 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         fault_tolerance: Duration = FAULT_TOLERANCE_SECONDS,
         deferrable: bool = DEFAULT_DEFERRABLE,
         poke_interval: Duration = POLL_SECONDS,
+        return_output: ReturnOutput = "none",
+        max_output_items: int | None = None,
+        output_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[SensorArguments],
     ) -> None:
@@ -87,6 +118,9 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         )
         self.execution_id = cast("str | int", execution_id)
         self.on_vanished = on_vanished
+        self.return_output = return_output
+        self.max_output_items = max_output_items
+        self.output_path = as_rendered(output_path)
         self._is_linked = False
         self.check_arguments()
 
@@ -96,6 +130,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             require_context(context, ("ti",))
             self.pushed_links = {}
             self.check_arguments(are_rendered=True)
+            self._wanted_output()
         self._wait = Wait(
             execution_id=str(self.execution_id).strip(),
             service_conn_id=self.service_conn_id,
@@ -125,7 +160,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         from airflow.providers.common.compat.sdk import PokeReturnValue
 
         outcome = self._observe(context)
-        if outcome and outcome.verdict != "succeeded":
+        # What is read of an execution that has succeeded is read after the wait, so that its faults are not the wait's.
+        if outcome and (outcome.verdict != "succeeded" or self.return_output != "none"):
             raise Ended(outcome)
         return PokeReturnValue(is_done=outcome is not None, xcom_value=outcome and self._settle(outcome))
 
@@ -168,7 +204,20 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self._is_linked = True
 
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
-        return settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
+        from airflow_provider_service._core.runs.output import read_output
+        from airflow_provider_service.hooks.service import ServiceHook
+
+        result = settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
+        wanted = self._wanted_output()
+        if wanted is None:
+            return result
+        with fail_without_retry(), ServiceHook(self.service_conn_id) as hook:
+            return {**result, **read_output(hook.client, outcome.execution_id, wanted)}
+
+    def _wanted_output(self) -> WantedOutput | None:
+        from airflow_provider_service._core.runs.output import WantedOutput
+
+        return WantedOutput.of(self.return_output, self.max_output_items, self.output_path)
 
     def _defer(self) -> None:
         from airflow_provider_service.triggers.execution import ServiceExecutionTrigger

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_service._airflow.arguments import read_seconds, refuse
+from airflow_provider_service._airflow.arguments import read_seconds, refuse, require_output
 from airflow_provider_service._core.events.finished_executions import Cursor, Snapshot, Workflows
 from airflow_provider_service._core.events.poll import EventPoll, PolledExecutions, until_it_works
 from airflow_provider_service._core.events.selection import Selection
@@ -20,7 +20,9 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
-    from airflow_provider_service._airflow.task_arguments import Duration
+    from airflow_provider_service._airflow.task_arguments import Duration, ReturnOutput
+    from airflow_provider_service._core.runs.output import WantedOutput
+    from airflow_provider_service._core.waits.outcome import Outcome
 
 __all__ = ["ServiceExecutionEventTrigger"]
 
@@ -53,7 +55,10 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     The workflows must save the executions whose ends are to be reported.
 
-    The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``.
+    The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``, with
+    ``return_output`` also ``{"output", "output_items", "output_path"}`` if the execution succeeded. The output is None
+    if it is larger than 48 kB of JSON or cannot be read, which the triggerer's log says; the end is reported in any
+    case.
 
     :param workflow_id: id of the workflow, or a list of several.
     :param workflow_name: exact name of the workflow, or a list of several.
@@ -63,6 +68,10 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to select all workflows that the key may see; False by default.
     :param statuses: final statuses that fire: ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``; default all.
+    :param return_output: whether to report the output of the node that ran last (``"last_node"``), that of another node
+        (``{"node": "Name"}``), or none (``"none"``, the default). Airflow's database keeps it with the event. It may
+        hold whatever the workflow was called with, headers and their secrets included.
+    :param max_output_items: number of items to report at most; None (the default) for all.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :param poll_interval: seconds, or a timedelta, between two polls; 30 seconds by default.
     :raises ServiceInputError: an argument is invalid.
@@ -79,6 +88,8 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         project_name: str | None = None,
         all_workflows: bool = False,
         statuses: Sequence[str] = ENDED_STATUSES,
+        return_output: ReturnOutput = "none",
+        max_output_items: int | None = None,
         service_conn_id: str = "service_default",
         poll_interval: Duration = 30.0,
     ) -> None:
@@ -97,6 +108,8 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
         self.selection = Selection.of_arguments(selected)
         self._selected = {name: _stored(value) for name, value in selected.items() if value}
         self.statuses = sorted(statuses)
+        self._output = {"return_output": return_output, "max_output_items": max_output_items}
+        self._wanted = _wanted_output(return_output, max_output_items)
         self.service_conn_id = service_conn_id
         self.poll_interval = read_seconds("poll_interval", poll_interval)
 
@@ -107,6 +120,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
             {
                 **self._selected,
                 "statuses": self.statuses,
+                **(self._output if self._wanted else {}),
                 "service_conn_id": self.service_conn_id,
                 "poll_interval": self.poll_interval,
             },
@@ -149,11 +163,16 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
                 for execution in known.unreported(snapshot):
                     outcome = judge(execution, snapshot.base_url) if execution.status in self.statuses else None
                     if outcome:
-                        yield TriggerEvent(outcome.to_xcom())
+                        yield TriggerEvent({**outcome.to_xcom(), **await self._output_of(polled, outcome)})
                     known.mark_reported(execution)
                 known.advance(snapshot)
             store.write_once_persisted(known, polled)
             cursor = known
+
+    async def _output_of(self, polled: PolledExecutions, outcome: Outcome) -> dict[str, Any]:
+        if self._wanted is None or outcome.verdict != "succeeded":
+            return {}
+        return await polled.output(outcome.execution_id, self._wanted)
 
     def _beginning(self, snapshot: Snapshot, kept: Cursor | None) -> Cursor:
         if kept:
@@ -189,6 +208,15 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     def _cursor_key(self) -> str:
         # Several watchers of one asset have separate cursors: what one has reported, the other may not have.
         return f"service_executions:{self.service_conn_id}:{self.selection.key}:{','.join(self.statuses)}"
+
+
+def _wanted_output(return_output: ReturnOutput, max_items: int | None) -> WantedOutput | None:
+    require_output("return_output", return_output)
+    if return_output == "none" and max_items is None:
+        return None  # without loading what reads output
+    from airflow_provider_service._core.runs.output import WantedOutput
+
+    return WantedOutput.of(return_output, max_items, None)
 
 
 def _stored(value: Any) -> Any:

@@ -17,3 +17,8 @@ def export_names(data_table_id: str) -> list[str]:
 def any_endpoint(workflow_id: str) -> list[str]:
     with ServiceHook() as service:
         return [tag["name"] for tag in service.request("GET", "/workflows/{}/tags", workflow_id)]
+
+
+def sums_of(execution_id: str) -> list[int]:
+    with ServiceHook() as service:
+        return [item["sum"] for item in service.executions.output(execution_id, node="Sum")]

@@ -19,8 +19,9 @@ from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.site.api import api_pages, public_names
 from tests import airflow_features
+from tests.runs.workflows import put, puts_out, webhook
 
-from .hook_examples import any_endpoint, count_failures, export_names
+from .hook_examples import any_endpoint, count_failures, export_names, sums_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "airflow_provider_service"
@@ -177,6 +178,14 @@ def test_the_hook_examples_run(simulator: ServiceSimulator) -> None:
     assert count_failures(workflow["id"]) == 1
     assert export_names(table.id) == ["a", "b"]
     assert any_endpoint(workflow["id"]) == ["prod"]
+
+
+def test_the_example_of_an_output_runs(simulator: ServiceSimulator) -> None:
+    workflow_id = put(simulator, webhook(), {**puts_out('={{ {"sum": 3} }}'), "name": "Sum"})
+    with ServiceHook() as service:
+        run = service.run_workflow(workflow_id=workflow_id)
+
+    assert sums_of(run["execution_id"]) == [3]
 
 
 def test_the_readme_names_the_modules_of_operators_and_sensors() -> None:

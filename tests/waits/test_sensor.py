@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred, timezone
 
 from airflow_provider_service.client.errors import ServiceInputError, ServiceWaitError
+from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing import run_task
+from tests.runs.workflows import put, puts_out, webhook
 
 from .driving import SENSOR_MODES, Meanwhile, Mode, TaskInstance, polls_of, run_to_end
 
@@ -262,3 +266,43 @@ def test_a_kill_of_a_sensor_stops_nothing(simulator: ServiceSimulator, workflow_
 
     assert not [request for request in simulator.requests if request.method != "GET"]
     assert result["status"] == "success"
+
+
+@every_mode
+@pytest.mark.parametrize("wanted", ["last_node", {"node": "Webhook"}], ids=["last", "named"])
+def test_the_output_of_an_execution_that_somebody_else_started(
+    mode: Mode, wanted: Any, simulator: ServiceSimulator, virtual_time: object
+) -> None:
+    one = ran(simulator, {"n": 3})
+    ending = run_to_end(lambda: mode.task(one, interval=5, return_output=wanted))
+
+    assert ending.kind == "returned", ending
+    [item] = ending.value["output"]
+    assert (item if wanted == "last_node" else item["body"]) == ({"sum": 3} if wanted == "last_node" else {"n": 3})
+    assert (ending.value["output_items"], ending.value["output_path"]) == (1, None)
+
+
+def test_output_that_is_too_large_is_written_to_the_file(
+    simulator: ServiceSimulator, tmp_path: Path, virtual_time: object
+) -> None:
+    one, path = ran(simulator, {"n": "x" * 50_000}), tmp_path / "output.json"
+    result = run_task(sensor(one, return_output="last_node", output_path=str(path))).return_value
+
+    assert (result["output"], result["output_path"]) == (None, str(path))
+    assert json.loads(path.read_text()) == [{"sum": "x" * 50_000}]
+
+
+@pytest.mark.parametrize(
+    "options", [{"return_output": "all"}, {"max_output_items": 0}, {"max_output_items": 1}, {"output_path": "o.json"}]
+)
+def test_what_says_no_output_is_refused_before_the_wait(simulator: ServiceSimulator, options: dict[str, Any]) -> None:
+    with pytest.raises((ServiceInputError, AirflowFailException), match="output"):
+        run_task(sensor("1", **options))
+    assert list(simulator.requests) == []
+
+
+def ran(simulator: ServiceSimulator, payload: dict[str, Any]) -> str:
+    """The id of an execution that another caller has started, and that has ended."""
+    workflow_id = put(simulator, webhook(), puts_out('={{ {"sum": $json.body.n} }}'))
+    with ServiceHook() as hook:
+        return str(hook.run_workflow(workflow_id=workflow_id, payload=payload)["execution_id"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,12 +13,14 @@ from airflow_provider_service._core.events.finished_executions import ExecutionP
 from airflow_provider_service._core.events.selection import Members
 from airflow_provider_service._core.waits.faults import FaultTolerance
 from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client.errors import ServiceError
 
 if TYPE_CHECKING:
     from airflow.triggers.shared_stream import AdvanceItem, SharedStreamProducer
 
     from airflow_provider_service._core.events.finished_executions import Workflows
     from airflow_provider_service._core.events.selection import Selection
+    from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models import Execution
 else:
@@ -27,6 +30,8 @@ else:
         SharedStreamProducer = object
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class PolledExecutions:
@@ -55,6 +60,10 @@ class PolledExecutions:
                 self._found.update(await _with_client(self._config, partial(read, ids=unread)))
                 self._asked.update(unread)
         return {one: self._found[one] for one in ids if one in self._found}
+
+    async def output(self, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
+        """What a node of an execution put out; None as output, with a line in the log, if it cannot be read."""
+        return await _with_client(self._config, partial(_output, execution_id=execution_id, wanted=wanted))
 
     def once_persisted(self, note: Callable[[], Awaitable[None]]) -> None:
         """Register a note to be written when Airflow's database contains the events of this poll."""
@@ -111,6 +120,16 @@ async def _with_client(config: ServiceConfig, action: Callable[[ServiceClient], 
             return action(client)
 
     return await in_daemon_thread(act, name="service-watcher")
+
+
+def _output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
+    from airflow_provider_service._core.runs.output import no_output, read_output
+
+    try:
+        return read_output(client, execution_id, wanted)
+    except ServiceError as error:  # the end is reported in any case
+        log.warning("The output of execution %s cannot be read: %s", execution_id, error)
+        return no_output()
 
 
 async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, faults: FaultTolerance) -> T:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import ReturnOutput
     from airflow_provider_service._core.runs.request import MakeHeaders, RunRequest
     from airflow_provider_service.client import ServiceClient
+    from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client._execution_data import NodeRun
     from airflow_provider_service.client.models import Execution
 
@@ -114,10 +115,22 @@ def read_end(
     return shown if wanted is None else {**shown, **_output(execution, wanted, headers)}
 
 
+def read_output(
+    client: ServiceClient, execution_id: str, wanted: WantedOutput, headers: MakeHeaders | None = None
+) -> dict[str, Any]:
+    """Read what a node of an execution put out, whoever started it: what :func:`_output` returns."""
+    return _output(_whole(client, execution_id), wanted, headers)
+
+
 def nothing_of(wanted: WantedOutput | None) -> dict[str, Any]:
     """What :func:`read_end` returns for an execution that cannot be read."""
     shown = nodes_in_short(None)
-    return shown if wanted is None else {**shown, "output": None, "output_items": None, "output_path": None}
+    return shown if wanted is None else {**shown, **no_output()}
+
+
+def no_output() -> dict[str, Any]:
+    """What :func:`read_output` returns for an execution that does not show its output."""
+    return {"output": None, "output_items": None, "output_path": None}
 
 
 def _small(client: ServiceClient, execution_id: str) -> Execution | None:
@@ -132,6 +145,15 @@ def _small(client: ServiceClient, execution_id: str) -> Execution | None:
 
 
 def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
+    try:
+        return read_whole(client, execution_id)
+    except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
+        log.warning("The output of execution %s cannot be read: %s", execution_id, error)
+        return None
+
+
+def read_whole(client: Resources, execution_id: str) -> Execution:
+    """Read an execution with its data, once that shows all nodes that have run."""
     # With SQLite, version 1 of the service shows the end of an execution before the data of its last nodes.
     settling = Retrying(
         retry=retry_if_result(is_behind),
@@ -139,11 +161,7 @@ def _whole(client: ServiceClient, execution_id: str) -> Execution | None:
         wait=wait_fixed(SETTLING_SECONDS),
         retry_error_callback=lambda last: last.outcome.result(),  # type: ignore[union-attr]
     )
-    try:
-        return settling(with_data, client, execution_id)
-    except (ServiceAnswerTooLargeError, ServiceUnexpectedResponseError) as error:
-        log.warning("The output of execution %s cannot be read: %s", execution_id, error)
-        return None
+    return settling(with_data, client, execution_id)
 
 
 def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHeaders | None) -> dict[str, Any]:
@@ -152,15 +170,14 @@ def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHead
     ``output`` holds the items, unless they are not shown or too large; ``output_items`` is their whole number, and
     ``output_path`` is where they are if they were too large.
     """
-    nothing = {"output": None, "output_items": None, "output_path": None}
     if execution is None:
-        return nothing
+        return no_output()
     node = last_node(execution) if wanted.node is None else wanted.node
     items = output_of(execution, node or "")
     if node is None or items is None:
         whose = "its last node" if wanted.node is None else f"node {wanted.node!r}"
         log.warning("Execution %s does not show the output of %s", execution.id, whose)
-        return nothing
+        return no_output()
     _report_files(execution, node)
     count = len(items)
     if wanted.max_items is not None and count > wanted.max_items:
@@ -168,7 +185,7 @@ def _output(execution: Execution | None, wanted: WantedOutput, headers: MakeHead
         items = items[: wanted.max_items]
     if headers is not None:
         items = _without_secrets(items, headers)
-    return {**nothing, "output_items": count, **_small_enough(items, wanted.path)}
+    return {**no_output(), "output_items": count, **_small_enough(items, wanted.path)}
 
 
 def _report_files(execution: Execution, node: str) -> None:

@@ -1,0 +1,55 @@
+"""Executions as a hook has them: also the output of their nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._core.runs.output import read_whole
+from airflow_provider_service.client._execution_data import last_node, nodes_of, output_of
+from airflow_provider_service.client.errors import ServiceLookupError
+from airflow_provider_service.client.models._statuses import ENDED_STATUSES
+from airflow_provider_service.client.resources import Executions
+
+if TYPE_CHECKING:
+    from airflow_provider_service.client import ServiceClient
+
+_MAX_NAMED_NODES = 20
+
+
+class HookExecutions(Executions):
+    """Executions, and the output of their nodes.
+
+    :param client: the service.
+    """
+
+    def __init__(self, client: ServiceClient) -> None:
+        super().__init__(client.transport)
+        self._client = client
+
+    def output(self, execution_id: int | str, *, node: str | None = None) -> list[Any]:
+        """Read the items that a node of an execution put out, whoever started it: ``GET /executions/{executionId}``.
+
+        The items of all outputs of the node count, in its last run. They may hold whatever the workflow was called
+        with, headers and their secrets included. Files are not among them. Safe to repeat.
+
+        :param node: name of the node; None, the default, for the node that ran last.
+        :returns: the JSON value of each item.
+        :raises ServiceInputError: the id is not one, or the execution has not ended.
+        :raises ServiceNotFoundError: no such execution, or it was not kept after its end.
+        :raises ServiceLookupError: the node has not run, or the service did not keep the data of the execution.
+        :raises ServiceAnswerTooLargeError: the data is larger than the connection's ``max_answer_mib``.
+        """
+        execution = read_whole(self._client, str(execution_id))
+        require(
+            execution.status in ENDED_STATUSES,
+            f"execution {execution.id} has not ended (status '{execution.status}'), so its output is not complete; "
+            "wait for it with ServiceExecutionSensor",
+        )
+        name = last_node(execution) if node is None else node
+        items = output_of(execution, name or "")
+        if items is None:
+            ran = ", ".join(repr(one.node) for one in (nodes_of(execution) or [])[:_MAX_NAMED_NODES]) or "none"
+            whose = "of its last node" if node is None else f"of node {node!r}"
+            raise ServiceLookupError(f"execution {execution.id} shows no output {whose}; its nodes that ran: {ran}")
+        return items

@@ -1,0 +1,87 @@
+"""The output of executions as part of their events, where a watcher asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import requests
+
+from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.triggers.events import ServiceExecutionEventTrigger
+from tests import airflow_features
+from tests.runs.workflows import FAIL, put, puts_out, webhook
+from tests.waits.driving import in_event_loop, until
+
+from .persisting import PersistingTriggerer
+from .watching import polled, watcher
+
+pytestmark = airflow_features.asset_watchers
+
+SUM = puts_out('={{ {"sum": $json.body.n} }}')
+
+
+async def event_of(simulator: ServiceSimulator, workflow_id: str, n: Any = 3, **wanted: Any) -> dict[str, Any]:
+    """The event of an execution that is started while a watcher runs."""
+    triggerer = PersistingTriggerer()
+    number = triggerer.start(watcher(workflow_id, **wanted))
+    await polled(simulator)
+    await asyncio.to_thread(requests.post, f"{simulator.base_url}/webhook/w", json={"n": n}, timeout=30)
+    await until(lambda: len(triggerer.events(number)) == 1)
+    [event] = triggerer.events(number)
+    await triggerer.shut_down()
+    return dict(event)
+
+
+@in_event_loop
+async def test_the_last_node(simulator: ServiceSimulator) -> None:
+    event = await event_of(simulator, put(simulator, webhook(), SUM), return_output="last_node")
+    assert (event["output"], event["output_items"]) == ([{"sum": 3}], 1)
+
+
+@in_event_loop
+async def test_a_node_that_is_named(simulator: ServiceSimulator) -> None:
+    event = await event_of(simulator, put(simulator, webhook(), SUM), return_output={"node": "Webhook"})
+    assert event["output"][0]["body"] == {"n": 3}
+
+
+@in_event_loop
+async def test_it_is_opt_in(simulator: ServiceSimulator) -> None:
+    event = await event_of(simulator, put(simulator, webhook(), SUM))
+    assert not event.keys() & {"output", "output_items", "output_path"}
+    assert not any("includeData" in one.query for one in simulator.requests)
+
+
+@in_event_loop
+async def test_one_that_failed_has_none(simulator: ServiceSimulator) -> None:
+    event = await event_of(simulator, put(simulator, webhook(), FAIL), return_output="last_node")
+    assert event["status"] == "error"
+    assert "output" not in event
+
+
+@in_event_loop
+async def test_what_is_too_large_for_the_database_is_left_out(simulator: ServiceSimulator) -> None:
+    event = await event_of(simulator, put(simulator, webhook(), SUM), "x" * 50_000, return_output="last_node")
+    assert (event["output"], event["output_items"]) == (None, 1)
+
+
+@in_event_loop
+async def test_output_that_cannot_be_read_loses_no_event(
+    simulator: ServiceSimulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    workflow_id = put(simulator, webhook(), SUM)
+    simulator.inject("status", times=None, path=r"/executions/\d+$", status=403)
+    event = await event_of(simulator, workflow_id, return_output="last_node")
+    assert (event["status"], event["output"]) == ("success", None)
+    assert "The output of execution 1 cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"return_output": "all"}, {"return_output": "last_node", "max_output_items": 0}, {"max_output_items": 1}],
+)
+def test_what_says_no_output_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ServiceInputError, match="output"):
+        ServiceExecutionEventTrigger(workflow_id="w", **options)
