@@ -38,7 +38,7 @@ _STICKY_NOTE = "n8n-nodes-base.stickyNote"
 _AS_TEXT = "{{ '' }}"
 
 
-class Reference(NamedTuple):
+class CredentialReference(NamedTuple):
     """A credential as a node refers to it."""
 
     id: str
@@ -57,7 +57,7 @@ class Address(NamedTuple):
         return cls(f"airflow-bridge-{uuid.uuid4().hex}", str(uuid.uuid4()))
 
 
-def definition(name: str, address: Address, credential: Reference) -> dict[str, Any]:
+def definition(name: str, address: Address, credential: CredentialReference) -> dict[str, Any]:
     """The bridge, as a workflow is created or updated.
 
     :param name: name of the workflow.
@@ -124,12 +124,12 @@ def address_of(workflow: Workflow) -> Address | None:
     return Address(str(path), str(webhook_id)) if path and webhook_id else None
 
 
-def credential_of(workflow: Workflow) -> Reference | None:
+def credential_of(workflow: Workflow) -> CredentialReference | None:
     """The credential of a bridge's webhook, if it has one."""
     found = (_webhook_of(workflow).get("credentials") or {}).get(CREDENTIAL_TYPE)
     if not isinstance(found, dict) or not found.get("id"):
         return None
-    return Reference(str(found["id"]), str(found.get("name")))
+    return CredentialReference(str(found["id"]), str(found.get("name")))
 
 
 def _webhook_of(workflow: Workflow) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from airflow_provider_service._core.runs.bridge.definition import (
     TAG,
     VERSION,
     Address,
-    Reference,
+    CredentialReference,
     address_of,
     credential_of,
     definition,
@@ -150,7 +150,7 @@ class Installer:
             log.warning("Bridge %s is used; there are further ones, which can be archived: %s", usable[0].id, ids)
         return usable[0] if usable else None
 
-    def _reference(self, workflow: Workflow) -> Reference:
+    def _reference(self, workflow: Workflow) -> CredentialReference:
         """The credential of a bridge; a new one where it was deleted, as far as the server shows that."""
         existing = credential_of(workflow)
         if existing is None:
@@ -163,14 +163,14 @@ class Installer:
             pass
         return existing
 
-    def _new_credential(self) -> Reference:
+    def _new_credential(self) -> CredentialReference:
         name = _credential_name(self._secret)
         create = partial(self._client.credentials.create, name, CREDENTIAL_TYPE, project_id=self._project_id)
         try:
             made = create(self._secret.data())
         except ServiceInvalidRequestError:  # nothing was created
             made = create({**self._secret.data(), **UNUSED_DATA})
-        return Reference(made.id, made.name)
+        return CredentialReference(made.id, made.name)
 
     def _require_scopes(self) -> None:
         try:
