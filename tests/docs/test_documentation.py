@@ -120,6 +120,7 @@ def test_connections_are_read(line: str, monkeypatch: pytest.MonkeyPatch) -> Non
         "https://n8n.example.com/prefix",
         "http://localhost:5678/prefix",
         "http://localhost:5678",
+        "http://n8n:5678",
     }
     assert config.key_header == ("X-N8N-API-KEY" if "N8N_DEFAULT" in name else "X-SERVICE-API-KEY")
     assert config.api_key.get_secret_value() in {"key", "your-key"}
