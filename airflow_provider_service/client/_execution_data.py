@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # The service counts in milliseconds, and JavaScript exactly up to here.
 _LARGEST_NUMBER = 2**53
+# Where a language model says how many tokens it has used; some only estimate them.
+_TOKENS = ("tokenUsage", "tokenUsageEstimate")
 
 
 class NodeRun(NamedTuple):
@@ -23,8 +25,8 @@ class NodeRun(NamedTuple):
 
     :param status: how its last run went, in the service's words.
     :param seconds: how long its runs took.
-    :param items: number of items that it put out.
-    :param message: the service's message, if its last run failed.
+    :param items: number of items that it put out, by outputs of any kind: the sub-nodes of an agent have no main one.
+    :param message: the service's message about the last of its runs that failed.
     """
 
     node: str
@@ -46,6 +48,13 @@ class Span(NamedTuple):
     began: float
     seconds: float
     status: str | None
+
+
+class SubExecution(NamedTuple):
+    """An execution that a node has started."""
+
+    workflow_id: str
+    execution_id: str
 
 
 class OutputFile(NamedTuple):
@@ -155,6 +164,42 @@ def spans_of(execution: Execution) -> list[Span]:
     return sorted(spans, key=lambda span: span.began)
 
 
+def items_by_output(execution: Execution, node: str) -> list[int]:
+    """How many items a node put out in all its runs, by each of its main outputs."""
+    counts: list[int] = []
+    for run in _list(_runs(execution).get(node)):
+        for output, items in enumerate(_list(_at(run, "data", "main"))):
+            if output == len(counts):
+                counts.append(0)
+            counts[output] += len(_list(items))
+    return counts
+
+
+def tokens_of(execution: Execution, node: str) -> int:
+    """How many tokens a language model has used in all its runs, as far as the data says so."""
+    items = (item for run in _list(_runs(execution).get(node)) for output in _outputs(run) for item in _list(output))
+    return int(sum(_number(_at(item, "json", use, "totalTokens")) for item in items for use in _TOKENS))
+
+
+def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]:
+    """The executions that a node has started."""
+    for run in _list(_runs(execution).get(node)):
+        found = _at(run, "metadata", "subExecution")
+        ids = _at(found, "workflowId"), _at(found, "executionId")
+        if all(isinstance(one, (str, int)) and one for one in ids):
+            yield SubExecution(*map(str, ids))
+
+
+def current_node(execution: Execution) -> str | None:
+    """The name of the node that runs or waits now.
+
+    None if the execution has ended, or if its data does not show that: it then holds what was to run at the start.
+    """
+    if execution.status not in ("running", "waiting") or not _runs(execution):
+        return None
+    return _text(_at(_stack(execution), 0, "node", "name"))
+
+
 def names_that_ran(execution: Execution) -> list[str]:
     """The names of the nodes that have run, as the service orders them."""
     return list(_runs(execution))
@@ -193,15 +238,20 @@ def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tupl
 
 
 def _node_run(name: str, runs: list[Any]) -> NodeRun:
-    outputs = [output for run in runs for output in _list(_at(run, "data", "main"))]
-    message = _text(_at(runs, -1, "error", "message"))
+    message = next(filter(None, (_text(_at(run, "error", "message")) for run in reversed(runs))), None)
     return NodeRun(
         node=name,
         status=_text(_at(runs, -1, "executionStatus")),
         seconds=sum(_number(_at(run, "executionTime")) for run in runs) / 1000,
-        items=sum(len(_list(output)) for output in outputs),
+        items=sum(len(_list(output)) for run in runs for output in _outputs(run)),
         message=message,
     )
+
+
+def _outputs(run: Any) -> Iterator[Any]:
+    """What each output of a run holds, whatever its kind."""
+    data = _at(run, "data")
+    return chain.from_iterable(map(_list, data.values() if isinstance(data, dict) else ()))
 
 
 def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:

@@ -81,9 +81,9 @@ class TaskPages:
             reading_now = self._executions.look((service_conn_id, *address), read, group=service_conn_id)
             return await within(reading.READ_SECONDS, reading_now)
         except TooManyReadsError as error:
-            return ExecutionReading(error=f"{error}. The page tries again.")
+            return ExecutionReading(error=f"{error}.")
         except TimeoutError:
-            return ExecutionReading(error="The service has not answered yet. The page tries again.")
+            return ExecutionReading(error="The service has not answered yet.")
 
 
 async def within(seconds: float | None, future: Future[T]) -> T:

@@ -2,20 +2,150 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import random
+import re
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
 
-from airflow_provider_service._core.pages.drawing import BOX_HEIGHT, BOX_WIDTH, MAX_NODES, draw
+from airflow_provider_service._core.pages.drawing import BOX_HEIGHT, BOX_WIDTH, MAX_NODES, Drawing, draw
+from airflow_provider_service._core.pages.grid import MAX_TRACKS
+
+from . import workflows
+from .workflows import node, to
+
+Rectangle = tuple[float, float, float, float]
 
 
-def node(name: str, x: Any, y: Any, kind: str = "n8n-nodes-base.noOp", **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "position": [x, y], **more}
+def scattered(seed: int, size: int = 40) -> dict[str, Any]:
+    """Nodes anywhere, connected with each other at random, with loops and sub-nodes."""
+    chance = random.Random(seed)
+    names = [str(at) for at in range(size)]
+    nodes = [node(name, chance.randrange(-600, 1800), chance.randrange(-300, 700)) for name in names]
+    connections = {
+        name: {
+            "main": [to(*chance.sample(names, chance.randrange(3))) for _ in range(chance.randrange(6))],
+            "ai_tool": [to(chance.choice(names))] if chance.random() < 0.3 else [],
+        }
+        for name in names
+    }
+    return {"nodes": nodes, "connections": connections}
 
 
-def to(*names: str) -> list[dict[str, Any]]:
-    return [{"node": name, "type": "main", "index": 0} for name in names]
+SHAPES = {
+    "branches": workflows.branches()["workflowData"],
+    "agent": workflows.agent()["workflowData"],
+    "loop": workflows.loop(3)["workflowData"],
+    **{f"rows {size}": workflows.chain(size, row=12)["workflowData"] for size in (3, 13, 40, 150, 300)},
+    **{f"scattered {seed}": scattered(seed) for seed in range(20)},
+}
+every_shape = pytest.mark.parametrize("definition", SHAPES.values(), ids=SHAPES.keys())
+
+
+def pieces(path: str) -> list[Rectangle]:
+    """The straight pieces of a connection, with its corners as they are before they are rounded."""
+    points = [
+        tuple(map(float, one.split()))
+        for one in re.split("[MLQ]", re.sub(r"L\S+ \S+Q(\S+ \S+) \S+ [^L]+", r"L\1", path))[1:]
+    ]
+    for (x1, y1), (x2, y2) in pairwise(points):
+        assert x1 == x2 or y1 == y2, path
+    return [(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)) for (x1, y1), (x2, y2) in pairwise(points)]
+
+
+def touch(one: Rectangle, other: Rectangle) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def boxes_of(drawing: Drawing) -> list[Rectangle]:
+    return [(box.x, box.y, box.x + BOX_WIDTH, box.y + box.height) for box in drawing.boxes]
+
+
+def labels_of(drawing: Drawing) -> list[Rectangle]:
+    return [
+        (line.label_x, line.label_y - 18, line.label_x + line.label_width, line.label_y - 1)
+        for line in drawing.lines
+        if line.label
+    ]
+
+
+@every_shape
+def test_no_connection_is_drawn_behind_a_node(definition):
+    drawing = draw(definition)
+    # Half a pixel inside of its border: a connection begins and ends there.
+    inner = [(x1 + 0.5, y1 + 0.5, x2 - 0.5, y2 - 0.5) for x1, y1, x2, y2 in boxes_of(drawing)]
+
+    for line in drawing.lines:
+        behind = [box for piece in pieces(line.path) for box in inner if crosses(piece, box)]
+        assert not behind, line
+
+
+def crosses(piece: Rectangle, box: Rectangle) -> bool:
+    return piece[0] <= box[2] and box[0] <= piece[2] and piece[1] <= box[3] and box[1] <= piece[3]
+
+
+@every_shape
+def test_neither_nodes_nor_labels_touch_each_other(definition):
+    drawing = draw(definition)
+    things = [*boxes_of(drawing), *labels_of(drawing)]
+
+    assert not [(one, other) for one, other in combinations(things, 2) if touch(one, other)]
+    assert all(x1 >= 0 and x2 <= drawing.width and y1 >= 0 and y2 <= drawing.height for x1, y1, x2, y2 in things)
+
+
+@every_shape
+def test_no_connection_goes_through_a_label(definition):
+    drawing = draw(definition)
+    labels = labels_of(drawing)
+
+    for line in drawing.lines:
+        assert not [label for piece in pieces(line.path) for label in labels if crosses(piece, label)], line
+
+
+@every_shape
+def test_connections_of_different_nodes_lie_on_each_other_only_where_they_lead_to_the_same(definition):
+    """Two connections of which one begins where another one ends would seem to be one."""
+    drawing = draw(definition)
+    by_source: dict[str, set[Rectangle]] = {}
+    for line in drawing.lines:
+        if line.is_main:
+            by_source.setdefault(line.source, set()).add(pieces(line.path)[0])
+
+    first = [(source, piece) for source, some in by_source.items() for piece in some]
+    for (one, a), (other, b) in combinations(first, 2):
+        is_same_row = a[1] == a[3] == b[1] == b[3]
+        assert one == other or not is_same_row or a[2] <= b[0] or b[2] <= a[0], (one, other)
+
+
+def test_a_channel_has_no_more_tracks_than_anybody_can_follow():
+    names = [str(at) for at in range(100)]
+    nodes = [node(name, 300 * (at % 2), 200 * (at // 2)) for at, name in enumerate(names)]
+    connections = {name: {"main": [to(names[-1 - at])]} for at, name in enumerate(names)}
+
+    drawing = draw({"nodes": nodes, "connections": connections})
+
+    assert drawing.width < 2 * BOX_WIDTH + 3 * 10 * (MAX_TRACKS + 8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "names"),
+    [
+        ("if", {}, ["true", "false"]),
+        ("splitInBatches", {"typeVersion": 3}, ["done", "loop"]),
+        ("splitInBatches", {"typeVersion": 1}, ["loop", "done"]),
+        ("httpRequest", {"onError": "continueErrorOutput"}, ["1", "error"]),
+        ("switch", {"parameters": {"rules": {"values": [{"outputKey": "x" * 99}, {"outputKey": 3}]}}}, ["x" * 20, "2"]),
+        ("switch", {"parameters": "x"}, ["1", "2"]),
+        ("noOp", {"typeVersion": "x"}, ["1", "2"]),
+    ],
+)
+def test_outputs_have_their_names(kind, more, names):
+    nodes = [node("A", 0, 0, f"n8n-nodes-base.{kind}", **more), node("B", 300, 0), node("C", 300, 200)]
+
+    lines = draw({"nodes": nodes, "connections": {"A": {"main": [to("B"), to("C")]}}}).lines
+
+    assert [line.label for line in lines] == names
 
 
 def test_nodes_keep_their_order_and_do_not_overlap():
@@ -90,9 +220,15 @@ def test_connections_of_any_shape_do_no_harm(connections):
     assert draw({"nodes": [node("A", 0, 0)], "connections": connections}).lines == []
 
 
-def test_a_large_workflow_is_drawn_in_part_and_smaller():
+def test_a_large_workflow_is_drawn_in_part():
     drawing = draw({"nodes": [node(str(at), 220 * at, 0) for at in range(MAX_NODES + 5)], "connections": {}})
 
     assert len(drawing.boxes) == MAX_NODES
     assert drawing.left_out == 5
-    assert drawing.scale == 0.75
+
+
+def test_nodes_far_from_each_other_are_drawn_beside_each_other():
+    drawing = draw({"nodes": [node("A", 0, 0), node("B", 90_000, -90_000)], "connections": {"A": {"main": [to("B")]}}})
+
+    assert drawing.width < 3 * BOX_WIDTH
+    assert drawing.height < 3 * BOX_HEIGHT

@@ -9,13 +9,8 @@ import pytest
 
 from airflow_provider_service._core.pages import rendering
 from airflow_provider_service._core.pages.drawing import MAX_LINES, MAX_NODES
-from airflow_provider_service._core.pages.execution_view import (
-    MAX_ALL_BARS,
-    MAX_BARS,
-    MAX_NAME_CHARS,
-    MAX_ROWS,
-    MAX_RUNS,
-)
+from airflow_provider_service._core.pages.execution_view import MAX_RUNS
+from airflow_provider_service._core.pages.node_view import MAX_ALL_BARS, MAX_BARS, MAX_NAME_CHARS, MAX_ROWS
 from airflow_provider_service._core.pages.reading import ExecutionReading, see
 from airflow_provider_service.client import ServiceConfig
 from tests.client.tiny_server import TinyServer, answer
@@ -58,7 +53,10 @@ def test_a_workflow_of_usual_size_is_drawn_whole():
 
 
 def test_the_bars_of_an_execution_of_many_nodes_are_limited_together():
-    seen = read({f"Node {at}": [run_of() for _ in range(MAX_BARS)] for at in range(200)})
+    began = 1_767_225_600_000
+    runs = [run_of(began + 10 * at) for at in range(MAX_BARS)]
+
+    seen = read({f"Node {at}": runs for at in range(200)})
 
     bars = [len(node.bars) for node in seen.view.nodes]
     assert (len(bars), set(bars)) == (200, {MAX_ALL_BARS // 200})
@@ -67,10 +65,10 @@ def test_the_bars_of_an_execution_of_many_nodes_are_limited_together():
 
 
 def test_runs_beyond_a_number_are_not_counted_but_the_last_one_says_how_the_node_ended():
-    seen = read({"Loop": [run_of(status="error"), *[{}] * (2 * MAX_RUNS), run_of()], "After": [run_of()]})
+    seen = read({"Loop": [*[run_of()] * (2 * MAX_RUNS), run_of(status="error")], "After": [run_of()]})
 
     loop = seen.view.node("Loop")
-    assert (loop.runs, loop.state) == (MAX_RUNS // 2, "succeeded")
+    assert (loop.runs, loop.failed_runs, loop.state) == (MAX_RUNS // 2, 1, "failed")
     assert f"counts only {MAX_RUNS:,}" in " ".join(seen.view.notes)
 
 

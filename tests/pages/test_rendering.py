@@ -64,7 +64,7 @@ def test_a_page_runs_and_loads_nothing_of_strangers(seen, simulator, ending):
         name for _, attributes in elements.found for name in attributes if name.startswith("on") or name == "style"
     ]
     files = f"/prefix/service-pages/assets/{rendering.assets_version()}"
-    scripts = ["airflow.js", "follow.js", "outside.js"]
+    scripts = ["airflow.js", "follow.js", "drawing.js", "outside.js"]
     assert [one["src"] for one in elements.of("script")] == [f"{files}/{name}" for name in scripts]
     assert [one["href"] for one in elements.of("link")] == ["data:,", f"{files}/airflow.css", f"{files}/pages.css"]
     outside = [one["href"] for one in elements.of("a") if not one["href"].startswith("#")]
@@ -75,18 +75,31 @@ def test_a_page_runs_and_loads_nothing_of_strangers(seen, simulator, ending):
     assert simulator.api_key not in page
 
 
-def test_every_node_can_be_reached_by_keyboard_and_leads_to_its_row(seen):
+def test_a_node_its_row_and_its_message_lead_to_each_other(seen):
     elements = Elements(rendering.task_part(task(), seen("fails")).html)
+    links = [one for one in elements.of("a") if (one.get("href") or "").startswith("#")]
     rows = {one.get("id") for one in elements.of("tr")}
 
-    nodes = [one for one in elements.of("a") if "node" in (one.get("class") or "")]
+    nodes = [one for one in links if "node" in (one["class"] or "")]
     assert len(nodes) == 4
     assert all(one["href"][1:] in rows and one["aria-label"] for one in nodes)
+    assert [one["href"] for one in links if one not in nodes].count(f"#{nodes[2]['id']}") == 2  # of message and row
     assert all(
         one.get("tabindex") == "0" and one.get("aria-label")
         for one in elements.of("div")
         if one.get("class") == "scroll"
     )
+
+
+@pytest.mark.parametrize(("ending", "stop"), [("succeeds", 0), ("fails", 2), ("waits", 2)])
+def test_all_nodes_are_one_stop_of_the_keyboard_which_is_the_node_that_matters(seen, ending, stop):
+    links = Elements(rendering.task_part(task(), seen(ending)).html).of("a")
+
+    for group in ("node", "to-box"):
+        tabs = [
+            one["tabindex"] for one in links if (one.get("class") or "").split()[:1] == [group] and "tabindex" in one
+        ]
+        assert [at for at, index in enumerate(tabs) if index == "0"] == [stop]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +130,8 @@ def test_a_page_follows_until_nothing_more_changes(seen, ending, state, follow):
         (task("running", execution_id=None), None, "has not started an execution yet", True),
         (task("failed", execution_id=None), None, "no longer knows which", False),
         (task("deferred"), ExecutionReading(error="The service is down"), "The service is down", True),
-        (task("failed"), ExecutionReading(error="The service is down"), "The service is down", False),
+        (task("failed"), ExecutionReading(error="The service is down"), "is down. The page tries again.", True),
+        (task("failed", service_conn_id=None), ExecutionReading(error="No connection."), "No connection.</p>", False),
         (task("failed"), ExecutionReading(is_gone=True), "does not have execution 7", False),
         (task("running"), ExecutionReading(is_large=True), "too large", True),
     ],

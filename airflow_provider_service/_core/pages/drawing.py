@@ -1,35 +1,46 @@
-"""Where the nodes and connections of a workflow are drawn: as its editor places them, in the units of an SVG."""
+"""Where the nodes and connections of a workflow are drawn: beside each other as its editor places them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-BOX_WIDTH, BOX_HEIGHT = 168.0, 58.0
+from airflow_provider_service._core.pages.grid import Channels, begins, cells_of
+from airflow_provider_service._core.pages.routes import Ends, Point, Route, Step, path_through, route_of, want_tracks
+
+BOX_WIDTH, BOX_HEIGHT = 184.0, 60.0
 #: Nodes in a drawing, and connections; a larger workflow is shown in part.
 MAX_NODES, MAX_LINES = 300, 1_000
-_MARGIN = 24.0
-# The room that two boxes in a row need from middle to middle.
-_PITCH = BOX_WIDTH + 32
-_MAX_STRETCH = 4.0
+#: Characters of the name of an output.
+MAX_LABEL_CHARS = 20
+_MARGIN = 16.0
+# Room in a channel besides its tracks: for the begin of a connection, and for its arrow.
+_BEFORE, _AFTER = 16.0, 26.0
+_BETWEEN_ROWS = 18.0
+# Between two outputs of a node, above each of which stands its label; and for the number of its items.
+_OUTPUT_PITCH, _CHAR_WIDTH, _COUNT_WIDTH, _LABEL_GAP = 24.0, 7.0, 56.0, 8.0
+_MAX_PORTS = 30
 _FURTHEST = 1e6
-#: The drawing is made smaller to be no wider than this, as long as it can be read.
-_WIDEST, _SMALLEST_SCALE = 960.0, 0.75
 _NOTE = "n8n-nodes-base.stickyNote"
-_IF_OUTPUTS = ("true", "false")
+_OUTPUTS = {"if": ("true", "false"), "filter": ("kept", "discarded"), "splitInBatches": ("done", "loop")}
 
 
 @dataclass(frozen=True)
 class Box:
-    """A node, with its upper left corner."""
+    """A node, with its upper left corner.
+
+    :param model: the language model that it is set to use, if it is.
+    """
 
     node: str
     kind: str
+    model: str | None
     is_disabled: bool
     x: float
     y: float
+    height: float
 
 
 @dataclass(frozen=True)
@@ -38,24 +49,28 @@ class Line:
 
     :param path: of the SVG.
     :param is_main: whether items pass along it; the others attach a tool or a model, for example.
-    :param label: of the output where the source has several.
+    :param label: of the output where the source has several; of the connections of one output, only the first has it.
     :param label_x: where the label begins.
-    :param label_y: its baseline.
+    :param label_y: where the connection below it is.
+    :param label_width: the room of the label.
     """
 
+    source: str
+    output: int
     path: str
     is_main: bool
-    label: str
-    label_x: float
-    label_y: float
+    label: str = ""
+    label_x: float = 0.0
+    label_y: float = 0.0
+    label_width: float = 0.0
 
 
 @dataclass(frozen=True)
 class Drawing:
     """A workflow as it is drawn.
 
-    :param width: of the drawing, in its own units.
-    :param scale: how large a unit is shown, in pixels.
+    :param boxes: as they are read: from left to right.
+    :param width: of the drawing, in pixels.
     :param left_out: number of nodes that it does not show.
     :param has_more_lines: whether there are connections that it does not show.
     """
@@ -64,38 +79,34 @@ class Drawing:
     lines: Sequence[Line]
     width: float
     height: float
-    scale: float
     left_out: int
     has_more_lines: bool
 
-
-class _Ends(NamedTuple):
-    """What a connection connects: an output of a node, of so many, with another node."""
-
-    source: str
-    target: str
-    kind: str
-    output: int
-    outputs: int
+    def renamed(self, call: Callable[[str], str], name: Callable[[str], str]) -> Drawing:
+        """The drawing with its nodes called otherwise, and with other words for all else that it says."""
+        boxes = [
+            replace(box, node=call(box.node), kind=name(box.kind), model=box.model and name(box.model))
+            for box in self.boxes
+        ]
+        lines = [replace(line, source=call(line.source), label=name(line.label)) for line in self.lines]
+        return replace(self, boxes=boxes, lines=lines)
 
 
 def draw(workflow: Mapping[str, Any] | None) -> Drawing | None:
     """Draw a definition of the service, which may have any shape; None if it shows no nodes."""
-    nodes = [one for one in _list((workflow or {}).get("nodes")) if _is_drawn(one)]
+    definition = workflow or {}
+    nodes = [one for one in _list(definition.get("nodes")) if _is_drawn(one)]
     if not nodes:
         return None
-    # In this order they are reached by the keyboard.
-    boxes = sorted(_boxes(nodes[:MAX_NODES]), key=lambda box: (box.x, box.y))
-    width = max(box.x for box in boxes) + BOX_WIDTH + _MARGIN
-    height = max(box.y for box in boxes) + BOX_HEIGHT + _MARGIN
-    ends = _ends((workflow or {}).get("connections"))
-    considered = list(islice(ends, MAX_LINES))
+    by_name = {node["name"]: node for node in nodes[:MAX_NODES]}
+    ends = _ends(definition.get("connections"))
+    considered = [one for one in islice(ends, MAX_LINES) if one.source in by_name and one.target in by_name]
+    boxes, lines, width, height = _Layout(by_name, considered).drawn()
     return Drawing(
         boxes=boxes,
-        lines=list(_lines(boxes, considered)),
+        lines=lines,
         width=width,
         height=height,
-        scale=min(1.0, max(_SMALLEST_SCALE, _WIDEST / width)),
         left_out=max(0, len(nodes) - MAX_NODES),
         has_more_lines=next(ends, None) is not None,
     )
@@ -105,26 +116,132 @@ def _is_drawn(node: Any) -> bool:
     return isinstance(node, dict) and isinstance(node.get("name"), str) and node.get("type") != _NOTE
 
 
-def _boxes(nodes: list[dict[str, Any]]) -> list[Box]:
-    places = [_place(node.get("position"), at) for at, node in enumerate(nodes)]
-    stretch = _stretch(places)
-    left, top = min(x for x, _ in places), min(y for _, y in places)
-    return [
-        Box(
-            node=node["name"],
+class _Layout:
+    """The places of all nodes and connections."""
+
+    def __init__(self, nodes: Mapping[str, dict[str, Any]], ends: Sequence[Ends]) -> None:
+        self._nodes = nodes
+        places = [_place(node.get("position"), at) for at, node in enumerate(nodes.values())]
+        self._cells = dict(zip(nodes, cells_of(places), strict=True))
+        columns = 1 + max(cell.column for cell in self._cells.values())
+        rows = 1 + max(cell.row for cell in self._cells.values())
+        self._outputs = {one.source: min(_MAX_PORTS, one.outputs) for one in ends if one.is_main}
+        self._vertical, self._horizontal = Channels(columns + 1), Channels(rows + 1)
+        taken = set(self._cells.values())
+        self._routes = [(one, route_of(one, self._cells, taken)) for one in ends]
+        want_tracks(self._routes, self._cells, self._vertical, self._horizontal)
+        self._vertical.assign()
+        self._horizontal.assign()
+        self._label_widths = self._widths_of_labels(columns + 1)
+        heights = [BOX_HEIGHT] * rows
+        for name, cell in self._cells.items():
+            heights[cell.row] = max(heights[cell.row], self._height(name))
+        gaps = [self._gap(channel, columns) for channel in range(columns + 1)]
+        rooms = [_BETWEEN_ROWS * (0 < channel < rows) + self._room(channel) for channel in range(rows + 1)]
+        self._x = begins([BOX_WIDTH] * columns, gaps, _MARGIN)
+        self._y = begins(heights, rooms, _MARGIN)
+        self._heights = heights
+        self._gaps, self._rooms = gaps, rooms
+
+    def drawn(self) -> tuple[list[Box], list[Line], float, float]:
+        """Boxes and lines, width and height."""
+        boxes = {name: self._box(name) for name in self._nodes}
+        lines, labelled = [], set()
+        for ends, route in self._routes:
+            line = self._line(ends, route, boxes)
+            has_label = ends.is_main and (ends.source, ends.output) not in labelled
+            labelled.add((ends.source, ends.output))
+            lines.append(self._labelled(line, ends, boxes[ends.source]) if has_label else line)
+        in_order = sorted(boxes.values(), key=lambda box: (box.x, box.y))
+        return in_order, lines, self._x[-1] + _MARGIN, self._y[-1] + _MARGIN
+
+    def _box(self, name: str) -> Box:
+        node, cell = self._nodes[name], self._cells[name]
+        height = self._height(name)
+        return Box(
+            node=name,
             kind=str(node.get("type") or "").rpartition(".")[2],
+            model=_model(node),
             is_disabled=node.get("disabled") is True,
-            x=_MARGIN + (x - left) * stretch,
-            y=_MARGIN + y - top,
+            x=self._x[cell.column],
+            y=self._y[cell.row] + (self._heights[cell.row] - height) / 2,
+            height=height,
         )
-        for node, (x, y) in zip(nodes, places, strict=True)
-    ]
+
+    def _height(self, name: str) -> float:
+        return max(BOX_HEIGHT, _OUTPUT_PITCH * (self._outputs.get(name, 1) - 1) + 36)
+
+    def _widths_of_labels(self, channels: int) -> list[float]:
+        widths = [0.0] * channels
+        for ends, route in self._routes:
+            label = _label(self._nodes[ends.source], ends)
+            if label:
+                widths[route.first.channel] = max(widths[route.first.channel], _CHAR_WIDTH * len(label) + _COUNT_WIDTH)
+        return widths
+
+    def _gap(self, channel: int, last: int) -> float:
+        tracks, label = self._vertical.width(channel), self._label_widths[channel]
+        if channel in (0, last) and not self._vertical.is_used(channel):
+            return label
+        return (label or _BEFORE) + tracks + _AFTER
+
+    def _room(self, channel: int) -> float:
+        return self._horizontal.width(channel) + (_BETWEEN_ROWS if self._horizontal.is_used(channel) else 0)
+
+    def _along_x(self, step: Step) -> float:
+        """The place of a track in a vertical channel."""
+        begin = self._x[step.channel] - self._gaps[step.channel]
+        return begin + (self._label_widths[step.channel] or _BEFORE) + self._vertical.offset(*step)
+
+    def _along_y(self, step: Step) -> float:
+        """The place of a track in a horizontal channel."""
+        margin = (self._rooms[step.channel] - self._horizontal.width(step.channel)) / 2
+        return self._y[step.channel] - self._rooms[step.channel] + margin + self._horizontal.offset(*step)
+
+    def _line(self, ends: Ends, route: Route, boxes: Mapping[str, Box]) -> Line:
+        source, target = boxes[ends.source], boxes[ends.target]
+        if ends.is_main:
+            points = self._points(
+                route,
+                (source.x + BOX_WIDTH, self._port(source, ends)),
+                (target.x, target.y + target.height / 2),
+            )
+        else:
+            begin, end = (source.y, source.x + BOX_WIDTH / 2), (target.y + target.height, target.x + BOX_WIDTH / 2)
+            # From the node that all are attached to, so that their dashes cover each other.
+            points = [(x, y) for y, x in reversed(self._points(route, begin, end, is_main=False))]
+        return Line(ends.source, ends.output, path_through(points), ends.is_main)
+
+    def _points(self, route: Route, begin: Point, end: Point, *, is_main: bool = True) -> list[Point]:
+        """The corners of a connection; of what is attached, with the directions exchanged."""
+        own, other = (self._along_x, self._along_y) if is_main else (self._along_y, self._along_x)
+        if route.others is not None:
+            first, middle, last = own(route.first), other(route.others[0]), own(route.others[1])
+            return [begin, (first, begin[1]), (first, middle), (last, middle), (last, end[1]), end]
+        if begin[1] == end[1]:
+            return [begin, end]
+        turn = own(route.first)
+        return [begin, (turn, begin[1]), (turn, end[1]), end]
+
+    def _labelled(self, line: Line, ends: Ends, box: Box) -> Line:
+        label = _label(self._nodes[ends.source], ends)
+        if not label:
+            return line
+        x = box.x + BOX_WIDTH + _LABEL_GAP
+        width = self._label_widths[self._cells[ends.source].column + 1] - 2 * _LABEL_GAP
+        return replace(line, label=label, label_x=x, label_y=self._port(box, ends), label_width=width)
+
+    def _port(self, box: Box, ends: Ends) -> float:
+        """Where an output is on the side of its node."""
+        number = self._outputs[ends.source]
+        output = min(ends.output, number - 1)
+        return box.y + box.height / 2 + _OUTPUT_PITCH * (output - (number - 1) / 2)
 
 
 def _place(position: Any, at: int) -> tuple[float, float]:
     """The place that the editor gives a node; without one, nodes stand in a row."""
     x, y = map(_coordinate, position) if isinstance(position, (list, tuple)) and len(position) == 2 else (None, None)
-    return (_PITCH * at, 0.0) if x is None or y is None else (x, y)
+    return (2 * BOX_WIDTH * at, 0.0) if x is None or y is None else (x, y)
 
 
 def _coordinate(value: Any) -> float | None:
@@ -133,18 +250,7 @@ def _coordinate(value: Any) -> float | None:
     return float(value) if abs(value) <= _FURTHEST else None  # neither is what is infinite or no number
 
 
-def _stretch(places: list[tuple[float, float]]) -> float:
-    """How far to pull nodes apart so that the boxes, which hold more than those of the editor, do not overlap."""
-    nearest = _PITCH
-    for at, (x, y) in enumerate(places):
-        for other_x, other_y in places[at + 1 :]:
-            gap = abs(other_x - x)
-            if abs(other_y - y) < BOX_HEIGHT and gap >= 1:
-                nearest = min(nearest, gap)
-    return min(_MAX_STRETCH, _PITCH / nearest)
-
-
-def _ends(connections: Any) -> Iterator[_Ends]:
+def _ends(connections: Any) -> Iterator[Ends]:
     """What is connected, as far as the definition says so in the usual shape."""
     for source, kinds in (connections if isinstance(connections, dict) else {}).items():
         for kind, outputs in (kinds if isinstance(kinds, dict) else {}).items():
@@ -152,39 +258,40 @@ def _ends(connections: Any) -> Iterator[_Ends]:
             for at, targets in enumerate(outputs):
                 for target in _list(targets):
                     name = target.get("node") if isinstance(target, dict) else None
-                    yield _Ends(source, str(name), kind, at, len(outputs))
+                    yield Ends(source, str(name), kind, at, len(outputs))
 
 
-def _lines(boxes: list[Box], several: list[_Ends]) -> Iterator[Line]:
-    by_name = {box.node: box for box in boxes}
-    for one in several:
-        begin, end = by_name.get(one.source), by_name.get(one.target)
-        if begin and end:
-            yield _main(begin, end, one.output, one.outputs) if one.kind == "main" else _attached(begin, end)
-
-
-def _main(begin: Box, end: Box, output: int, outputs: int) -> Line:
-    x1, y1 = begin.x + BOX_WIDTH, begin.y + BOX_HEIGHT * (output + 1) / (outputs + 1)
-    x2, y2 = end.x, end.y + BOX_HEIGHT / 2
-    if x2 > x1:
-        bend, low = max(16.0, (x2 - x1) / 2), 0.0
-    else:  # back, below the boxes
-        bend, low = 70.0, BOX_HEIGHT * 1.6
-    path = f"M{x1:.1f} {y1:.1f}C{x1 + bend:.1f} {y1 + low:.1f} {x2 - bend:.1f} {y2 + low:.1f} {x2:.1f} {y2:.1f}"
-    return Line(path, True, _label(begin, output, outputs), x1 + 5, y1 - 4 if output == 0 else y1 + 11)
-
-
-def _attached(begin: Box, end: Box) -> Line:
-    x1, y1 = begin.x + BOX_WIDTH / 2, begin.y
-    x2, y2 = end.x + BOX_WIDTH / 2, end.y + BOX_HEIGHT
-    return Line(f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}", False, "", x1, y1)
-
-
-def _label(box: Box, output: int, outputs: int) -> str:
-    if outputs < 2:
+def _label(node: Mapping[str, Any], ends: Ends) -> str:
+    """What to call an output of a node that has several."""
+    if not ends.is_main or ends.outputs < 2:
         return ""
-    return _IF_OUTPUTS[output] if box.kind == "if" and outputs == 2 else str(output + 1)
+    names = _names_of_outputs(node, ends.outputs)
+    name = names[ends.output] if ends.output < len(names) else None
+    return name[:MAX_LABEL_CHARS] if isinstance(name, str) and name else str(ends.output + 1)
+
+
+def _names_of_outputs(node: Mapping[str, Any], outputs: int) -> Sequence[Any]:
+    kind = str(node.get("type") or "").rpartition(".")[2]
+    if node.get("onError") == "continueErrorOutput":
+        return [None] * (outputs - 1) + ["error"]
+    if kind == "switch":
+        rules = _dict(_dict(node.get("parameters")).get("rules")).get("values")
+        return [_dict(rule).get("outputKey") for rule in _list(rules)]
+    names = _OUTPUTS.get(kind, ())
+    is_old_loop = kind == "splitInBatches" and _coordinate(node.get("typeVersion")) in (1, 2)
+    return names[::-1] if is_old_loop else names
+
+
+def _model(node: Mapping[str, Any]) -> str | None:
+    """The model that is chosen for a node, unless an expression chooses it, which can hold data."""
+    model = _dict(node.get("parameters")).get("model")
+    value = model.get("value") if isinstance(model, dict) else model
+    return value if isinstance(value, str) and value and not value.startswith("=") else None
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from airflow_provider_service._core.pages.execution_view import ExecutionView, OutputOf, view_of
+from airflow_provider_service._core.pages.execution_view import ExecutionView, view_of
+from airflow_provider_service._core.pages.node_view import OutputOf
 from airflow_provider_service._core.pages.snapshots import COMPUTING
 from airflow_provider_service._core.runs.nodes import read_small
 from airflow_provider_service._core.runs.output import MAX_SHOWN_MIB

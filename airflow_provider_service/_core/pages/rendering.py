@@ -6,31 +6,35 @@ import gzip
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.health.statistics import span
-from airflow_provider_service._core.pages.drawing import BOX_HEIGHT, BOX_WIDTH
+from airflow_provider_service._core.pages.drawing import BOX_WIDTH
 from airflow_provider_service._core.pages.reading import ExecutionReading
 from airflow_provider_service._core.pages.snapshots import COMPUTING
+from airflow_provider_service._core.pages.states import SIGNS
 from airflow_provider_service._core.pages.task_view import follow_seconds
 from airflow_provider_service._core.reports.html import template_environment
 from airflow_provider_service._core.reports.report import Link
-from airflow_provider_service._core.text_table import cut
+from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from airflow_provider_service._core.pages.execution_view import NodeView
+    from airflow_provider_service._core.pages.drawing import Line
+    from airflow_provider_service._core.pages.execution_view import ExecutionView
+    from airflow_provider_service._core.pages.node_view import NodeView
     from airflow_provider_service._core.pages.task_view import TaskView
+    from airflow_provider_service.client._execution_data import SubExecution
 
 #: The files that pages load, with their types.
 ASSETS = {
     "airflow.css": "text/css",
     "pages.css": "text/css",
     "airflow.js": "text/javascript",
+    "drawing.js": "text/javascript",
     "follow.js": "text/javascript",
     "outside.js": "text/javascript",
 }
@@ -39,18 +43,6 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 )
-# As many as there is room for in a box.
-_NAME_CHARS, _DID_CHARS = 16, 20
-_SIGNS = {
-    "succeeded": "✓",
-    "failed": "✕",
-    "waiting": "‖",
-    "running": "▶",
-    "canceled": "■",
-    "disabled": "-",
-    "unreported": "?",
-    "not run": "○",
-}
 _PLACE = "airflow_provider_service._core.pages"
 
 
@@ -70,7 +62,12 @@ def drawn(seen: ExecutionReading) -> ExecutionReading:
     if seen.view is None:
         return seen
     with COMPUTING:
-        return replace(seen, html=_environment().get_template("nodes.html.jinja").render(view=seen.view))
+        template = _environment().get_template("nodes.html.jinja")
+        return replace(seen, html=template.render(view=seen.view, sub_url=partial(_sub_url, seen.base_url)))
+
+
+def _sub_url(base_url: str | None, execution: SubExecution) -> str:
+    return "" if base_url is None else execution_url(base_url, *execution)
 
 
 def task_part(task: TaskView, seen: ExecutionReading | None, why_hidden: str | None = None) -> Part:
@@ -149,19 +146,20 @@ def _environment() -> Environment:
         FunctionLoader(lambda name: files(_PLACE).joinpath("templates", name).read_text(encoding="utf-8"))
     )
     environment.filters.update(
-        span=lambda seconds: "" if seconds is None else span(seconds),
+        duration=duration,
         moment=_moment,
         iso=_iso,
-        short=_short,
-        sign=lambda state: _SIGNS.get(state, "?"),
+        sign=lambda state: SIGNS.get(state, "?"),
+        number=lambda number: f"{number:,}",
         percent=lambda part: f"{100 * part:.2f}%",
         px=lambda units: f"{units:.0f}",
         did=_did,
+        edges=_edges,
         label=_label,
         css=lambda state: str(state).replace(" ", "-"),
     )
     environment.tests.update(safe=lambda url: bool(url) and Link("", url).is_safe)
-    environment.globals.update(box_width=BOX_WIDTH, box_height=BOX_HEIGHT)
+    environment.globals.update(box_width=BOX_WIDTH)
     return environment
 
 
@@ -177,22 +175,55 @@ def _moment(when: datetime) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(_iso(when), text)
 
 
-def _short(name: str) -> str:
-    return cut(name, _NAME_CHARS)
+def duration(seconds: float) -> str:
+    """A length of time, in one or two units."""
+    if 0 < seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    whole = round(seconds)
+    for unit, length, part, part_length in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= length:
+            rest = whole % length // part_length
+            return f"{whole // length:,} {unit}" + (f" {rest} {part}" if rest else "")
+    return f"{whole} s"
 
 
 def _did(node: NodeView | None) -> str:
     """What a node did, in a few words."""
     if node is None:
         return ""
-    if node.seconds is None or node.state == "waiting":  # the service counts no time while a node waits
+    if node.seconds is None or node.state in ("waiting", "running", "disabled"):
         return node.state
-    items = "" if node.items is None else f" · {node.items} {'item' if node.items == 1 else 'items'}"
-    return cut(f"{span(round(node.seconds, 3))}{items}", _DID_CHARS)
+    if node.failed_runs and node.runs > 1:
+        return f"{node.runs - node.failed_runs:,} of {node.runs:,} succeeded"
+    if node.tokens:
+        did = f"{node.tokens:,} tokens"
+    elif node.runs > 1:
+        did = f"{node.runs:,} runs"
+    else:
+        did = f"{node.items:,} {'item' if node.items == 1 else 'items'}"
+    return f"{duration(node.seconds)} · {did}"
 
 
-def _label(name: str, node: NodeView | None, state: str) -> str:
+def _edges(view: ExecutionView) -> list[tuple[Line, int | None, bool]]:
+    """The connections, each with the number of items that left the output, if the node has run, and whether any did.
+
+    Those that items have passed come last, and are drawn above the others.
+    """
+    nodes = {node.name: node for node in view.nodes}
+    edges: list[tuple[Line, int | None, bool]] = []
+    for line in view.drawing.lines if view.drawing is not None else ():
+        node = nodes.get(line.source)
+        if node is None or not node.runs or node.state in ("waiting", "running"):
+            edges.append((line, None, False))
+            continue
+        items = node.items_by_output[line.output] if line.output < len(node.items_by_output) else 0
+        edges.append((line, items, items > 0 or not line.is_main))
+    return sorted(edges, key=lambda edge: edge[2])
+
+
+def _label(node: NodeView | None, name: str, state: str) -> str:
     """What a node is called where it is not seen. It begins with what is seen, so that it can be called by that."""
-    seen = " ".join(filter(None, (_short(name), _did(node))))
-    said = "" if seen.endswith(state) else f", {state}"
-    return f"{seen}{said}" if _short(name) == name else f"{seen}{said} ({name})"
+    seen = " ".join(filter(None, (name, _did(node))))
+    return seen if seen.endswith(state) else f"{seen}, {state}"

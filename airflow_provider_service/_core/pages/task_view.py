@@ -74,7 +74,10 @@ def follow_seconds(task: TaskView, seen: ExecutionReading | None) -> int | None:
         waits_for_start = task.is_ours and not task.has_ended and not task.execution_id
         return BEFORE_SECONDS if waits_for_start else None
     view = seen.view
-    if view is None or seen.error or seen.is_gone:
+    if seen.error:
+        # The service may answer again, but Airflow will not remember a connection.
+        return None if task.has_ended and task.service_conn_id is None else SLEEPING_SECONDS
+    if view is None or seen.is_gone:
         return None if task.has_ended else SLEEPING_SECONDS
     if view.has_ended:
         return None if task.has_ended else BEFORE_SECONDS

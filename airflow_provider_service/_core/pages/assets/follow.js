@@ -8,37 +8,50 @@
 
   const view = () => document.getElementById("view");
 
+  // In one or two units, as the page itself writes durations.
+  function duration(seconds) {
+    for (const [unit, length, part, partLength] of [["d", 86400, "h", 3600], ["h", 3600, "min", 60], ["min", 60, "s", 1]]) {
+      const rest = Math.floor(seconds % length / partLength);
+      if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}${rest ? ` ${rest} ${part}` : ""}`;
+    }
+    return `${seconds} s`;
+  }
+
   function showTime() {
     for (const one of document.querySelectorAll("[data-since]")) {
-      const seconds = Math.max(0, Math.round((Date.now() - Date.parse(one.dataset.since)) / 1000));
-      const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-      one.textContent = parts[0] ? `${parts[0]} h ${parts[1]} min so far` : parts[1] ? `${parts[1]} min ${parts[2]} s so far` : `${parts[2]} s so far`;
+      one.textContent = `${duration(Math.max(0, Math.round((Date.now() - Date.parse(one.dataset.since)) / 1000)))} so far`;
     }
   }
 
-  // What finds an element again in what replaces it.
-  function place(one) {
-    if (!one) return null;
-    if (one.id) return `#${CSS.escape(one.id)}`;
-    if (one.matches("summary")) return `#${CSS.escape(one.closest("tr").id)} summary`;
-    return one.matches("a[href]") ? `a[href="${CSS.escape(one.getAttribute("href"))}"]` : null;
+  // What the reader has changed, and the page does not know.
+  const OWN = new Set(["style", "tabindex", "open", "hidden", "data-far"]);
+
+  // Makes an element like a fresh one. What has not changed stays the same element, with its focus and its place.
+  function become(old, fresh) {
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !OWN.has(name)) old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value && !OWN.has(name)) old.setAttribute(name, value);
+    if (old.matches("#overview, [data-since]")) return;
+    const named = new Map([...old.children].filter((one) => one.id).map((one) => [one.id, one]));
+    let next = old.firstChild;
+    for (const one of [...fresh.childNodes]) {
+      const isLike = next && !next.id && !one.id && next.nodeName === one.nodeName;
+      const same = one.id ? named.get(one.id) : isLike ? next : null;
+      if (!same || same.nodeName !== one.nodeName) { old.insertBefore(document.adoptNode(one), next); continue; }
+      if (same === next) next = next.nextSibling; else old.insertBefore(same, next);
+      if (same.nodeType !== Node.ELEMENT_NODE) { if (same.data !== one.data) same.data = one.data; } else become(same, one);
+    }
+    while (next) { const gone = next; next = next.nextSibling; gone.remove(); }
   }
 
   function replace(html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("view");
     if (!fresh) return;
     window.servicePages.localize(fresh);
-    const places = new Map([...document.querySelectorAll(".scroll[id]")].map((one) => [one.id, one.scrollLeft]));
-    const opened = [...document.querySelectorAll("tr[id] details[open]")].map((one) => one.closest("tr").id);
-    const focused = place(document.activeElement);
     const before = view().dataset.title;
-    view().replaceWith(document.adoptNode(fresh));
-    for (const [id, left] of places) { const one = document.getElementById(id); if (one) one.scrollLeft = left; }
-    for (const id of opened) { const one = document.querySelector(`#${id} details`); if (one) one.open = true; }
-    const again = focused && document.querySelector(focused);
-    if (again) again.focus({ preventScroll: true });
-    if (fresh.dataset.title !== before) { announcement.textContent = fresh.dataset.title; document.title = fresh.dataset.title; }
+    become(view(), fresh);
+    if (view().dataset.title !== before) { announcement.textContent = view().dataset.title; document.title = view().dataset.title; }
     showTime();
+    document.dispatchEvent(new Event("followed"));
   }
 
   async function look() {
@@ -57,7 +70,8 @@
         version = answer.headers.get("ETag");
         replace(await answer.text());
       }
-      failures = 0;
+      // The service does not answer: look again, but ever less often.
+      failures = view().dataset.failing === undefined ? 0 : failures + 1;
       trouble.textContent = "";
     } catch {
       failures += 1;
