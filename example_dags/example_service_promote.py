@@ -14,7 +14,12 @@ with DAG(
     start_date=datetime(2026, 1, 1),
     catchup=False,
     params={"tag": "release", "most": 20},
-    default_args={"source_conn_id": "service_staging", "service_conn_id": "service_production"},
+    default_args={
+        "source_conn_id": "service_staging",
+        "service_conn_id": "service_production",
+        # What is called otherwise in production.
+        "mapping": {"credentials": {"Mail (staging)": "Mail"}, "tags": {"staging": "production"}},
+    },
     tags=["service", "example"],
 ) as dag:
     plan = ServicePromoteWorkflowsOperator(
@@ -31,7 +36,7 @@ with DAG(
         if len(changed) > most:
             raise ValueError(f"{len(changed)} workflows would be changed, more than {most}: {sorted(changed)}")
 
-    # Whatever the workflows name is found in production by its name; if anything fails, everything goes back.
+    # Whatever the workflows name is found in production by its name there; if anything fails, everything goes back.
     promote = ServicePromoteWorkflowsOperator(
         task_id="promote",
         tag_name="{{ params.tag }}",

@@ -162,3 +162,5 @@ TAGS = Alternatives("tag_ids", "tags")
 #: The name is looked up together with the type.
 CREDENTIAL = Alternatives("credential_id", "credential_name", is_optional=True)
 VARIABLE = Reference("variable_id", "key", lookup.get_variable, project=PROJECT)
+#: What is called otherwise in another instance: the mapping itself, or the file that holds it.
+MAPPING = Alternatives("mapping", "mapping_path", is_optional=True)

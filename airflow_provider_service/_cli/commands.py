@@ -82,6 +82,9 @@ _POLLS = _option("--poll-interval", type=_seconds, default=2.0, help="seconds be
 _CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
 _PREVIEW = _flag("--preview", "stop after the plan")
 _DETAILED = _flag("--detailed-exitcode", "exit with status 3 instead of 0 if the plan has changes")
+_MAPPING = _option(
+    "--mapping", metavar="FILE", help="YAML or JSON file with the names and values that differ in the instance"
+)
 _SOURCE = _option("source", nargs="+", help="folders, .json files, or addresses of object storage")
 _TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
 _SELECTION = (
@@ -99,13 +102,13 @@ COMMANDS = (
     Command(
         "plan",
         "show what a deployment of workflow files would change",
-        (_SOURCE, *_TARGET, _ACTIVATE, _REPORT, _DETAILED),
+        (_SOURCE, *_TARGET, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
         _STATUSES_OF_PLANS,
     ),
     Command(
         "deploy",
         "deploy workflow files: all of them, or none",
-        (_SOURCE, *_TARGET, _ACTIVATE, _REPORT, _YES),
+        (_SOURCE, *_TARGET, _MAPPING, _ACTIVATE, _REPORT, _YES),
     ),
     Command(
         "export",
@@ -126,6 +129,7 @@ COMMANDS = (
             _option("--source-uri", metavar="URI", help="that connection itself"),
             *_SELECTION,
             *_named("project", "destination-", "project to deploy to"),
+            _MAPPING,
             _ACTIVATE,
             _REPORT,
             _PREVIEW,

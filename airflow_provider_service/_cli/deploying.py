@@ -17,6 +17,7 @@ from airflow_provider_service.links.service import WORKFLOWS_PAGE, page_url
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.references import Reference
     from airflow_provider_service._cli.screen import Screen
+    from airflow_provider_service._core.instances.mapping import InstanceMapping
     from airflow_provider_service._core.instances.planning import DeploymentTarget
     from airflow_provider_service._core.instances.source import Source
     from airflow_provider_service.hooks.service import ServiceHook
@@ -83,6 +84,17 @@ def check_arguments(arguments: Any, *references: Reference) -> None:
         for reference in references:
             reference.check(arguments, are_rendered=True)
         require_report_place(getattr(arguments, "report_path", None))
+
+
+def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
+    """The names that differ, from the file of ``--mapping``.
+
+    :raises UsageError: it cannot be read, or is no such mapping.
+    """
+    from airflow_provider_service._core.instances.mapping import InstanceMapping
+
+    with checking():
+        return InstanceMapping.read(None, arguments.mapping)
 
 
 @contextmanager

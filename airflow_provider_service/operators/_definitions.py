@@ -28,7 +28,7 @@ class DefinitionsMixin:
     def located(self) -> Any:
         """The source, in which relative paths start at the folder of the DAG file."""
         is_many = isinstance(self.source, (list, tuple))
-        return [_located(one, self) for one in self.source] if is_many else _located(self.source, self)
+        return [from_dag_folder(one, self) for one in self.source] if is_many else from_dag_folder(self.source, self)
 
 
 def _unrendered(value: Any) -> Any:
@@ -45,7 +45,8 @@ def _is_json(value: Any) -> bool:
     )
 
 
-def _located(value: Any, task: Any) -> Any:
+def from_dag_folder(value: Any, task: Any) -> Any:
+    """A path, or what may be one: a relative path starts at the folder of the DAG file."""
     is_path = isinstance(value, str) and _ADDRESS not in value and not _is_json(value)
     if not is_path or Path(value).is_absolute():
         return value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, require_flag
 from airflow_provider_service._airflow.references import (
+    MAPPING,
     OPTIONAL_DESTINATION_PROJECT,
     OPTIONAL_TAG,
     PARENT_FOLDER,
@@ -18,7 +19,7 @@ from airflow_provider_service._core.reports.files import require_report_place, w
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
-from airflow_provider_service.operators._definitions import DefinitionsMixin
+from airflow_provider_service.operators._definitions import DefinitionsMixin, from_dag_folder
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._airflow.references import Alternatives
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
+    from airflow_provider_service._core.instances.mapping import InstanceMapping
     from airflow_provider_service._core.instances.source import Source
     from airflow_provider_service.operators.results import DeployResult, ExportResult
 
@@ -114,13 +116,15 @@ class _DeployingOperator(ServiceBaseOperator):
     activate: bool | None
     preview: bool
     report_path: str | None
+    mapping: Any
+    mapping_path: str | None
 
     @abstractmethod
     def sources(self) -> list[Source]:
         """Read the definitions."""
 
     @abstractmethod
-    def target_project_id(self) -> str | None:
+    def target_project_id(self, mapping: InstanceMapping) -> str | None:
         """The project to deploy to."""
 
     def target_folder_id(self) -> str | None:
@@ -131,17 +135,20 @@ class _DeployingOperator(ServiceBaseOperator):
         """Make the plan, and carry it out."""
         from airflow_provider_service._core.instances.deployment import deployed
         from airflow_provider_service._core.instances.deployment_record import require_deployment_name
+        from airflow_provider_service._core.instances.mapping import InstanceMapping
         from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
         from airflow_provider_service._core.instances.report import plan_report
 
         require_report_place(self.report_path)
+        mapping = InstanceMapping.read(self.mapping, from_dag_folder(self.mapping_path, self))
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         target = DeploymentTarget(
             self.hook,
-            self.target_project_id(),
+            self.target_project_id(mapping),
             self.target_folder_id(),
             deployment_name=require_deployment_name(self.deployment_name, archive_missing=self.archive_missing),
             archive_missing=self.archive_missing,
+            mapping=mapping,
         )
         plan = make_plan(self.sources(), target, activate=self.activate)
         for line in plan.lines():
@@ -183,6 +190,11 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         inactive workflow; give each folder a name of its own. None (the default) for no record.
     :param archive_missing: whether workflows that the record holds and that have no definition any more are archived;
         False by default. Requires ``deployment_name``. A workflow that others start is refused.
+    :param mapping: names that differ between the definitions and the instance, and values of nodes, such as
+        ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
+        and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
+    :param mapping_path: path or address of a YAML or JSON file with that, instead of ``mapping``; templates in it are
+        not rendered. A relative path starts at the folder of the DAG file.
     :param preview: stop after the plan; False by default.
     :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
         ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
@@ -198,9 +210,10 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         *PROJECT.fields,
         *PARENT_FOLDER.fields,
         "deployment_name",
+        *MAPPING.fields,
         "report_path",
     )
-    references: ClassVar[Sequence[Alternatives]] = (PROJECT, PARENT_FOLDER)
+    references: ClassVar[Sequence[Alternatives]] = (PROJECT, PARENT_FOLDER, MAPPING)
     checks = {**_DeployingOperator.checks, "archive_missing": require_flag}
 
     def __init__(
@@ -214,6 +227,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         parent_folder_name: Templated[str | None] = None,
         deployment_name: Templated[str | None] = None,
         archive_missing: bool = False,
+        mapping: Templated[Mapping[str, Any] | str | None] = None,
+        mapping_path: Templated[str | None] = None,
         preview: bool = False,
         report_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
@@ -228,6 +243,8 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         self.parent_folder_name = as_rendered(parent_folder_name)
         self.deployment_name = as_rendered(deployment_name)
         self.archive_missing = archive_missing
+        self.mapping = as_rendered(mapping)
+        self.mapping_path = as_rendered(mapping_path)
         self.preview = preview
         self.report_path = as_rendered(report_path)
         self.check_arguments()
@@ -238,7 +255,7 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
 
         return read_source(self.located())
 
-    def target_project_id(self) -> str | None:
+    def target_project_id(self, mapping: InstanceMapping) -> str | None:
         """The project that the arguments name."""
         return PROJECT.id_in(self, self.hook)
 
@@ -262,8 +279,13 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     :param project_id: id of a project of the source; alone, for all its workflows.
     :param project_name: exact name of that project, instead of its id.
     :param destination_project_id: id of the project to deploy to; if None, workflows are looked up in all projects, and
-        created in the personal project of the key's user.
+        created in the personal project of the key's user, unless ``mapping`` has the project of the source.
     :param destination_project_name: exact name of that project, instead of its id.
+    :param mapping: names that differ between the two instances, and values of nodes, such as
+        ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
+        and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
+    :param mapping_path: path or address of a YAML or JSON file with that, instead of ``mapping``; templates in it are
+        not rendered. A relative path starts at the folder of the DAG file.
     :param activate: True to activate all workflows, False to deactivate them; None (the default) to make each of them
         active or inactive as it is on the source.
     :param preview: stop after the plan; False by default.
@@ -280,9 +302,10 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         *OPTIONAL_TAG.fields,
         *PROJECT.fields,
         *OPTIONAL_DESTINATION_PROJECT.fields,
+        *MAPPING.fields,
         "report_path",
     )
-    references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT)
+    references: ClassVar[Sequence[Alternatives]] = (OPTIONAL_TAG, PROJECT, OPTIONAL_DESTINATION_PROJECT, MAPPING)
 
     def __init__(
         self,
@@ -295,6 +318,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         project_name: Templated[str | None] = None,
         destination_project_id: Templated[str | None] = None,
         destination_project_name: Templated[str | None] = None,
+        mapping: Templated[Mapping[str, Any] | str | None] = None,
+        mapping_path: Templated[str | None] = None,
         activate: bool | None = None,
         preview: bool = False,
         report_path: Templated[str | None] = None,
@@ -310,6 +335,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         self.project_name = as_rendered(project_name)
         self.destination_project_id = as_rendered(destination_project_id)
         self.destination_project_name = as_rendered(destination_project_name)
+        self.mapping = as_rendered(mapping)
+        self.mapping_path = as_rendered(mapping_path)
         self.activate = activate
         self.preview = preview
         self.report_path = as_rendered(report_path)
@@ -323,6 +350,10 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         with ServiceHook(self.source_conn_id) as source:
             return to_promote(self, source)
 
-    def target_project_id(self) -> str | None:
-        """The project that the arguments name."""
-        return OPTIONAL_DESTINATION_PROJECT.id_in(self, self.hook)
+    def target_project_id(self, mapping: InstanceMapping) -> str | None:
+        """The project that the arguments name, or else what the project of the source is mapped to."""
+        from airflow_provider_service._core.instances.export import destination_project_id
+        from airflow_provider_service.hooks.service import ServiceHook
+
+        with ServiceHook(self.source_conn_id) as source:
+            return destination_project_id(self, source, self.hook, mapping.projects)

@@ -126,6 +126,40 @@ def test_a_promotion(cli, simulator, second, second_client, folder):
     assert cli(*promote, "child", "--preview", "--detailed-exitcode").status == 0
 
 
+def test_names_that_differ_are_in_a_file(cli, simulator, second_client, folder, tmp_path):
+    mapping = tmp_path / "production.yaml"
+    mapping.write_text("workflows: {child: kid}\nvalues: {parent: {Webhook: {path: live}}}")
+    done = cli("deploy", folder, "--mapping", mapping, "--yes", "--json")
+    assert done.result["created"] == ["kid", "parent"]
+    assert cli("plan", folder, "--mapping", mapping, "--detailed-exitcode").status == 0
+
+    promote = (
+        "promote",
+        "--source-conn-id",
+        "service_default",
+        "--conn-id",
+        "production",
+        "--mapping",
+        mapping,
+        "--yes",
+    )
+    mapping.write_text("workflows: {kid: child}")
+    assert cli(*promote, "--workflow-names", "kid", "parent").status == 0
+    assert names(second_client) == ["child", "parent"]
+
+
+def test_a_wrong_file_of_names_is_wrong_usage(cli, simulator, folder, tmp_path):
+    mapping = tmp_path / "production.yaml"
+    mapping.write_text("credential: {a: b}")
+    simulator.clear_requests()
+
+    for command in ("plan", "deploy"):
+        ended = cli(command, folder, "--mapping", mapping, *(["--yes"] if command == "deploy" else []))
+        assert (ended.status, "'credential' is none of credentials" in ended.err) == (2, True)
+    assert cli("plan", folder, "--mapping", tmp_path / "none.yaml").status == 2
+    assert not simulator.requests
+
+
 def test_a_promotion_needs_a_source(cli, folder):
     ended = cli("promote", "--yes", "--workflow-names", "child")
 

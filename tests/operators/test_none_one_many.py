@@ -59,6 +59,7 @@ RENAMED = ({}, {"sku": "shop"}, {"sku": "shop", "stock": "stock"})
 TYPES = ({}, {"sku": "string"}, {"sku": "string", "stock": "number"})
 PRUNED = ([], ["old 1"], ["old 1", "old 2"])
 DEFINITIONS = [{"name": name, "nodes": [], "connections": {}, "settings": {}} for name in ("new 1", "new 2")]
+RENAMED_WORKFLOWS = ({}, {"workflows": {"new 1": "a"}}, {"workflows": {"new 1": "a", "new 2": "b"}})
 HEADERS = ({}, {"X-A": "a"}, {"X-A": "a", "X-B": "b"})
 FILES = ({}, {"a": "{folder}/in.csv"}, {"a": "{folder}/in.csv", "b": "{folder}/in.csv"})
 USERS = ["a@example.com", "b@example.com"]
@@ -97,6 +98,15 @@ CASES: dict[str, Case] = {
         {},
         "created",
         (Refused("source holds no definition"), ["new 1"], ["new 1", "new 2"]),
+    ),
+    "ServiceDeployWorkflowsOperator.mapping": Case(
+        RENAMED_WORKFLOWS, {"source": DEFINITIONS}, "created", (["new 1", "new 2"], ["a", "new 2"], ["a", "b"])
+    ),
+    "ServicePromoteWorkflowsOperator.mapping": Case(
+        ({}, {"workflows": {"hook": "a"}}, {"workflows": {"hook": "a", "other": "b"}}),
+        {"source_conn_id": "service_default", "service_conn_id": "production", "workflow_names": ["hook", "other"]},
+        "created",
+        (["hook", "other"], ["a", "other"], ["a", "b"]),
     ),
     "ServiceDeleteRowsOperator.row_ids": Case(([], [1], [1, 2]), TABLE, "deleted", (0, 1, 2)),
     "ServiceInsertRowsOperator.rows": Case(ROWS, TABLE, "inserted", (0, 1, 2)),

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._airflow.arguments import as_texts, require
-from airflow_provider_service._airflow.references import OPTIONAL_TAG, PROJECT, tag_name_in
+from airflow_provider_service._airflow.references import (
+    OPTIONAL_DESTINATION_PROJECT,
+    OPTIONAL_TAG,
+    PROJECT,
+    tag_name_in,
+)
 from airflow_provider_service._core.instances.code import code_apart
 from airflow_provider_service._core.instances.deployment_record import is_deployment_record
 from airflow_provider_service._core.instances.directory import UnambiguousDirectory
@@ -17,7 +22,7 @@ from airflow_provider_service._core.instances.file_names import file_stem
 from airflow_provider_service._core.instances.gaps import Gaps
 from airflow_provider_service._core.instances.source import Source
 from airflow_provider_service._core.stored_folders import StoredFolder
-from airflow_provider_service.client._lookup import get_workflow
+from airflow_provider_service.client._lookup import get_project, get_workflow
 from airflow_provider_service.client.errors import ServiceInputError
 
 if TYPE_CHECKING:
@@ -125,6 +130,26 @@ def to_promote(arguments: Any, client: Resources) -> list[Source]:
     found = [Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection.of(arguments, client))]
     require(found, "the source has no workflow to promote")
     return found
+
+
+def destination_project_id(
+    arguments: Any, source: Resources, client: Resources, projects: Mapping[str, str]
+) -> str | None:
+    """The project to promote to: the one that arguments name, or else what the project of the source is mapped to.
+
+    :param arguments: what has the arguments of both projects as attributes.
+    :param source: client or hook of the instance to read from.
+    :param client: client or hook of the instance to deploy to.
+    :param projects: names of its projects by those of the source.
+    :raises ServiceLookupError: there is no such project, or several have its name.
+    """
+    found = OPTIONAL_DESTINATION_PROJECT.id_in(arguments, client)
+    if found is not None or not projects:
+        return found
+    name = arguments.project_name
+    if arguments.project_id is not None:
+        name = next((one.name for one in source.projects.list() if one.id == arguments.project_id), None)
+    return get_project(client, projects[name]).id if name in projects else None
 
 
 def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool = False) -> dict[str, str]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.instances.deployment_record import DeploymentRecord
 from airflow_provider_service._core.instances.diff import changed_lines
 from airflow_provider_service._core.instances.directory import Directory
 from airflow_provider_service._core.instances.distinct_names import name_with_id
+from airflow_provider_service._core.instances.mapping import InstanceMapping, MappedNames
 from airflow_provider_service._core.instances.matching import Matches
 from airflow_provider_service._core.instances.order import called_by, circles, in_order, needed_by
 from airflow_provider_service._core.instances.plan import Action, DeploymentPlan, WorkflowChange, refuse_all
 from airflow_provider_service._core.instances.resolving import Resolver
+from airflow_provider_service._core.instances.source import repeated
 from airflow_provider_service._core.instances.workflow_references import with_references
 from airflow_provider_service.client._definitions import (
     is_as_defined,
@@ -51,6 +53,7 @@ class DeploymentTarget:
     :param deployment_name: name under which is recorded in the instance what is deployed; None for no record.
     :param archive_missing: whether workflows that were deployed under this name, and have no definition any more, are
         archived.
+    :param mapping: names and values that are others in the instance than in the definitions.
     """
 
     client: Resources
@@ -61,6 +64,7 @@ class DeploymentTarget:
     workflow_ids: Mapping[str, str] = field(default_factory=dict)
     deployment_name: str | None = None
     archive_missing: bool = False
+    mapping: InstanceMapping = field(default_factory=InstanceMapping)
 
 
 def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: bool | None = None) -> DeploymentPlan:
@@ -75,13 +79,19 @@ def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: 
 
 class _Planner:
     def __init__(self, sources: Sequence[Source], target: DeploymentTarget, activate: bool | None) -> None:
-        self._sources = {one.name: one for one in sources}
+        # Definitions name no projects.
+        names = MappedNames(replace(target.mapping, projects={}), {one.id: one.name for one in sources if one.id})
+        mapped = [names.source(one) for one in sources]
+        names.log_unused()
+        refuse_all(repeated(mapped))
+        self._unmapped = names.problems
+        self._sources = {one.name: one for one in mapped}
         self._target, self._activate = target, activate
         self._directory = Directory(target.client, project_id=target.project_id, planned=target.planned)
         self._called: dict[str, set[str]] = {}
         self._needed: dict[str, set[str]] = {}
-        self._matches = Matches(sources, self._directory, target.workflow_ids)
-        by_id = {one.id: one.name for one in sources if one.id}
+        self._matches = Matches(mapped, self._directory, target.workflow_ids)
+        by_id = {one.id: new.name for one, new in zip(sources, mapped, strict=True) if one.id}
         self._resolver = Resolver(target.client, self._directory, list(self._sources), by_id, self._matches.renamed)
 
     def plan(self) -> DeploymentPlan:
@@ -94,8 +104,8 @@ class _Planner:
         name = self._target.deployment_name
         record = DeploymentRecord.read(self._target.client, self._directory, name) if name else None
         leaving = self._leaving(record) if record and self._target.archive_missing else []
-        problems = self._matches.problems + self._resolver.problems + self._circles(calls, changes)
-        refuse_all([*problems, *self._still_needed(leaving)])
+        problems = self._unmapped + self._matches.problems + self._resolver.problems
+        refuse_all([*problems, *self._circles(calls, changes), *self._still_needed(leaving)])
         return DeploymentPlan([changes[name] for name in in_order(calls)], new_tags, [*map(_archived, leaving)], record)
 
     def _leaving(self, record: DeploymentRecord) -> list[Workflow]:

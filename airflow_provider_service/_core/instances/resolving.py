@@ -50,6 +50,8 @@ class Resolver:
         :param workflow: the workflow whose definition names it, for the problem if it cannot be found.
         :param used: ids that the workflow uses already; one of them is preferred if several objects have the name.
         """
+        if named.is_kept:
+            return named
         # A name beside an id is for show, and may be outdated.
         by_id = self._name_by_id.get(named.id or "") if named.kind == "workflow" else None
         name = by_id or named.name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from airflow_provider_service.client._definitions import CACHED_IN_LOCATORS
 
@@ -17,8 +17,8 @@ Kind = Literal["credential", "workflow", "data table"]
 #: Parameters of nodes that name another object.
 _PARAMETERS: Mapping[str, Kind] = {"workflowId": "workflow", "dataTableId": "data table"}
 _ERROR_WORKFLOW, _CALLERS = "errorWorkflow", "callerIds"
-#: Values of an address that are an id; in its other modes it is a name, which needs no mapping, or an address.
-_MODES_OF_IDS = ("id", "list")
+#: Modes of an address: in those of ids its value is an id, in that of names a name, and in any other an address.
+_MODES_OF_IDS, _MODE_OF_NAMES = ("id", "list"), "name"
 _NO_WORKFLOW = ("", "DEFAULT")
 
 
@@ -31,6 +31,7 @@ class Named:
     :param name: its name; None if only its id is known.
     :param place: where the definition names it, in words.
     :param type: type of the credential.
+    :param is_kept: whether the service itself finds the object by its name, so that no id has to be found.
     """
 
     kind: Kind
@@ -38,6 +39,7 @@ class Named:
     name: str | None
     place: str = ""
     type: str | None = None
+    is_kept: bool = False
 
     def __str__(self) -> str:
         kind = f"{self.kind} of type {self.type}" if self.type else self.kind
@@ -95,6 +97,8 @@ def _address(kind: Kind, value: Any, place: str, replace: Replace) -> Any:
     """The address of an object: its id, or a mapping with its id and what the editor shows."""
     if not isinstance(value, Mapping) or "__rl" not in value:
         return _id_or_name(kind, value, place, replace)
+    if value.get("mode") == _MODE_OF_NAMES and _is_fixed(name := value.get("value")):
+        return {**value, "value": replace(Named(kind, None, name, place, is_kept=True)).name}
     if value.get("mode") not in _MODES_OF_IDS:
         return value
     known = value.get(CACHED_IN_LOCATORS[0])
@@ -115,9 +119,12 @@ def _found(kind: Kind, value: Any, known_name: str | None, place: str, replace: 
     """The object that a value names; None if it names none, or an expression of the service chooses it."""
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         return replace(Named(kind, _text(value.get("id")), value["name"], place))
-    if not isinstance(value, str) or not value.strip() or value.startswith("="):
-        return None
-    return replace(Named(kind, value, known_name, place))
+    return replace(Named(kind, value, known_name, place)) if _is_fixed(value) else None
+
+
+def _is_fixed(value: Any) -> TypeGuard[str]:
+    """Whether a value is text that says itself what is meant, and not an expression of the service."""
+    return isinstance(value, str) and bool(value.strip()) and not value.startswith("=")
 
 
 def _text(value: Any) -> str | None:

@@ -12,22 +12,23 @@ from airflow_provider_service.client._texts import type_of
 from airflow_provider_service.client.errors import ServiceInputError
 
 
-def read_desired_state(name: str, value: object, path: object) -> Any:
+def read_desired_state(name: str, value: object, path: object, *, path_argument: str = "path") -> Any:
     """The desired state, from an argument or from the file that is given instead.
 
     :param name: the argument, for messages. No message shows a value, which may be a secret.
     :param value: a mapping or a list, or text in YAML or JSON.
     :param path: path or address of a file with such text.
+    :param path_argument: the argument with the path, for messages.
     :raises ServiceInputError: the text cannot be read, which says where; or there is none.
     """
     if value is not None:
         return parsed(name, value) if isinstance(value, str) else value
     if not isinstance(path, str):
-        refuse("path", "a path or an address of object storage", path)
+        refuse(path_argument, "a path or an address of object storage", path)
     from airflow_provider_service._core.object_storage import reading
 
     try:
-        with reading("path", path) as file:
+        with reading(path_argument, path) as file:
             text = hidden(file.read().decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ServiceInputError(f"the file {path!r} is not UTF-8 text") from None
