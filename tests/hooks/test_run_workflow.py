@@ -18,6 +18,8 @@ from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.task_run import TaskRun
 from tests.runs.workflows import DONE, held, put, puts_out, started_with, statuses, wait, webhook
 
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
 RunWorkflow = Callable[..., dict[str, Any]]
 
 

@@ -24,7 +24,7 @@ from .moments import connections, seed_of_the_day, soon
 from .task_run import TaskRun
 from .workflows import DONE, put, statuses, wait, webhook
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.real_time  # processes are killed
 
 WAITS = 17
 KILLS = 3

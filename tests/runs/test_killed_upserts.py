@@ -16,7 +16,7 @@ from . import victims
 from .moments import connections, soon
 from .task_run import TaskRun
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.real_time  # processes are killed
 
 LATE_SECONDS = 0.8
 COUNT = 30

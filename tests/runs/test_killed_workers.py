@@ -45,7 +45,7 @@ from .workflows import (
     webhook,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.real_time  # processes are killed
 
 TRIES_FOR_A_KILL = 8
 AT_ONCE = 3

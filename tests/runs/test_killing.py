@@ -17,7 +17,7 @@ from .conftest import Killed, MakeRun, connect
 from .own_state import OwnState
 from .workflows import DONE, calls, held, put, set_live, statuses, wait, webhook
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.real_time  # signals end a wait at once
 
 #: Seconds between two polls of a wait that a kill must wake.
 UNENDING = 3600.0

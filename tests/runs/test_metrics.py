@@ -21,7 +21,7 @@ def runs(metrics: ReportedMetrics) -> dict[str, int]:
     return {name: number for name, number in metrics.counters.items() if name.startswith("service.runs.")}
 
 
-@pytest.mark.real_time
+@pytest.mark.real_time  # by a clock that stands, a poll takes no time
 def test_a_start_and_its_polls(make_run: MakeRun, simulator: ServiceSimulator, metrics: ReportedMetrics) -> None:
     run = make_run(workflow_id=put(simulator, webhook(), DONE))
     end_each(run, simulator, "success")
@@ -32,7 +32,7 @@ def test_a_start_and_its_polls(make_run: MakeRun, simulator: ServiceSimulator, m
     assert len(metrics.durations["service.polls.duration"]) >= 1
 
 
-@pytest.mark.real_time
+@pytest.mark.real_time  # a thread of the test finishes the execution in real time
 def test_waits_of_a_triggerer(task_run: MakeRun, simulator: ServiceSimulator, metrics: ReportedMetrics) -> None:
     run = task_run(workflow_id=put(simulator, webhook(), wait(30), DONE), deferrable=True)
 

@@ -15,7 +15,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 
 from .workflows import DONE, put, wait, webhook
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.real_time  # a process of its own waits
 
 KINDS = {metrics.WAITS_ACTIVE: "g", metrics.POLL_DURATION: "ms"}
 NAMES = {value for name, value in vars(metrics).items() if name.isupper()}

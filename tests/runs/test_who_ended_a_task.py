@@ -27,7 +27,7 @@ from .own_state import Answer, OwnState
 from .task_run import StateStore, TaskRun
 from .workflows import DONE, calls, put, statuses, wait, webhook
 
-pytestmark = pytest.mark.real_time
+pytestmark = pytest.mark.real_time  # signals interrupt a wait
 
 supervisors = pytest.mark.skipif(AIRFLOW.startswith("2."), reason="tasks of Airflow 2 ask its database")
 UNENDING = 3600.0

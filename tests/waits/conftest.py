@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import BaseSensorOperator
 
 from airflow_provider_service.simulator import ServiceSimulator
+from airflow_provider_service.testing._passing_time import PassingTime
 from tests.airflow_features import AIRFLOW
 
 from .driving import TaskInstance
@@ -35,6 +39,15 @@ def reschedules(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             "airflow.sensors.base._orig_start_date", lambda *_, **__: TaskInstance.latest.first_reschedule
         )
+
+
+@pytest.fixture(autouse=True)
+def no_real_time(virtual_time: PassingTime | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here waits in real time, unless it is marked; Airflow's sensors go by the clock of the test, too."""
+    if virtual_time is not None:
+        of_sensors: Any = sys.modules[BaseSensorOperator.__module__]
+        monkeypatch.setattr(of_sensors, "time", virtual_time)
+        monkeypatch.setattr(of_sensors.timezone, "utcnow", virtual_time.utcnow)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 from airflow.jobs.triggerer_job_runner import TriggerRunner
-from airflow.providers.common.compat.sdk import TaskDeferred, timezone
+from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import BaseTrigger
 
@@ -89,8 +89,8 @@ def _execute(make: Callable[[], Any], ti: TaskInstance, beside: Sequence[str]) -
             return task.execute(context)
         except AirflowRescheduleException as pause:
             ti.pauses["rescheduled"] += 1
-            ti.first_reschedule = ti.first_reschedule or timezone.utcnow()
-            time.sleep(max(0.0, (pause.reschedule_date - timezone.utcnow()).total_seconds()))
+            ti.first_reschedule = ti.first_reschedule or clock().utcnow()
+            clock().sleep((pause.reschedule_date - clock().utcnow()).total_seconds())
         except TaskDeferred as deferred:
             ti.pauses["deferred"] += 1
             event = asyncio.run(asyncio.wait_for(_event_beside(deferred.trigger, beside), LONGEST_SECONDS))
@@ -188,7 +188,7 @@ class Meanwhile:
         self._thread.join(60)
 
     def _run(self) -> None:
-        while not self._done.wait(0.005):
+        while not clock().wait(self._done, 0.005):
             newest = max((one.id for one in list(self._simulator.state.executions)), default=None)
             if newest is not None and self._polls_of(str(newest)) >= self._polls:
                 self.execution_id = str(newest)
@@ -237,10 +237,10 @@ def waits_for(execution_ids: list[str], **changes: Any) -> list[asyncio.Task[Any
     return [asyncio.create_task(first_event(execution_trigger(one, **changes))) for one in execution_ids]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Return once a condition holds."""
+async def until(condition: Callable[[], bool], every: float = 0.005) -> None:
+    """Return once a condition holds, which is looked at every so many seconds."""
     while not condition():
-        await clock().async_sleep(0.005)
+        await clock().async_sleep(every)
 
 
 class Supervisor:

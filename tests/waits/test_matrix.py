@@ -12,6 +12,7 @@ import pytest
 import requests
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._stored_triggers import revived
 from tests import airflow_features
@@ -178,6 +179,7 @@ def test_after_a_run_that_failed_a_retry_starts_one_other(
 
 @pytest.mark.parametrize("mode", **named(ALL_MODES))
 @pytest.mark.parametrize("case", **named(CANNOT_SEE))
+@pytest.mark.real_time  # the clock would jump from the loss of the key to the end of the execution
 def test_a_retry_resumes_a_run_that_could_not_be_observed(
     case: Case, mode: Mode, waiting: Wait, simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +282,7 @@ def kill_in_triggerer(trigger: Any) -> list[Any]:
     async def kill() -> list[Any]:
         triggerer = Triggerer()
         number = triggerer.start(trigger)
-        await asyncio.sleep(0.1)
+        await clock().async_sleep(0.1)
         await triggerer.kill(number)
         await triggerer.shut_down()
         return triggerer.events(number)

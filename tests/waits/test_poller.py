@@ -21,8 +21,6 @@ from airflow_provider_service.simulator import ServiceSimulator
 from .driving import in_event_loop, polls_of, until, wait_for, waits_for
 from .polls import CONNECTION, LIST, MAX_REQUESTS_AT_ONCE, end, poller_threads, pollers, requests_made, started
 
-pytestmark = pytest.mark.usefixtures("virtual_time")
-
 
 @in_event_loop
 async def test_waits_that_come_and_go_disturb_no_other(simulator: ServiceSimulator, workflow_id: str) -> None:
@@ -54,7 +52,7 @@ class Broken(Clock):
         raise OSError("no time")
 
 
-@pytest.mark.real_time
+@pytest.mark.real_time  # the clock itself is replaced by one that fails
 @in_event_loop
 async def test_an_error_in_a_pause_ends_no_poller(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)
@@ -66,7 +64,7 @@ async def test_an_error_in_a_pause_ends_no_poller(simulator: ServiceSimulator, w
         assert (await wait)["verdict"] == "succeeded"
 
 
-@pytest.mark.real_time
+@pytest.mark.real_time  # here as well
 @in_event_loop
 async def test_without_an_interval_the_service_is_not_flooded(simulator: ServiceSimulator, workflow_id: str) -> None:
     [one] = started(simulator, workflow_id, 1)

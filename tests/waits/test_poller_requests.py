@@ -17,8 +17,6 @@ from airflow_provider_service.simulator import ServiceSimulator
 from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import ACTIVE_LISTS, CONNECTION, LIST, ROUND_SECONDS, end, requests_made, round_of, small_pages, started
 
-pytestmark = pytest.mark.usefixtures("virtual_time")
-
 # JSON that Python's decoder gives up on.
 NOBODY_CAN_READ = "[" * 200_000
 

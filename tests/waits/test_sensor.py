@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred, timezone
 
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError, ServiceWaitError
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
@@ -66,14 +66,14 @@ def test_a_deferrable_sensor_holds_no_worker_while_the_service_is_down(
 
 def test_it_defers_with_a_deadline_and_no_timeout_of_airflows(simulator: ServiceSimulator, workflow_id: str) -> None:
     task = sensor(simulator.start_execution(workflow_id), deferrable=True, timeout=100, fault_tolerance=7)
-    before = time.time()
+    now = clock().now()
     with pytest.raises(TaskDeferred) as deferred:
         task.execute({"ti": TaskInstance(), "task": task})
 
     arguments = deferred.value.trigger.serialize()[1]
     # Airflow's own timeout would end the task without a look at the execution.
     assert deferred.value.timeout is None
-    assert before + 100 <= arguments["deadline"] <= time.time() + 100
+    assert arguments["deadline"] == now + 100
     assert (arguments["fault_tolerance"], arguments["poll_interval"]) == (7, 10)
     assert arguments["cancel_on_kill"] is False
 

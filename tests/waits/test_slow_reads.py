@@ -15,8 +15,6 @@ from airflow_provider_service.simulator import ServiceSimulator
 from .driving import in_event_loop, polls_of, until, waits_for
 from .polls import LIST, MAX_REQUESTS_AT_ONCE, end, requests_made, started
 
-pytestmark = pytest.mark.usefixtures("virtual_time")
-
 # Longer than any test takes.
 SLOW = 600.0
 

@@ -9,6 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_service.client import ServiceClient
+from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.sensors.source_control import ServiceSourceControlSensor
 from airflow_provider_service.simulator import ServiceSimulator
@@ -44,7 +45,7 @@ def test_it_waits_until_there_are_none(mode: Mode, simulator: ServiceSimulator, 
     seen = threading.Event()
 
     def pull() -> None:
-        while not simulator.requests and not seen.wait(0.01):
+        while not simulator.requests and not clock().wait(seen, 0.01):
             pass
         client.source_control.pull()
 

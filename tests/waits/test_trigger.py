@@ -33,8 +33,6 @@ from .driving import (
     until,
 )
 
-pytestmark = pytest.mark.usefixtures("virtual_time")
-
 GOOD = Outcome("1", "succeeded", "it ended", "success").to_event()
 ODD_EVENTS = [
     None,

@@ -145,6 +145,7 @@ def test_stopping_ends_what_has_not_ended(
         assert client.executions.get(one).status == "canceled"
 
 
+@pytest.mark.real_time  # sockets wait in real time
 def test_stopping_takes_one_short_request(
     simulator: ServiceSimulator, workflow_id: str, client: ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
