@@ -32,7 +32,7 @@ def retest(folder: Path, tests: str) -> tuple[int, str]:
     """The exit status and the output of a run of some tests."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_some.py").write_text(tests)
-    command = [sys.executable, "-m", "scripts.retest", "--quiet", "--first", "-n", "2"]
+    command = [sys.executable, "-m", "scripts.retest", "--quiet", "--first", "-n", "1"]
     # Some of the plugins that are installed beside these take a second to import.
     plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
     environment = {"PYTHONPATH": str(ROOT), "PATH": "", **plugins}
