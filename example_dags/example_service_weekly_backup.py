@@ -18,9 +18,11 @@ with DAG(
     tags=["service", "example"],
 ) as dag:
     # Whoever may read the archive reads the values of variables and the rows of tables, but no secret of a credential.
+    # Backups of this instance in the folder are deleted when there are eight newer ones.
     back_up = ServiceBackupOperator(
         task_id="back_up",
         path="{{ params.folder }}/service-{{ run_id | replace(':', '_') }}.zip",
+        keep=8,
         report_path="{{ params.folder }}/service-backup.md",
     )
 

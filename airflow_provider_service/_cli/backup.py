@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Write the archive; one that exists is replaced, after that was confirmed."""
+    """Write the archive; what exists is replaced or deleted only after that was confirmed."""
     from airflow_provider_service._core.instances.backup import write_backup
     from airflow_provider_service._core.instances.backup_archive import require_archive
     from airflow_provider_service._core.instances.backup_report import backup_report
@@ -29,9 +29,12 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
         require_place("path", arguments.path)
     if exists("path", arguments.path):
         screen.confirm(f"Replace {arguments.path}?", yes=arguments.yes)
+    if arguments.keep is not None:
+        screen.confirm(f"Then delete all but the newest {arguments.keep} backups of the instance?", yes=arguments.yes)
     made_at = clock().utcnow()
     with connected(screen, arguments.conn_id, arguments.uri) as hook, screen.busy("Backing up"):
-        backup = write_backup(hook, arguments.path, made_at=made_at, service=hook.config.base_url)
+        service, keep = hook.config.base_url, arguments.keep
+        backup = write_backup(hook, arguments.path, made_at=made_at, service=service, keep=keep)
         url = workflows_page(hook)
     write_report(arguments.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
     for kind, count in backup.counts.items():
@@ -39,5 +42,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     for gap in backup.gaps:
         screen.line(f"Not in the backup: {gap.what}: {gap.why}", "yellow")
     screen.line(f"{backup.size} bytes were written to {backup.path}", "bold green")
+    if arguments.keep is not None:
+        screen.line(f"{backup.deleted} older backups were deleted")
     screen.result(backup.to_result())
     return DONE

@@ -141,7 +141,12 @@ COMMANDS = (
     Command(
         "backup",
         "write what an instance holds to one archive",
-        (_ARCHIVE, _REPORT, _YES),
+        (
+            _ARCHIVE,
+            _option("--keep", type=_count, metavar="N", help="delete all but the newest N backups in the folder"),
+            _REPORT,
+            _YES,
+        ),
     ),
     Command(
         "restore",

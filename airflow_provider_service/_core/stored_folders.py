@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from airflow_provider_service._airflow.arguments import refuse
-from airflow_provider_service._core.object_storage import LOCAL_PROTOCOLS, storage_path, write_whole
+from airflow_provider_service._core.object_storage import LOCAL_PROTOCOLS, reading, storage_path, write_whole
 from airflow_provider_service.client.errors import ServiceInputError
 
 _NOT_IN_PATHS = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -42,14 +43,15 @@ class StoredFolder:
         """Whether the folder exists and has files with an ending."""
         return bool(self._attempt(self._place.exists) and self.files(ending))
 
-    def files(self, ending: str) -> list[str]:
+    def files(self, ending: str, *, depth: int | None = None) -> list[str]:
         """The paths of the files with an ending, below the folder and sorted; those in hidden folders do not count.
 
+        :param depth: how deep they may lie: 1 for those in the folder itself; None for all.
         :raises ServiceInputError: there is no such file or folder, or it cannot be read.
         """
         if not self._attempt(self._place.exists):
             raise ServiceInputError(f"{self._name}: there is no file or folder {self.path!r}")
-        found = self._attempt(lambda: self._place.fs.find(self._place.path))
+        found = self._attempt(lambda: self._place.fs.find(self._place.path, maxdepth=depth))
         below = (PurePosixPath(one).relative_to(self._root) for one in found)
         return sorted(str(one) for one in below if one.suffix == ending and not _is_hidden(one))
 
@@ -67,6 +69,32 @@ class StoredFolder:
         except UnicodeDecodeError:
             raise ServiceInputError(f"{self._name}: the file {path!r} is not UTF-8 text") from None
 
+    @contextmanager
+    def opened(self, path: str) -> Iterator[IO[bytes]]:
+        """Open a file to read as a stream.
+
+        :param path: path from the folder.
+        :raises ServiceInputError: there is no such file below the folder.
+        """
+        self._require_below(self._folder, path)
+        with reading(self._name, self._address(path)) as file:
+            yield file
+
+    def is_link(self, path: str) -> bool:
+        """Whether a path on a disk is a symbolic link."""
+        return self._is_local and Path(self._folder / path).is_symlink()
+
+    def delete(self, path: str) -> None:
+        """Delete a file.
+
+        :param path: path from the folder.
+        :raises ServiceInputError: it is not below the folder.
+        :raises FileNotFoundError: there is none.
+        :raises OSError: it cannot be deleted.
+        """
+        self._require_below(self._folder, path)
+        self._place.fs.rm_file(str(self._folder / path))
+
     def write(self, path: str, content: bytes) -> str:
         """Write a file, and return its address. Safe to repeat: it replaces what is there.
 
@@ -77,7 +105,10 @@ class StoredFolder:
         self._require_below(root, path)
         if self._is_local:
             self._attempt(lambda: Path(root / path).parent.mkdir(parents=True, exist_ok=True))
-        return write_whole(f"{self.path.rstrip('/')}/{path}", content)
+        return write_whole(self._address(path), content)
+
+    def _address(self, path: str) -> str:
+        return f"{self.path.rstrip('/')}/{path}"
 
     def _require_below(self, root: PurePosixPath, path: str) -> None:
         """Every file of a folder passes here before it is opened, whoever has chosen its name."""

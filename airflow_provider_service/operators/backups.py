@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from airflow_provider_service._airflow.arguments import OPTIONAL_FLAG, read_count, require_choice, require_flag
+from airflow_provider_service._airflow.arguments import (
+    OPTIONAL_FLAG,
+    optional,
+    read_count,
+    require_choice,
+    require_flag,
+)
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
@@ -35,26 +41,32 @@ class ServiceBackupOperator(ServiceBaseOperator):
 
     :param path: the archive, which ends in ``.zip``: a path, or an address of object storage such as
         ``s3://my_conn@bucket/{{ ds }}.zip``. It is complete or absent.
+    :param keep: how many backups of this instance remain in the folder of ``path``, the new one included. Older ones
+        are deleted once the new one is complete: only archives whose contents say that they are backups of the instance
+        at this address, whatever their names are. None (the default) to delete nothing.
     :param report_path: file for a report on the backup, on a disk or in object storage; its suffix says the form:
         ``.md``, ``.html`` or ``.json``. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
-    :returns: a :class:`BackupResult`: the size and the checksum of the archive, the number of objects by kind, and what
-        is not in it as ``{"what", "why"}``.
+    :returns: a :class:`BackupResult`: the size and the checksum of the archive, the number of objects by kind, what is
+        not in it as ``{"what", "why"}``, and the number of older backups that were deleted.
     """
 
     template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "report_path")
+    checks = {"keep": optional(read_count)}
     operator_extra_links = (ServicePageLink(),)
 
     def __init__(
         self,
         *,
         path: Templated[str],
+        keep: int | None = None,
         report_path: Templated[str | None] = None,
         service_conn_id: Templated[str] = "service_default",
         **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(service_conn_id=service_conn_id, **kwargs)
         self.path = as_rendered(path)
+        self.keep = keep
         self.report_path = as_rendered(report_path)
         self.check_arguments()
 
@@ -69,8 +81,9 @@ class ServiceBackupOperator(ServiceBaseOperator):
         require_place("path", self.path)
         require_report_place(self.report_path)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
+        keep = None if self.keep is None else read_count("keep", self.keep)
         made_at = clock().utcnow()
-        backup = write_backup(self.hook, self.path, made_at=made_at, service=self.hook.config.base_url)
+        backup = write_backup(self.hook, self.path, made_at=made_at, service=self.hook.config.base_url, keep=keep)
         write_report(self.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
         for gap in backup.gaps:
             self.log.info("Not in the backup: %s: %s", gap.what, gap.why)

@@ -178,13 +178,17 @@ class DeployResult(TypedDict):
 
 
 class BackupResult(TypedDict):
-    """The size and the checksum of an archive, the number of objects by kind, and what is not in it."""
+    """The size and checksum of an archive, the number of objects by kind, and what is not in it.
+
+    ``deleted`` is the number of older backups that were deleted.
+    """
 
     path: str
     bytes: int
     sha256: str
     counts: dict[str, int]
     left_out: list[Gap]
+    deleted: int
 
 
 class RestoreResult(TypedDict):

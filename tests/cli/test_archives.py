@@ -60,6 +60,19 @@ def test_a_backup_replaces_a_file_only_with_consent(cli, filled, tmp_path):
     assert archive.read_bytes()[:2] == b"PK"
 
 
+def test_older_backups_are_deleted_only_with_consent(cli, filled, tmp_path):
+    for name in ("a", "b"):
+        assert cli("backup", tmp_path / f"{name}.zip").status == 0
+
+    assert cli("backup", tmp_path / "c.zip", "--keep", "2").status == 2
+    assert cli("backup", tmp_path / "c.zip", "--keep", "2", answer="n").status == 1
+    assert cli("backup", tmp_path / "c.zip", "--keep", "0", "--yes").status == 2
+    assert sorted(one.name for one in tmp_path.glob("*.zip")) == ["a.zip", "b.zip"]
+    assert cli("backup", tmp_path / "c.zip", "--keep", "2", "--yes", "--json").result["deleted"] == 1
+    assert sorted(one.name for one in tmp_path.glob("*.zip")) == ["b.zip", "c.zip"]
+    assert "1 older backups were deleted" in cli("backup", tmp_path / "d.zip", "--keep", "2", answer="y").out
+
+
 def test_a_restore_over_what_differs(cli, client, filled, folder, tmp_path):
     cli("backup", tmp_path / "all.zip")
     changed = json.loads((folder / "child.json").read_text())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from zipfile import ZipFile
@@ -361,3 +362,16 @@ def test_a_restore_into_the_same_instance_finds_workflows_that_share_a_name(clie
     writes()
     assert restore(service_conn_id="service_default")["outcome"] == "unchanged"
     assert writes() == []
+
+
+def test_the_documented_layout_is_that_of_an_archive(client, back_up, path):
+    fill(client)
+    back_up()
+    page = (Path(__file__).parents[2] / "docs" / "backup.md").read_text()
+    rows = dict(re.findall(r"^\| `([\w./*]+)` \| (.*) \|$", page, re.M))
+    with ZipFile(path) as archive:
+        documented = {name: next(one for one in rows if Path(name).match(one)) for name in archive.namelist()}
+        for name, row in documented.items():
+            if name.endswith(".json"):
+                assert [key for key in json.loads(archive.read(name)) if f"`{key}`" not in rows[row]] == []
+    assert {*documented.values()} == rows.keys()

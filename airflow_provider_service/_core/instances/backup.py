@@ -24,6 +24,7 @@ from airflow_provider_service._core.instances.backup_contents import (
     TableEntry,
     WorkflowEntry,
 )
+from airflow_provider_service._core.instances.backup_retention import delete_older
 from airflow_provider_service._core.instances.deployment_record import is_deployment_record
 from airflow_provider_service._core.instances.directory import UnambiguousDirectory
 from airflow_provider_service._core.instances.export_format import to_export_format
@@ -56,6 +57,7 @@ class Backup:
     :param sha256: its SHA-256.
     :param counts: the number of objects of each kind that was backed up.
     :param gaps: what is not in it, and why.
+    :param deleted: the number of older backups that were deleted.
     """
 
     path: str
@@ -63,6 +65,7 @@ class Backup:
     sha256: str
     counts: Mapping[str, int]
     gaps: tuple[Gap, ...]
+    deleted: int
 
     def to_result(self) -> dict[str, Any]:
         """The backup in short, as a task returns it."""
@@ -72,10 +75,13 @@ class Backup:
             "sha256": self.sha256,
             "counts": dict(self.counts),
             "left_out": [one._asdict() for one in self.gaps],
+            "deleted": self.deleted,
         }
 
 
-def write_backup(client: Resources, path: StoredPath, *, made_at: datetime, service: str) -> Backup:
+def write_backup(
+    client: Resources, path: StoredPath, *, made_at: datetime, service: str, keep: int | None = None
+) -> Backup:
     """Write a backup. Safe to repeat: it replaces the file when it is complete, and has been read as a restore does.
 
     It is no snapshot: what changes in the meantime is in it as it was when it was read.
@@ -84,8 +90,10 @@ def write_backup(client: Resources, path: StoredPath, *, made_at: datetime, serv
     :param path: path or address of the archive.
     :param made_at: date and time, for the manifest.
     :param service: address of the instance, for the manifest.
+    :param keep: how many backups of the instance remain in the folder; older ones are deleted. None for all.
     :raises ServiceApiError: a call failed; the file is as it was before.
     :raises ServiceInputError: what was written could not be restored; the file is as it was before.
+    :raises ServiceError: the backup is complete, but older ones could not be deleted.
     """
     with whole_file("path", path, check=_require_restorable) as file:
         archive = ArchiveWriter(file)
@@ -94,7 +102,9 @@ def write_backup(client: Resources, path: StoredPath, *, made_at: datetime, serv
         except BaseException:
             archive.abandon()
             raise
-    return Backup(address_of(path), archive.written.count, archive.written.sha256, counts, gaps)
+    address = address_of(path)
+    deleted = delete_older(address, keep, made_at=made_at, service=service) if keep is not None else 0
+    return Backup(address, archive.written.count, archive.written.sha256, counts, gaps, deleted)
 
 
 def _require_restorable(file: IO[bytes]) -> None:

@@ -24,7 +24,11 @@ def backup_report(backup: Backup, *, made_at: datetime, url: str) -> Report:
         message=f"The backup was written to {backup.path}.",
         made_at=made_at,
         url=url,
-        figures=[*(Figure(_words(kind), count) for kind, count in backup.counts.items()), Figure("Bytes", backup.size)],
+        figures=[
+            *(Figure(_words(kind), count) for kind, count in backup.counts.items()),
+            Figure("Bytes", backup.size),
+            Figure("Older backups deleted", backup.deleted),
+        ],
         parts=[_gaps("Not in the backup", backup.gaps), Listing("SHA-256 of the archive", backup.sha256)],
     )
 
