@@ -13,6 +13,7 @@ from typing import Any
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -251,6 +252,20 @@ class Browser:
         if shift:
             actions.key_up(Keys.SHIFT)
         actions.perform()
+
+    def drag(self, element: WebElement, x: int, y: int) -> None:
+        """Drag the middle of an element by so many pixels, no further than the window."""
+        place, size = element.rect, self._driver.execute_script("return [innerWidth, innerHeight]")
+        top = self._driver.execute_script("return scrollY")
+        middle = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2 - top
+        x, y = (min(by, int(most - at - 1)) for by, most, at in zip((x, y), size, middle, strict=True))
+        ActionChains(self._driver).click_and_hold(element).move_by_offset(x, y).release().perform()
+
+    def wheel(self, element: WebElement, by: int) -> None:
+        """Turn the wheel above an element while Ctrl is pressed."""
+        origin = ScrollOrigin.from_element(element)
+        actions = ActionChains(self._driver).key_down(Keys.CONTROL)
+        actions.scroll_from_origin(origin, 0, by).key_up(Keys.CONTROL).perform()
 
     def is_focus_seen(self) -> bool:
         """Whether what is visible of the page looks different while an element has the focus."""

@@ -9,8 +9,9 @@ from .browser import Browser
 # All that can be used, in the order of the page; a name each.
 _CONTROLS = """
 const there = document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']");
-window.controls = [...there].filter((one) => one.checkVisibility());
-const told = (one) => one.getAttribute("aria-label") || (one.matches("[tabindex]") ? "" : one.textContent.trim());
+window.controls = [...there].filter((one) => one.checkVisibility() && one.getAttribute("tabindex") !== "-1");
+const ownText = (one) => one.matches("[tabindex]:not(a)") ? "" : one.textContent.trim();
+const told = (one) => one.getAttribute("aria-label") || ownText(one);
 return window.controls.map(told);
 """
 _FOCUSED = "return window.controls.indexOf(document.activeElement)"

@@ -1,8 +1,8 @@
 "use strict";
 // The drawing of the workflow: how large it is shown, where, and what belongs together. Without scripts it scrolls.
 (() => {
-  // Below the readable scale, the texts of 12 px would be smaller than 11; then only signs and colours are shown.
-  const READABLE = 11 / 12, WITH_SIGNS = 0.3, LEAST = 0.04, MOST = 2, STEP = 1.25, LEAST_DRAG = 4;
+  // Below the readable scale, the texts of 12 px would be smaller than 11: less is shown then, but never smaller.
+  const READABLE = 0.92, WITH_NAMES = 0.5, WITH_SIGNS = 0.3, LEAST = 0.04, MOST = 2, STEP = 1.25, LEAST_DRAG = 4;
   const OVERVIEW = { width: 320, height: 52 };
   let scale = null, drag = null, hasDragged = false;
 
@@ -23,7 +23,7 @@
     image().style.width = `${width * scale}px`;
     image().style.height = `${height * scale}px`;
     image().style.setProperty("--scale", scale);
-    image().dataset.far = scale >= READABLE - 0.001 ? "no" : scale >= WITH_SIGNS ? "signs" : "colours";
+    image().dataset.far = scale >= READABLE - 0.001 ? "no" : scale >= WITH_NAMES ? "names" : scale >= WITH_SIGNS ? "signs" : "colours";
     showOverview();
   }
 
@@ -57,7 +57,7 @@
     small.replaceChildren(...[...image().querySelectorAll(".node")].map((node) => {
       const box = document.createElementNS(image().namespaceURI, "rect"), from = node.querySelector("rect");
       for (const name of ["x", "y", "width", "height"]) box.setAttribute(name, from.getAttribute(name));
-      box.setAttribute("class", node.getAttribute("class"));
+      box.setAttribute("class", node.getAttribute("class").replace("node ", ""));
       return box;
     }), Object.assign(document.createElementNS(image().namespaceURI, "rect"), { id: "frame" }));
     showFrame();
@@ -76,7 +76,7 @@
     if (!image()) { scale = null; return; }
     document.querySelector(".tools").hidden = false;
     const isFirst = scale === null;
-    if (isFirst) scale = clamp(place().clientWidth / image().viewBox.baseVal.width, READABLE, 1);
+    if (isFirst) scale = fitting() >= WITH_NAMES ? Math.min(1, fitting()) : READABLE;
     show();
     const box = isFirst && document.getElementById(place().dataset.opensAt);
     if (box) centre(box);
@@ -89,7 +89,7 @@
     const name = target.id.replace(/^(box|row)-/, "");
     for (const one of ["box", "row"]) document.getElementById(`${one}-${name}`)?.classList.add("chosen");
     if (target.matches(".node")) {
-      if (scale < READABLE) zoom(READABLE);
+      if (scale < WITH_NAMES) zoom(READABLE);
       place().scrollIntoView({ block: "nearest", behavior: behavior() });
       centre(target, behavior());
       stop(target, boxes());
