@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from airflow_provider_service.client._nesting import MAX_NESTING, is_too_deep
 from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models._workflows import Workflow, writable
 
@@ -79,6 +80,8 @@ def problem_of(definition: Mapping[str, Any], what: str) -> str | None:
 
     :param what: what the words call the definition.
     """
+    if is_too_deep(definition):
+        return f"{what} is nested more than {MAX_NESTING} levels deep"
     missing = [name for name in _REQUIRED if name not in definition]
     # Each check counts on those before it, so only the first problem can be asked for.
     return f"{what} lacks {', '.join(missing)}" if missing else next(_problems(definition, what), None)
@@ -168,8 +171,8 @@ def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
 
 
 def _same_nodes(current: Any, wanted: Any) -> bool:
-    nodes = current or []
-    return len(nodes) == len(wanted) and all(map(_same_node, nodes, wanted))
+    nodes, others = current or [], wanted or []
+    return len(nodes) == len(others) and all(map(_same_node, nodes, others))
 
 
 def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -71,8 +71,7 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
     def stored_rows(self, table: DataTable) -> Iterator[dict[str, Any]]:
         """The rows of the table, a page in memory at a time, with progress in the log."""
         from airflow_provider_service._core.rows.progress import Progress
+        from airflow_provider_service._core.rows.upsert import checked_row
 
-        rows: Iterator[dict[str, Any]] = self.hook.data_table_rows.list(
-            table.id, filter=self.filter, search=self.search
-        )
-        return Progress("Read").counting(rows)
+        rows = self.hook.data_table_rows.list(table.id, filter=self.filter, search=self.search)
+        return Progress("Read").counting(checked_row(one, table.id) for one in rows)

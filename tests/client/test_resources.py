@@ -235,3 +235,13 @@ def test_any_other_endpoint_can_be_called(client: Client, server: requests_mock.
 
     assert client.request("GET", "/roles/{}", "global:owner", query={"withUsageCount": True}) == {"slug": "x"}
     assert server.last_request.url.endswith("/api/v1/roles/global%3Aowner?withUsageCount=true")
+
+
+@pytest.mark.parametrize("row_id", [0.5, 0, 2**63, "1", None])
+def test_ids_that_no_row_has_are_refused(client: Client, server: requests_mock.Mocker, row_id: Any) -> None:
+    answer(server, {"data": [{"id": row_id}], "nextCursor": None})
+    with pytest.raises(errors.ServiceUnexpectedResponseError):
+        list(client.data_table_rows.list("t"))
+    answer(server, [{"id": row_id}])
+    with pytest.raises(errors.ServiceUnexpectedResponseError):
+        client.data_table_rows.insert("t", [{"sku": "a"}], return_type="id")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -9,7 +10,8 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
-from airflow_provider_service.operators.instances import ServicePromoteWorkflowsOperator
+from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator, ServicePromoteWorkflowsOperator
+from tests.fuzz.hostile import HostileLayer
 
 from .workflows import node, webhook, workflow
 
@@ -65,6 +67,15 @@ def test_a_backup_names_a_workflow_whose_draft_alone_is_odd(execute, client, sim
     made = execute(ServiceBackupOperator, path=path)
     why = "parameters of nodes[0] of its draft must be a mapping, not str"
     assert left_out(made)[f"workflow 'odd' with the id '{odd}'"] == why
+
+
+def test_a_backup_names_a_workflow_whose_published_version_has_no_nodes(execute, client, simulator, plant, path):
+    odd = plant(webhook("odd"))
+    client.workflows.activate(odd)
+    layer = HostileLayer(lambda name, value: {**value, "nodes": None} if name == "activeVersion" and value else value)
+    simulator.wrap(layer.around)
+    why = left_out(execute(ServiceBackupOperator, path=path))[f"workflow 'odd' with the id '{odd}'"]
+    assert why == "nodes of its definition must be a list, not NoneType"
 
 
 def test_a_backup_names_a_workflow_without_a_name(execute, plant, path):
@@ -137,4 +148,39 @@ def test_a_definition_is_refused(execute, client, field, wrong, expected):
     definition = {**workflow("odd"), "nodes": [{**webhook("odd"), **wrong}]}
     with pytest.raises(AirflowFailException, match=message):
         execute(ServiceCreateOrUpdateWorkflowOperator, definition=definition)
+    assert list(client.workflows.list()) == []
+
+
+def nested(levels):
+    """A value that many others hold."""
+    value = 1
+    for _ in range(levels):
+        value = {"value": value}
+    return value
+
+
+@pytest.mark.parametrize("operator", [ServiceCreateOrUpdateWorkflowOperator, ServiceDeployWorkflowsOperator])
+def test_a_definition_that_is_nested_too_deep_is_refused(execute, client, tmp_path, operator):
+    definition = json.dumps(workflow("odd", node("deep", "set", nested(400))))
+    (tmp_path / "odd.json").write_text(definition)
+    name, value = (
+        ("source", str(tmp_path)) if operator is ServiceDeployWorkflowsOperator else ("definition", definition)
+    )
+    with pytest.raises(AirflowFailException, match="nested more than 200 levels deep"):
+        execute(operator, **{name: value})
+    assert list(client.workflows.list()) == []
+
+
+def test_a_definition_as_deep_as_answers_may_be_is_deployed(execute, client):
+    deep = workflow("deep", node("deep", "set", nested(195)))
+    for _ in range(2):
+        execute(ServiceDeployWorkflowsOperator, source=[deep])
+    [made] = client.workflows.list()
+    assert client.workflows.get(made.id).nodes[0]["parameters"] == nested(195)
+
+
+@pytest.mark.parametrize("callers", [5, True, {"name": "caller"}, [5, None]])
+def test_callers_of_another_form_are_left_to_the_service(execute, client, callers):
+    with pytest.raises(AirflowFailException, match=r"callerIds|settings"):
+        execute(ServiceDeployWorkflowsOperator, source=[{**workflow("odd"), "settings": {"callerIds": callers}}])
     assert list(client.workflows.list()) == []

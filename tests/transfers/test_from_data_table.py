@@ -11,12 +11,13 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.sqlite.hooks.sqlite import SqliteHook
 
-from airflow_provider_service.client.errors import ServiceInputError
+from airflow_provider_service.client.errors import ServiceInputError, ServiceUnexpectedResponseError
 from airflow_provider_service.transfers._sql import insert_all
 from airflow_provider_service.transfers._sql_names import require_table_name
 from airflow_provider_service.transfers.data_table_to_object_storage import ServiceDataTableToObjectStorageOperator
 from airflow_provider_service.transfers.data_table_to_sql import ServiceDataTableToSqlOperator
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator
+from tests.fuzz.hostile import HostileLayer
 from tests.s3 import Bucket
 
 WRITE = ServiceDataTableToObjectStorageOperator
@@ -92,6 +93,16 @@ def test_an_upsert_into_a_database(execute, table, query):
         execute(STORE, data_table_id=table.id, filter=some, **options)
     rows = [("", float(2**60), "new"), ("=a\r\n", 1.5, "new"), ("other", 7, "old")]
     assert sorted(query("SELECT * FROM t")) == rows
+
+
+@pytest.mark.parametrize("odd", [{}, [1]])
+def test_values_that_no_column_has_reach_no_database(execute, table, query, simulator, odd):
+    query("CREATE TABLE t (sku TEXT)")
+    query("INSERT INTO t VALUES (?)", [("earlier",)])
+    simulator.wrap(HostileLayer(lambda name, value: odd if name == "sku" else value).around)
+    with pytest.raises(ServiceUnexpectedResponseError, match="a value that no column has"):
+        execute(STORE, data_table_id=table.id, sql_table="t", sql_conn_id="shop", columns=["sku"], mode="replace")
+    assert query("SELECT * FROM t") == [("earlier",)]
 
 
 def test_a_failure_rolls_the_whole_transaction_back(execute, table, query):

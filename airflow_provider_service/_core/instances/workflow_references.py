@@ -140,7 +140,7 @@ def _settings(settings: Mapping[str, Any], replace: Replace) -> dict[str, Any]:
     error_workflow, callers = settings.get(_ERROR_WORKFLOW), settings.get(_CALLERS)
     if error_workflow not in _NO_WORKFLOW:
         copy[_ERROR_WORKFLOW] = _id_or_name("workflow", error_workflow, f"setting {_ERROR_WORKFLOW}", replace)
-    if callers:
+    if callers and isinstance(callers, (str, list)):  # the service refuses anything else
         many = [one.strip() for one in callers.split(",")] if isinstance(callers, str) else callers
         written = [_id_or_name("workflow", one, f"setting {_CALLERS}", replace) for one in many]
         copy[_CALLERS] = ",".join(written) if all(isinstance(one, str) for one in written) else written

@@ -25,12 +25,11 @@ from airflow_provider_service.client._http import failures
 from airflow_provider_service.client._http.connections import MAX_SECONDS, Deadline, TimedAdapter, ending_by
 from airflow_provider_service.client._http.event_stream import EVENT_STREAM, event_data
 from airflow_provider_service.client._http.redaction import HiddenText, masked
+from airflow_provider_service.client._nesting import is_too_deep
 from airflow_provider_service.client._texts import one_line
 
 MAX_REDIRECTS = 10
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# The depth that pydantic reads and writes; the limit of Python's json module differs between versions.
-MAX_NESTING = 200
 _READ_AT_ONCE = 64 * 1024
 _MIB = 1024 * 1024
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
@@ -99,7 +98,7 @@ class Answer:
             value = json.loads(self.content)
         except UnicodeDecodeError:
             value = json.loads(self.text)
-        if _depth(value) > MAX_NESTING:
+        if is_too_deep(value):
             raise ValueError("nested too deeply")
         return json.loads(_without_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False)))
 
@@ -107,17 +106,6 @@ class Answer:
 def _without_surrogates(text: str) -> str:
     """The text with each half of a surrogate pair replaced, because it could not be encoded."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _depth(value: Any) -> int:
-    depth, level = 0, [value]
-    while level := [inner for one in level if isinstance(one, (dict, list)) for inner in _inside(one)]:
-        depth += 1
-    return depth
-
-
-def _inside(value: dict[str, Any] | list[Any]) -> Any:
-    return value.values() if isinstance(value, dict) else value
 
 
 class Session(requests.Session):

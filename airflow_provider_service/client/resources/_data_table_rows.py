@@ -21,7 +21,7 @@ from airflow_provider_service.client.models._data_table_rows import (
 )
 from airflow_provider_service.client.resources._base import CallOptions, Resource, json_text, require, without_none
 
-_INSERTED: Any = InsertedRows | list[Row]
+_INSERTED: Any = InsertedRows | list[StoredRow]
 _CHANGED: Any = bool | list[Row]
 # What the service says of any mistake in a filter.
 _FILTER_REFUSED = "Invalid filter fields"
