@@ -17,8 +17,12 @@ from airflow_provider_service.plugins import _task_instance
 from airflow_provider_service.plugins._task_instance import Found
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.pages.task_view import TaskView
     from airflow_provider_service.client import ServiceConfig
     from airflow_provider_service.links.service import ExecutionAddress
+
+#: Time for which a connection is not tried again for a page of a task that has started nothing.
+KEEP_PROBLEM_SECONDS = 30.0
 
 T = TypeVar("T")
 
@@ -51,6 +55,7 @@ class TaskPages:
     def __init__(self, processes: int) -> None:
         self._tasks: Snapshots[Found | None] = Snapshots(lambda _: 0.0)
         self._executions = Snapshots(reading.keep_seconds, processes=processes)
+        self._problems: Snapshots[str | None] = Snapshots(lambda _: KEEP_PROBLEM_SECONDS, processes=processes)
         self._pages: Snapshots[Packed] = Snapshots(lambda _: math.inf)
 
     async def get(self, key: TaskKey, root: str, *, whole: bool) -> Packed | None:
@@ -63,10 +68,22 @@ class TaskPages:
         if found is None:
             return None
         seen = None if found.address is None else await self._seen(found.task.service_conn_id, found.address)
-        make = partial(_packed, found, seen, root, whole=whole)
+        problem = await self._problem(found.task) if seen is None else None
+        make = partial(_packed, found, seen, root, whole=whole, problem=problem)
         # Without what was read itself, which would be kept for as long as the page.
-        version = (found, None if seen is None else seen.number, root, whole)
+        version = (found, None if seen is None else seen.number, root, whole, problem)
         return await within(None, self._pages.look(version, lambda _: make()))
+
+    async def _problem(self, task: TaskView) -> str | None:
+        """What keeps a task that has failed from starting an execution, as far as its connection shows that now."""
+        if task.state != "failed" or task.service_conn_id is None:
+            return None
+        check = partial(reading.why_unusable, partial(config_of, task.service_conn_id))
+        try:
+            found = self._problems.look(task.service_conn_id, lambda _: check(), group=task.service_conn_id)
+            return await within(reading.READ_SECONDS, found)
+        except (TooManyReadsError, TimeoutError):
+            return None
 
     async def _seen(self, service_conn_id: str | None, address: ExecutionAddress) -> ExecutionReading:
         if service_conn_id is None:
@@ -115,9 +132,11 @@ def _read(
     return rendering.drawn(seen)
 
 
-def _packed(found: Found, seen: ExecutionReading | None, root: str, *, whole: bool) -> Packed:
+def _packed(
+    found: Found, seen: ExecutionReading | None, root: str, *, whole: bool, problem: str | None = None
+) -> Packed:
     task, address, evidence = found
     why_hidden = evidence.why_hidden(seen, address.workflow_id) if seen is not None and address is not None else None
-    part = rendering.task_part(task, seen, why_hidden)
+    part = rendering.task_part(task, seen, why_hidden, root=root, problem=problem)
     html = rendering.page(part, f"{task.task_id}: execution", root) if whole else part.html
     return Packed(rendering.packed(html), part.version)

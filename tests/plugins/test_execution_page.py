@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections import Counter
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from jinja2 import Template
@@ -18,7 +20,7 @@ from tests.pages.conftest import PAYLOAD
 from tests.pages.conftest import start as start
 from tests.set_clock import SetClock
 
-from .conftest import DAG
+from .conftest import DAG, RUN
 
 pytestmark = airflow_features.pages
 
@@ -191,6 +193,29 @@ def test_a_task_without_execution_says_so(reader, put_task, simulator, fields, s
     assert words in text
     assert ("data-follow" in text) is follows
     assert not simulator.requests
+
+
+@pytest.mark.parametrize("map_index", [-1, 3])
+def test_a_task_that_failed_before_it_started_anything_says_why_and_where_more_is_said(reader, put_task, map_index):
+    fields = {"service_conn_id": "a/b <x>"}
+    path = put_task("failed", fields=fields, task_id="broken", map_index=map_index)
+
+    text = reader.get(path).text
+
+    assert "The connection cannot be used: Airflow has no such connection" in text
+    links = re.findall('class="button" href="([^"]*)"', text)
+    mapped = "/mapped/3" if map_index == 3 else ""
+    assert links == [
+        f"/dags/{DAG}/runs/{quote(RUN, safe='')}/tasks/broken{mapped}",
+        "/service-pages/connections/a%2Fb%20%3Cx%3E",
+    ]
+
+
+def test_a_task_that_failed_with_a_connection_that_works_leads_to_its_log(reader, put_task):
+    text = reader.get(put_task("failed", fields={"service_conn_id": "service_default"})).text
+
+    assert "Its log says why" in text
+    assert "cannot be used" not in text
 
 
 def test_a_mapped_task_instance_has_its_own_page(reader, waiting_task, start, simulator):

@@ -91,7 +91,7 @@ def see(
     try:
         config = config_of()
     except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
-        return replace(last, error=f"The connection cannot be used: {error_text(error)}")
+        return replace(last, error=_unusable(error))
     if config.base_url != base_url:
         return ExecutionReading(
             error=f"The connection now leads to {config.base_url}, but the execution was started at {base_url}. "
@@ -112,6 +112,19 @@ def see(
     if last.is_large and last.view is not None and view.drawing is None:
         view = replace(view, drawing=last.view.drawing)
     return ExecutionReading(base_url, view, call, is_large=last.is_large)
+
+
+def why_unusable(config_of: Callable[[], ServiceConfig]) -> str | None:
+    """Say why a connection cannot be used; None if it can."""
+    try:
+        config_of()
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything
+        return _unusable(error)
+    return None
+
+
+def _unusable(error: Exception) -> str:
+    return f"The connection cannot be used: {error_text(error)}"
 
 
 def error_text(error: Exception) -> str:

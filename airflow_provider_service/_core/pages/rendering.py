@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
+from posixpath import dirname
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow_provider_service._core.pages.drawing import BOX_WIDTH
 from airflow_provider_service._core.pages.reading import ExecutionReading
@@ -70,18 +72,28 @@ def _sub_url(base_url: str | None, execution: SubExecution) -> str:
     return "" if base_url is None else execution_url(base_url, *execution)
 
 
-def task_part(task: TaskView, seen: ExecutionReading | None, why_hidden: str | None = None) -> Part:
+def task_part(
+    task: TaskView,
+    seen: ExecutionReading | None,
+    why_hidden: str | None = None,
+    *,
+    root: str = "",
+    problem: str | None = None,
+) -> Part:
     """What is known of a task instance's execution.
 
     :param seen: the execution, drawn; None if there is none.
     :param why_hidden: why it may not be shown.
+    :param root: path below which the pages are.
+    :param problem: what keeps the task from starting an execution, if that is known.
     """
     if seen is not None and why_hidden is not None:
         nameless = replace(task, attempts=[replace(one, execution_id=None) for one in task.attempts])
         return _part(
             "hidden.html.jinja", task=nameless, reason=why_hidden, follow=follow_seconds(task, ExecutionReading())
         )
-    return _part("task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen))
+    links = {"log_path": dirname(root).rstrip("/") + task.path, "connections_path": f"{root}/connections"}
+    return _part("task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen), problem=problem, **links)
 
 
 def message_part(title: str, text: str) -> Part:
@@ -156,6 +168,7 @@ def _environment() -> Environment:
         did=_did,
         edges=_edges,
         label=_label,
+        quote=lambda text: quote(text, safe=""),
         css=lambda state: str(state).replace(" ", "-"),
     )
     environment.tests.update(safe=lambda url: bool(url) and Link("", url).is_safe)

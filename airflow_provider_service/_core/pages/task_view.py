@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import quote
 
 from airflow_provider_service._core.pages.reading import ExecutionReading
 
@@ -61,6 +62,13 @@ class TaskView:
     execution_url: str | None = None
     workflow_url: str | None = None
     attempts: Sequence[AttemptView] = ()
+
+    @property
+    def path(self) -> str:
+        """Its page in Airflow, below the path of Airflow, which shows its log."""
+        dag, run, task = (quote(one, safe="") for one in (self.dag_id, self.run_id, self.task_id))
+        mapped = f"/mapped/{self.map_index}" if self.map_index >= 0 else ""
+        return f"/dags/{dag}/runs/{run}/tasks/{task}{mapped}"
 
     @property
     def has_ended(self) -> bool:
