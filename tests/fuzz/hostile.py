@@ -27,9 +27,10 @@ NAMES = (
     ),
     *("", " ", ".", "=1+1", "con", "x" * 5000, "{}.json", "\x00"),
 )
-NUMBERS = (10**310, -(10**310), 2**63, -1, 0, 1e308, 5e-324, 0.5)
+NUMBERS = (10**310, -(10**310), 2**63, -1, 0, 1e308, 5e-324, 0.5, float("nan"), float("inf"))
 MOMENTS = ("9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z", "1970-01-01T00:00:00.000Z", None)
-OTHERS = (None, True, 0, -1, "", "x", [], {}, [None], {"x": []}, [[]])
+DEEP = (100, 400, 900)
+OTHERS: tuple[Any, ...] = (None, True, 0, -1, "", "x", [], {}, [None], {"x": []}, [[]])
 
 
 #: What ids begin with that users have chosen; the layer finds objects by the rest.
@@ -85,13 +86,28 @@ def other_forms(draw: random.Random) -> Change:
     return lambda name, value: draw.choice(OTHERS) if name != "nextCursor" and draw.random() < 0.06 else value
 
 
-KINDS: dict[str, Callable[[random.Random], Change]] = {
-    "ids": hostile_ids,
-    "chosen ids": hostile_workflow_ids,
-    "names": hostile_names,
-    "numbers": hostile_numbers,
-    "forms": other_forms,
-}
+def deep_values(draw: random.Random) -> Change:
+    """Here and there a value within many others, as deep as parsers of JSON still read."""
+
+    def change(name: str, value: Any) -> Any:
+        if name == "nextCursor" or draw.random() >= 0.03:
+            return value
+        for _ in range(draw.choice(DEEP)):
+            value = draw.choice(({name: value}, [value]))
+        return value
+
+    return change
+
+
+def hostile_keys(draw: random.Random) -> Change:
+    """Names where a mapping has them as keys, as those of nodes and of outputs."""
+
+    def change(name: str, value: Any) -> Any:
+        if not isinstance(value, dict) or draw.random() >= 0.3:
+            return value
+        return {draw.choice(NAMES).format(key) if draw.random() < 0.2 else key: one for key, one in value.items()}
+
+    return change
 
 
 def changed(value: Any, change: Change, name: str = "") -> Any:
@@ -138,3 +154,67 @@ class HostileLayer:
         other = self._change(name, value)
         self.count += other is not value
         return other
+
+
+STATUSES = (200, 201, 204, 206, 304, 400, 401, 402, 403, 404, 405, 409, 413, 415, 422, 429, 500, 502, 503, 504, 599)
+HEADERS = (
+    *((b"content-type", b"text/html"), (b"content-type", b"\xff/\xff"), (b"content-encoding", b"gzip")),
+    *((b"location", b"http://169.254.169.254/"), (b"date", b"Wed, 99 Foo 99999 99:99:99 GMT"), (b"x", b"\x80")),
+    *((b"retry-after", one) for one in (b"nan", b"-1", b"1e400", b"9" * 400, b"Wed, 99 Foo")),
+)
+BODIES = (
+    *(b"", b"null", b"[]", b"{", b"\xff\xfe", b"<!doctype html><pre>Error<br>at x</pre>", b"NaN", b"1" * 5000),
+    *(b"[" * 100_000, b'{"message":' * 900 + b"1" + b"}" * 900, b'{"data": null}', b'{"data": [null]}'),
+)
+
+
+class FailingLayer:
+    """ASGI layer in whose place some requests get another answer: failures of any status, form and header.
+
+    Half of those requests reach the service before, so that what they did is in doubt.
+
+    - ``count``: how many it has answered.
+    """
+
+    def __init__(self, draw: random.Random) -> None:
+        self._draw = draw
+        self.count = 0
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """The layer around an application."""
+        self._app = app
+        return self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        draw = self._draw
+        if draw.random() >= 0.25:
+            await self._app(scope, receive, send)
+            return
+        self.count += 1
+
+        async def drop(message: Message) -> None:
+            pass
+
+        if draw.random() < 0.5:
+            await self._app(scope, receive, drop)
+        text = {draw.choice(("message", "code", "hint", "error")): draw.choice((*NAMES, *OTHERS)) for _ in range(2)}
+        body = draw.choice((*BODIES, *[json.dumps(text).encode()] * 6))
+        headers = draw.sample(HEADERS, draw.choice((0, 0, 1, 2)))
+        await send({"type": "http.response.start", "status": draw.choice(STATUSES), "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _changing(kind: Callable[[random.Random], Change]) -> Callable[[random.Random], HostileLayer]:
+    return lambda draw: HostileLayer(kind(draw))
+
+
+KINDS: dict[str, Callable[[random.Random], HostileLayer | FailingLayer]] = {
+    "ids": _changing(hostile_ids),
+    "chosen ids": _changing(hostile_workflow_ids),
+    "names": _changing(hostile_names),
+    "keys": _changing(hostile_keys),
+    "numbers": _changing(hostile_numbers),
+    "forms": _changing(other_forms),
+    "depths": _changing(deep_values),
+    "failures": FailingLayer,
+}

@@ -16,6 +16,8 @@ from airflow_provider_service._core.pages.reading import see
 from airflow_provider_service._core.pages.task_view import TaskView
 from airflow_provider_service._core.reports.forms import rendered
 from airflow_provider_service.client import ServiceClient, ServiceConfig
+from airflow_provider_service.hooks.service import ServiceHook
+from airflow_provider_service.notifications.workflow import ServiceNotifier
 from airflow_provider_service.operators.audit import ServiceGenerateAuditOperator
 from airflow_provider_service.operators.backups import ServiceBackupOperator, ServiceRestoreOperator
 from airflow_provider_service.operators.bridge import ServiceInstallBridgeOperator
@@ -49,6 +51,8 @@ from airflow_provider_service.triggers.health import ServiceWorkflowHealthTrigge
 from airflow_provider_service.triggers.source_control import ServiceSourceControlTrigger
 from tests.docs.operator_examples import dag
 from tests.instances.workflows import calling, node, webhook, workflow
+
+from .commands import COMMAND_SURFACES
 
 #: Names by which tasks find objects.
 KNOWN_NAMES = {
@@ -177,6 +181,27 @@ def export_and_deploy(place: Place) -> Any:
     return task(ServiceDeployWorkflowsOperator, source=path)(place)
 
 
+def removal(place: Place) -> Any:
+    """A deployment, and then another one that archives what has left."""
+    owned = {"deployment_name": "sales", "archive_missing": True}
+    left = workflow("left", webhook("left"), active=True)
+    task(ServiceDeployWorkflowsOperator, source=[CALLER, left], **owned)(place)
+    return task(ServiceDeployWorkflowsOperator, source=[CALLER], **owned)(place)
+
+
+def hook_calls(place: Place) -> Any:
+    """What the hook offers beside the operators, with a connection of n8n."""
+    with ServiceHook("n8n") as hook:
+        hook.data_tables.load([{"sku": "c", "amount": 4}], data_table_name="stock", key_columns="sku")
+        frame = hook.data_tables.to_pandas(data_table_name="stock")
+        return frame, hook.run_workflow(workflow_name=N, timeout=5, return_output="last_node"), hook.test_connection()
+
+
+def notification(place: Place) -> Any:
+    """A workflow that is told of a task."""
+    return ServiceNotifier(workflow_name=N, details={"a": 1}).notify({})
+
+
 backup_and_restore.kinds = (ServiceBackupOperator, ServiceRestoreOperator)  # type: ignore[attr-defined]
 
 
@@ -252,6 +277,10 @@ SURFACES: dict[str, Surface] = {
     "health trigger": trigger(ServiceWorkflowHealthTrigger, service_conn_id="service_default", **DEADLINE, **HEALTH),
     "source control trigger": trigger(ServiceSourceControlTrigger, service_conn_id="service_default", **DEADLINE),
     "event trigger": event_trigger,
+    "removal": removal,
+    "hook": hook_calls,
+    "notification": notification,
+    **COMMAND_SURFACES,
     "page of an execution": page_of_execution,
     "page of a connection": page_of_connection,
 }

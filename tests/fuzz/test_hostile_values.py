@@ -10,7 +10,7 @@ import json
 import os
 import random
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,8 +26,8 @@ from airflow_provider_service.simulator import ServiceSimulator
 from airflow_provider_service.testing._passing_time import time_passes_at
 from tests.operators.test_every_operator import public_operators
 
-from .hostile import KINDS, HostileLayer
-from .surfaces import SURFACES, Place, Surface, fill
+from .hostile import KINDS
+from .surfaces import CALLER, SURFACES, Place, Surface, fill
 
 SEEDS = int(os.environ.get("SEEDS", "1"))
 NAMED = (ServiceError, AirflowException)
@@ -43,6 +43,8 @@ def place(
     monkeypatch.chdir(folder)
     fields = json.loads(simulator.connection_json())
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps({**fields, "extra": {"retry_deadline": 0}}))
+    n8n = {"conn_type": "n8n", "host": simulator.base_url, "password": simulator.api_key}
+    monkeypatch.setenv("AIRFLOW_CONN_N8N", json.dumps({**n8n, "extra": {"retry_deadline": 0}}))
     monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps({"conn_type": "sqlite", "host": str(folder / "shop.sqlite")}))
     orders = {"conn_type": "generic", "login": "X-Key", "password": "a-secret"}
     monkeypatch.setenv("AIRFLOW_CONN_ORDERS", json.dumps(orders))
@@ -55,6 +57,8 @@ def place(
                 "CREATE TABLE articles (sku TEXT, amount REAL);"
                 "CREATE TABLE stock (sku TEXT, amount REAL); INSERT INTO articles VALUES ('c', 3), ('e', 1);"
             )
+        (folder / "files").mkdir(exist_ok=True)
+        (folder / "files/caller.json").write_text(json.dumps(CALLER))
         (folder / "stock.jsonl").write_text('{"sku": "c", "amount": 3}\n')
         return Place(simulator, folder, *fill(simulator, client))
 
@@ -62,11 +66,12 @@ def place(
 
 
 @pytest.fixture(scope="module")
-def counts() -> Iterator[Counter[str]]:
-    """How often surfaces ended in which way."""
-    counts = Counter[str]()
+def counts() -> Iterator[dict[str, Counter[str]]]:
+    """How many inputs each surface got, and how they ended; ``pytest -s`` shows it. What is raw fails the test."""
+    counts = defaultdict[str, Counter[str]](Counter)
     yield counts
-    print(f"\nhostile values: {dict(counts)}")
+    for name, one in [*counts.items(), ("all surfaces", sum(counts.values(), Counter[str]()))]:
+        print(f"\n{name}: {dict(one)}", end="")
 
 
 def outcome(surface: Surface, place: Place) -> str:
@@ -87,19 +92,20 @@ def test_a_surface_works_on_the_service_as_it_is(place: Callable[[], Place], nam
 
 @pytest.mark.parametrize("name", SURFACES)
 def test_a_surface_ends_with_a_value_or_a_named_error(
-    place: Callable[[], Place], tmp_path: Path, counts: Counter[str], name: str
+    place: Callable[[], Place], tmp_path: Path, counts: dict[str, Counter[str]], name: str
 ) -> None:
     for kind, hostile in KINDS.items():
         for seed in range(SEEDS):
             made = place()
-            layer = HostileLayer(hostile(random.Random(f"{name} {kind} {seed}")))
+            layer = hostile(random.Random(f"{name} {kind} {seed}"))
             made.simulator.wrap(layer.around)
             try:
-                counts[outcome(SURFACES[name], made)] += 1
+                ended = outcome(SURFACES[name], made)
             except Exception as error:
                 error.add_note(f"{name}: {kind}, seed {seed}")
                 raise
-            counts["values changed"] += layer.count
+            counts[name].update(inputs=1, changes=layer.count)
+            counts[name]["values" if ended == "a value" else "named errors"] += 1
             outside = [one for one in tmp_path.rglob("*") if one.is_file() and made.folder not in one.parents]
             assert not outside, f"{name}: {kind}, seed {seed}"
 
