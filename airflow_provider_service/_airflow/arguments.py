@@ -55,7 +55,8 @@ def require_one_of(**arguments: object) -> None:
     :raises ServiceInputError: none of them is given, or more than one.
     """
     given = [name for name, value in arguments.items() if value is not None]
-    require(len(given) == 1, f"give either {' or '.join(arguments)}, not {' and '.join(given) or 'none of them'}")
+    instead = f", not {' and '.join(given)}" if given else ""
+    require(len(given) == 1, f"give either {' or '.join(arguments)}{instead}")
 
 
 def require_context(context: Mapping[str, Any], names: Sequence[str]) -> None:

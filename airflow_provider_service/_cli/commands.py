@@ -72,7 +72,7 @@ _SHARED = (
     _flag("--json", "print the result as JSON; everything else goes to the standard error"),
     _flag("--verbose", "print all log lines, and the traceback of an error"),
 )
-_YES = _flag("--yes", "do not ask; required where nobody can be asked")
+_YES = _flag("--yes", "do not ask for confirmation; required without a terminal")
 _REPORT = _option("--report-path", metavar="PATH", help="file for a report: .md, .html or .json")
 _ACTIVATE = _option(
     "--activate", type=_yes_or_no, metavar="yes|no", help="activate or deactivate all workflows; default: as they say"

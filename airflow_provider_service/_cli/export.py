@@ -26,6 +26,6 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
         done = export_folder(arguments, hook)
     for file in done["files"].values():
         screen.line(file)
-    screen.line(f"{done['workflows']} workflows were written to {arguments.path}", "bold green")
+    screen.line(f"Workflows written to {arguments.path}: {done['workflows']}", "bold green")
     screen.result(done)
     return DONE

@@ -68,7 +68,9 @@ class Screen:
         :raises UsageError: it cannot be confirmed.
         """
         if not yes and not sys.stdin.isatty():
-            raise UsageError("nobody can be asked here, so --yes is required; nothing was done")
+            raise UsageError(
+                "there is no terminal on which to ask for confirmation, so --yes is required; nothing was done"
+            )
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask before something is changed.

@@ -142,7 +142,9 @@ class ServiceConfig(BaseModel):
         parts = urlsplit(value)
         path = parts.path.removesuffix("/webhook")
         if "/webhook/" in path or path.endswith("/webhook-test"):
-            raise ValueError("must be the address before /webhook/, not that of one webhook or of test webhooks")
+            raise ValueError(
+                "must be the address before /webhook/, without the path of a webhook, and not for test webhooks"
+            )
         return parts._replace(path=path).geturl()
 
     @field_validator("api_key", "mcp_api_key")

@@ -65,7 +65,7 @@ def require_key(run_key: str | None, context: Context | None) -> None:
     """
     if run_key is not None and not (isinstance(run_key, str) and run_key.strip()):
         refuse("run_key", "text that is not empty", run_key)
-    require(run_key is not None or context is None, "context says nothing without a run_key")
+    require(run_key is not None or context is None, "context has no effect without a run_key")
 
 
 def attempt_for(run_key: str | None, workflow_id: str, context: Context | None) -> Attempt:

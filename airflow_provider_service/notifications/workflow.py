@@ -31,8 +31,8 @@ class ServiceNotifier(BaseNotifier):
     "exception", "details"}`` on its production webhook. Values that the context does not have are null, and values that
     Airflow knows as secrets are masked in the exception. If the webhook's method is ``GET``, they are its query.
 
-    If a template uses a value that the context does not have, such as ``ds`` in a run without a logical date, this is
-    logged, and the value is rendered as empty text. The alert is sent nevertheless.
+    If a template uses a value that the context does not have, such as ``ds`` in a run without a logical date, the
+    notifier logs that, renders the value as empty text, and sends the alert.
 
     :param workflow_id: id of the workflow; give either the id or the name.
     :param workflow_name: exact name of the workflow; archived ones do not count.

@@ -35,9 +35,10 @@ class ServiceBackupOperator(ServiceBaseOperator):
     """Write what an instance holds to one archive. Safe to repeat: it replaces the file when it is complete.
 
     The archive holds workflows with their drafts and pinned data, tags, data tables with their rows, credentials by
-    name and type, users as a list, and where the plan of the server has them variables, projects with their members,
-    and folders. It never holds a secret of a credential, but values of variables and rows of tables, so whoever reads
-    it must be allowed to. Rows are streamed, whatever the size of a table. What is not in the backup is in the result.
+    name and type, and a list of users. If the plan of the server includes them, it also holds variables, folders, and
+    projects with their members. It holds no secrets of credentials, but it does hold the values of variables and the
+    rows of tables: give it only to people who may read them. Rows are streamed, so memory does not depend on the size
+    of a table. The result lists what is not in the backup.
 
     :param path: the archive, which ends in ``.zip``: a path, or an address of object storage such as
         ``s3://my_conn@bucket/{{ ds }}.zip``. It is complete or absent.
@@ -87,22 +88,23 @@ class ServiceBackupOperator(ServiceBaseOperator):
         write_report(self.report_path, lambda: backup_report(backup, made_at=made_at, url=url))
         for gap in backup.gaps:
             self.log.info("Not in the backup: %s: %s", gap.what, gap.why)
-        self.log.info("%s were written to %s, %d bytes", dict(backup.counts), backup.path, backup.size)
+        self.log.info("Backup written to %s, %d bytes: %s", backup.path, backup.size, dict(backup.counts))
         return cast("BackupResult", backup.to_result())
 
 
 class ServiceRestoreOperator(ServiceBaseOperator):
     """Bring an instance in line with a backup. Safe to repeat.
 
-    The archive is checked completely before anything is written: its members, sizes and checksums, and every row. Then
-    what differs is written: tags, projects, folders, variables, credentials, tables with their rows, and at the end the
-    workflows, all or nothing, as ``ServiceDeployWorkflowsOperator`` does. Workflows are found by their ids, or by their
-    names where the instance does not hold the ids; whatever they name is found by its name.
-    In the end the instance is compared with the backup again. What the instance holds beyond the backup is left alone.
-    If the task is killed, its next attempt finishes what it began.
+    The task checks the whole archive before it writes anything: members, sizes, checksums and every row. Then it writes
+    what differs: tags, projects, folders, variables, credentials, tables with their rows, and finally the workflows,
+    all or nothing, as ``ServiceDeployWorkflowsOperator`` does. It finds workflows by their ids, or by their names if
+    the instance does not have the ids, and finds everything that they refer to by name. Finally, it compares the
+    instance with the backup again. It leaves alone whatever else the instance holds. If the task is killed, its next
+    attempt finishes the restore.
 
     Credentials are created without their secrets, which must be entered by hand. Users are not invited. Workflows that
-    were active run here as well, even beside the instance that they come from; with ``activate=False``, none does.
+    were active become active here as well, even if the original instance still runs them; with ``activate=False``, none
+    becomes active.
 
     :param path: the archive: a path, or an address of object storage.
     :param on_conflict: what to do with objects that exist and differ from the backup: ``"fail"``, the default, before

@@ -34,15 +34,15 @@ __all__ = ["ServiceCreateOrUpdateWorkflowOperator"]
 class ServiceCreateOrUpdateWorkflowOperator(VerbatimFieldsMixin, ServiceBaseOperator):
     """Deploy a workflow: create it from a definition, or update it if it differs. Safe to repeat.
 
-    An active workflow is compared by the version that runs, any other by its draft; if that already matches the
-    definition, nothing is written. Nodes and connections are replaced; the service merges the settings. Read-only keys
-    of the definition are left out, and so are its tags and its static data, which is state of the running workflow.
+    The task compares the definition with the version that runs, or with the draft if the workflow is not active. If
+    they match, it writes nothing. It replaces nodes and connections; the service merges the settings. It ignores
+    read-only keys of the definition, its tags, and its static data, which is state of the running workflow.
 
     An active workflow runs the new version at once, for which the key also needs ``workflow:activate``. If the service
     refuses that, it may keep the definition as the draft while the old version runs; every attempt of the task fails.
 
-    The service allows several workflows of one name, so two tasks that create one at the same time make two. Let only
-    one run of the DAG be active (``max_active_runs=1``).
+    The service allows several workflows with the same name, so two tasks that create one at the same time create two.
+    Let only one run of the DAG be active (``max_active_runs=1``).
 
     :param definition: the workflow as the service exports it (``name``, ``nodes``, ``connections``, ``settings``, ...),
         its JSON text, or the path of a ``.json`` file, absolute or relative to the DAG file. A file that another task

@@ -78,7 +78,7 @@ class ServiceStopExecutionsOperator(SelectedExecutionsOperator):
             started_before=self.latest_start(),
         ).stopped
         url = self.link(context)
-        self.log.info("%d executions were stopped: %s", count, url)
+        self.log.info("Executions stopped: %d; see %s", count, url)
         return {"stopped": count, "url": url}
 
 

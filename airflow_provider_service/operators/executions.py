@@ -38,9 +38,9 @@ __all__ = ["ServiceRetryExecutionOperator", "ServiceStopExecutionOperator"]
 class ServiceRetryExecutionOperator(ServiceStartingOperator):
     """Run an execution again, and wait until the new one has ended. Safe to repeat.
 
-    One task run makes one retry. A later attempt resumes a retry of the same execution that began after the DAG run
-    did, unless it failed. Clearing the task asks for another retry, unless the last one is still active. The service
-    does not say who asked for a retry: let no two tasks retry the same execution at the same time.
+    A task run makes one retry. A later attempt resumes a retry of the same execution that began after the DAG run,
+    unless that retry failed. Clearing the task requests another retry, unless the last one is still active. The service
+    does not show who requested a retry, so do not let two tasks retry the same execution at the same time.
 
     :param execution_id: id of an execution that failed, crashed or was canceled.
     :param load_workflow: run the current workflow instead of the one that was saved with the execution; by default
@@ -202,7 +202,7 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         if outcome.verdict == "unobservable":
             settle(outcome)  # raises
         if outcome.verdict == "timed_out":
-            raise AirflowFailException(f"{outcome.message}, although it was stopped")
+            raise AirflowFailException(f"{outcome.message}, even though it was stopped")
         return self._report(outcome.execution_id, outcome.status, stopped, url)
 
     def _report(self, execution_id: str, status: str | None, stopped: bool, url: str | None) -> StopResult:

@@ -31,10 +31,10 @@ HEALTH_KEY = "health"
 class ServiceWorkflowHealthCheckOperator(ServiceBaseOperator):
     """Check how the executions of workflows have gone over a window of time. It only reads, and is safe to repeat.
 
-    The statistics are computed from the executions that started within the window. Each workflow is judged by itself:
-    every threshold must hold for each of them. A threshold of None, the default of each, is not checked. ``success`` is
-    a success; ``error`` and ``crashed`` are failures. Executions that are active or were canceled are neither, and
-    those that a person ran in the editor do not count.
+    The task computes statistics from the executions that started within the window, and checks every threshold for each
+    workflow separately. It does not check a threshold of None, which is the default. ``success`` counts as a success;
+    ``error`` and ``crashed`` count as failures. Active and canceled executions count as neither, and executions that a
+    person ran in the editor do not count at all.
 
     Choose either a workflow, a tag, a project, or ``all_workflows=True``. Archived workflows are left out.
 

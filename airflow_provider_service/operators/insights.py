@@ -26,7 +26,7 @@ __all__ = ["ServiceGetInsightsOperator"]
 
 
 class ServiceGetInsightsOperator(ServiceBaseOperator):
-    """Read figures on production executions in a range of time. Safe to repeat. The figures lag behind the executions.
+    """Read statistics on production executions in a range of time. Safe to repeat. They lag behind the executions.
 
     :param range_start: start of the range, as text or as a datetime with a time zone; None (the default) for seven days
         ago.

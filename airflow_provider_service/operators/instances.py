@@ -37,12 +37,11 @@ __all__ = ["ServiceDeployWorkflowsOperator", "ServiceExportWorkflowsOperator", "
 class ServiceExportWorkflowsOperator(ServiceBaseOperator):
     """Write each workflow to a file of its own, which changes only if the workflow does. Safe to repeat.
 
-    A file holds what runs: the active version of an active workflow, the draft of any other. Its keys are sorted,
-    values that change by themselves, such as dates, are left out, and other objects of the instance, such as
-    credentials, are referred to by their names instead of their ids. Its own id is kept, so that a deployment finds the
-    workflow when it is renamed. ``ServiceDeployWorkflowsOperator`` deploys such files to the same instance, where they
-    change nothing, or to another one. Archived workflows are left out. Files of workflows that no longer exist are
-    kept.
+    A file holds the active version of an active workflow, and the draft of any other. It has sorted keys, no values
+    that change by themselves, such as dates, and names instead of ids for other objects of the instance, such as
+    credentials. It keeps the id of the workflow, so that a deployment finds the workflow after it was renamed.
+    ``ServiceDeployWorkflowsOperator`` deploys such files to the same instance, where they change nothing, or to another
+    one. Archived workflows are left out. Files of workflows that no longer exist are kept.
 
     :param path: the folder: a path, or an address of object storage such as ``s3://my_conn@bucket/workflows``. It is
         created if it does not exist.
@@ -102,7 +101,7 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 
         self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         done = cast("ExportResult", export_folder(self, self.hook))
-        self.log.info("%d workflows were written to %s", done["workflows"], self.path)
+        self.log.info("Workflows written to %s: %d", self.path, done["workflows"])
         return done
 
 
@@ -161,18 +160,17 @@ class _DeployingOperator(ServiceBaseOperator):
 class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
     """Bring the workflows of an instance in line with definitions: all of them, or none. Safe to repeat.
 
-    First a plan is made, and logged with what changes in which node. It compares each definition with the workflow of
-    the same id, or else of the same name: with what runs if the workflow is active, with its draft otherwise. A
-    workflow that is found by its id gets the name that the definition has. If an instance already matches the
-    definitions, nothing is written. Whatever a definition names must exist in the instance under the same name, or
-    be deployed with it: credentials, workflows, data tables and folders. If something cannot be found, everything that
-    is missing is listed, and nothing is written. Missing tags are created.
+    First, the task makes a plan, and logs what changes in each node. It compares each definition with the workflow that
+    has the same id, or else the same name: with the version that runs if the workflow is active, otherwise with its
+    draft. A workflow that is found by its id gets the name in the definition. If the instance already matches the
+    definitions, nothing is written. Credentials, workflows, data tables and folders that a definition names must exist
+    in the instance under the same name, or be deployed with it. If any are missing, the error lists all of them, and
+    nothing is written. Missing tags are created.
 
-    Then all drafts are written, and after that the workflows are published, beginning with those that others call. If
-    anything fails, every workflow gets back the version that ran before, its draft and its tags; what was created is
-    deleted; and the task fails. It is retried only if the failure may pass and everything was put back. Workflows that
-    have no definition are left alone, unless an earlier deployment of the same ``deployment_name`` deployed them and
-    ``archive_missing`` is True.
+    Then the task writes all drafts, and publishes the workflows, beginning with those that others call. If anything
+    fails, it gives every workflow its former version, draft and tags, deletes what it has created, and fails. Airflow
+    retries it only if the failure may be temporary and everything was put back. Workflows without a definition are left
+    alone, unless an earlier deployment with the same ``deployment_name`` deployed them and ``archive_missing`` is True.
 
     :param source: a folder, which may be a git checkout, a ``.json`` file, or an address of object storage such as
         ``s3://my_conn@bucket/workflows``; a definition as a mapping or as JSON text; or a list of these. All files

@@ -51,9 +51,9 @@ __all__ = [
 class ServiceInsertRowsOperator(ServiceTableOperator):
     """Insert rows. NOT safe to repeat: a retry inserts them again; prefer :class:`ServiceUpsertRowsOperator`.
 
-    All rows are checked before the first is inserted, by the rules of an upsert: each value must fit its column, and a
-    date without a time zone means UTC. Rows are sent in batches. Each batch is inserted completely or not at all; if a
-    later batch fails, the earlier ones are kept.
+    The task checks all rows before it inserts the first, as an upsert does: each value must fit its column, and a date
+    without a time zone means UTC. It sends the rows in batches. The service inserts each batch completely or not at
+    all; if a batch fails, the batches before it stay.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.
@@ -122,8 +122,8 @@ class ServiceInsertRowsOperator(ServiceTableOperator):
 class ServiceUpsertRowsOperator(ServiceTableOperator):
     """Upsert rows: update those whose keys exist, and insert the others. Safe to repeat.
 
-    Values are compared by the type of their column (a date without a time zone means UTC), and only what differs is
-    written, many rows per call. The whole input is checked before anything is written. An upsert is not atomic: it can
+    The task checks the whole input before it writes anything. It compares values by the type of their column (a date
+    without a time zone means UTC), and writes only the rows that differ, many per call. An upsert is not atomic: it can
     miss rows that others write at the same time, so let only one task at a time write to a table. The guide
     ``docs/data-tables.md`` describes what the options below guarantee.
 
@@ -214,7 +214,7 @@ class ServiceUpsertRowsOperator(ServiceTableOperator):
 class ServiceUpdateRowsOperator(ServiceTableOperator):
     """Write the same values into every row that matches a filter. Safe to repeat.
 
-    The filter may name columns that ``data`` changes; a repeat then no longer finds the rows, and counts none.
+    The filter may name columns that ``data`` changes. A repeat then finds no rows, and returns a count of 0.
 
     :param data_table_id: id of the table; give either the id or the name.
     :param data_table_name: exact, case-sensitive name of the table.

@@ -52,12 +52,11 @@ __all__ = ["ServiceRunWorkflowOperator"]
 class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     """Run a workflow, whatever its trigger, and wait until the execution has ended. Safe to repeat.
 
-    There is one execution per task run. Where the trigger takes data, the call carries a key of the task run; a later
-    attempt looks for the execution of an earlier one and resumes it, unless that execution failed. Clearing the task
-    starts a new execution, unless the last one is still active. Where the trigger takes no data, an attempt that cannot
-    rule out an execution of an earlier one fails without further retries. If a workflow does not keep its executions,
-    or hides their data, a search proves nothing: the attempt after one that may have made the call then fails without
-    further retries, rather than run the workflow twice.
+    There is one execution per task run. If the trigger takes data, the call carries a key of the task run. A later
+    attempt searches for the execution of an earlier one and resumes it, unless that execution failed. Clearing the task
+    starts a new execution, unless the last one is still active. If an earlier attempt may have started an execution
+    that cannot be found, the task fails without further retries, rather than run the workflow twice. This can happen if
+    the trigger takes no data, or if the workflow does not keep its executions or hides their data.
 
     :param workflow_id: id of the workflow.
     :param workflow_name: exact name of the workflow, instead of its id; archived ones do not count.
@@ -83,10 +82,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param webhook_headers: further headers of the call; None (the default) for none. They are hidden in logs, rendered
         fields and the stored DAG; prefer ``webhook_conn_id`` for secrets.
     :param activate: activate the workflow if it is not active (the default); if False, such a workflow fails the task.
-    :param start: the way to start the workflow: through its production webhook (``"webhook"``); through the server's
-        MCP endpoint (``"mcp"``), which also starts workflows with a schedule, form, chat or manual trigger; or through
-        a workflow that starts others (``"bridge"``), such as those with a sub-workflow trigger, and that is installed
-        if it is missing. ``"auto"`` (the default) takes the first of them that can.
+    :param start: the start method: the production webhook (``"webhook"``); the server's MCP endpoint (``"mcp"``), which
+        also starts workflows with a schedule, form, chat or manual trigger; or the bridge (``"bridge"``), a workflow
+        that starts other workflows, such as those with a sub-workflow trigger, and is installed if it is missing.
+        ``"auto"`` (the default) takes the first start method that fits the workflow.
     :param mode: with ``"mcp"``, what to run: the published version (``"production"``, the default) or the draft
         (``"manual"``).
     :param enable_mcp: make the workflow available in MCP if it is not, by its setting ``availableInMCP``; False by
@@ -94,8 +93,8 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
     :param on_retry: what a retry of the task does if the execution of the previous attempt failed: run the workflow
         again (``"new"``, the default), or have the service retry that execution (``"retry_execution"``), unless it was
         canceled.
-    :param return_output: whether to return the output of the last node (``"last_node"``), that of another node
-        (``{"node": "Name"}``), or none (``"none"``, the default).
+    :param return_output: what to return: the output of the last node (``"last_node"``), the output of another node
+        (``{"node": "Name"}``), or no output (``"none"``, the default).
     :param max_output_items: number of items to return at most; None (the default) for all.
     :param output_path: file for output that is larger than 48 kB of JSON: a path, or an address such as
         ``"s3://my_conn@bucket/{{ run_id }}.json"``, in which an Airflow connection may be named. None (the default)

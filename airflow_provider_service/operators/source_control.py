@@ -95,9 +95,9 @@ class _SourceControlOperator(ServiceBaseOperator):
 class ServicePullSourceControlOperator(_SourceControlOperator):
     """Pull the connected branch into the instance.
 
-    Safe to repeat, but with ``force`` a repeat also discards local changes made since. The service answers when the
-    pull is over and offers nothing by which to watch it, so the task cannot be deferred. ``ServiceSourceControlSensor``
-    waits for changes to pull.
+    Safe to repeat, but with ``force`` a repeat also discards local changes made since. The service answers only when
+    the pull has ended and shows no progress, so the task cannot be deferred. ``ServiceSourceControlSensor`` waits for
+    changes to pull.
 
     :param force: discard local changes; with False, the default, changes that conflict with the pull fail the task.
     :param auto_publish: which of the pulled workflows to publish: ``"none"`` (the default), ``"all"``, or those that
@@ -153,8 +153,8 @@ class ServicePullSourceControlOperator(_SourceControlOperator):
 class ServicePushSourceControlOperator(_SourceControlOperator):
     """Commit local changes, and push them to the connected branch.
 
-    Safe to repeat: what has been pushed is no longer a change. Without changes, there is no commit. The service answers
-    when the push is over and offers nothing by which to watch it, so the task cannot be deferred.
+    Safe to repeat: changes are pushed only once. Without changes, there is no commit. The service answers only when the
+    push has ended and shows no progress, so the task cannot be deferred.
 
     :param commit_message: message of the commit, 1 to 1000 characters.
     :param types: types of the objects to push, such as workflow, credential, tags or variables; None, the default, for

@@ -62,7 +62,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         _refuse_failures(invitations)
         answered = {invitation.user.email.lower() for invitation in invitations}
         active = [user["email"] for user in requested if user["email"].lower() not in answered]
-        self.log.info("%d users invited, %d already active: %s", len(invitations), len(active), url)
+        self.log.info("Users invited: %d, already active: %d; see %s", len(invitations), len(active), url)
         return {
             "invited": [
                 {"user_id": one.user.id, "email": one.user.email, "email_sent": one.user.email_sent}

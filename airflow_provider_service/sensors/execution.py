@@ -57,9 +57,9 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     The task succeeds on ``success``. On ``error``, ``canceled`` and ``crashed`` it fails without further retries, with
     the failing node, the service's message and the URL of the execution. On ``new``, ``running``, ``waiting`` and
-    unknown statuses the wait continues. All modes judge an execution in the same way. With ``soft_fail``, the task is
-    skipped if the execution failed, vanished or did not end in time. A failed read is repeated, first by the wait and
-    then by a retry of the task, unless a person must change something first.
+    unknown statuses the wait continues. All modes judge an execution in the same way. With ``soft_fail``, Airflow skips
+    the task if the execution failed, vanished or did not end in time. If a read fails, the wait repeats it, and later a
+    retry of the task does, unless a person must change something first.
 
     Arguments of Airflow's own sensor apply as well. The task fails if the execution has not ended after ``timeout``
     (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.
@@ -74,7 +74,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
     :param deferrable: wait in the triggerer, where thousands of waits share their requests; the default is Airflow's
         ``[operators] default_deferrable``.
     :param poke_interval: seconds, or a timedelta, between two polls; 10 seconds by default.
-    :param return_output: whether to return the output of the node that ran last (``"last_node"``), that of another
+    :param return_output: what to return: the output of the node that ran last (``"last_node"``), the output of another
         node (``{"node": "Name"}``), or none (``"none"``, the default). It may hold whatever the workflow was called
         with, headers and their secrets included.
     :param max_output_items: number of items to return at most; None (the default) for all.

@@ -23,8 +23,8 @@ __all__ = ["ServiceWorkflowHealthSensor"]
 class ServiceWorkflowHealthSensor(PollingSensor):
     """Wait until no workflow breaches a threshold. It only reads, and is safe to repeat.
 
-    Statistics, thresholds and the choice of workflows are those of ``ServiceWorkflowHealthCheckOperator``; at least one
-    threshold is needed, and those that are None, the default of each, are not checked.
+    Statistics, thresholds and the choice of workflows work as in ``ServiceWorkflowHealthCheckOperator``. Give at least
+    one threshold; a threshold of None, the default, is not checked.
 
     Arguments of Airflow's own sensor apply as well. The task fails if a threshold is still breached after ``timeout``
     (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.

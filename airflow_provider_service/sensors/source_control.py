@@ -22,15 +22,15 @@ POLL_SECONDS = 60.0
 
 
 class ServiceSourceControlSensor(PollingSensor):
-    """Wait until there is something to pull or to push, or nothing any more. It only reads, and is safe to repeat.
+    """Wait until there are changes to pull or to push, or until there are none left. It only reads; safe to repeat.
 
     A poll shows what ``preview=True`` of ``ServicePullSourceControlOperator`` and ``ServicePushSourceControlOperator``
     shows. The service offers no other status.
 
-    Arguments of Airflow's own sensor apply as well. The task fails if the state has not come after ``timeout``
-    (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a deferred wait.
-    ``mode`` is ``"poke"`` (the default) or ``"reschedule"``, and is ignored if ``deferrable`` is True. With
-    ``soft_fail``, the task is skipped instead.
+    Arguments of Airflow's own sensor apply as well. The task fails if the desired state is not reached after
+    ``timeout`` (seconds, or a timedelta; Airflow's ``[sensors] default_timeout`` by default), which also limits a
+    deferred wait. ``mode`` is ``"poke"`` (the default) or ``"reschedule"``, and is ignored if ``deferrable`` is True.
+    With ``soft_fail``, the task is skipped instead.
 
     :param direction: ``"pull"`` (the default) for what the branch has, ``"push"`` for what the instance has.
     :param state: ``"changed"`` (the default) to wait until there are changes, ``"unchanged"`` until there are none.

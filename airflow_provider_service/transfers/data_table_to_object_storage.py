@@ -25,7 +25,7 @@ __all__ = ["ServiceDataTableToObjectStorageOperator"]
 class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
     """Write the rows of a data table to a file. Safe to repeat: the file is replaced when it is complete.
 
-    Any number of rows needs the same memory: a page of them is read at a time, and a batch is written.
+    Memory does not depend on the number of rows: the task reads one page at a time, and writes one batch at a time.
 
     :param path: file to write, a path in an existing directory or an address such as ``s3://conn_id@bucket/key.parquet``.
         Its ending chooses the format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra ``parquet``); the first two

@@ -34,8 +34,8 @@ __all__ = ["ServiceDataTableToSqlOperator"]
 class ServiceDataTableToSqlOperator(ServiceUnloadTableOperator):
     """Write the rows of a data table into a table of a database. Safe to repeat, except with ``mode="append"``.
 
-    All rows are written in one transaction: readers of the database see all of them or none. Any number of rows needs
-    the same memory in the worker.
+    The task writes all rows in one transaction: readers of the database see all of them or none. Memory in the worker
+    does not depend on the number of rows.
 
     :param sql_table: name of an existing table of the database, as a SQL statement would write it: with its schema, as
         in ``shop.sales``, and in quotes if it needs them, as in ``"Sales 2026"``. Anything else is refused.

@@ -22,10 +22,10 @@ __all__ = ["ObjectStorageToServiceDataTableOperator"]
 class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
     """Load a file of rows into a data table. Safe to repeat, except with ``mode="append"``.
 
-    The rows are read once and checked on disk before anything is written, so that any number of them needs the same
-    memory. A value that the table cannot store is refused with its row and column. A ``.csv`` file holds only text,
-    which becomes a value of the column's type; a cell without quotes and content is null. The guide
-    ``docs/transfers.md`` says what readers of the table see in the meantime.
+    The task reads the rows once and checks them on disk before it writes anything, so memory does not depend on their
+    number. If the table cannot store a value, the error names its row and column. A ``.csv`` file holds only text,
+    which becomes a value of the column's type; an empty cell without quotes is null. The guide ``docs/transfers.md``
+    says what readers of the table see in the meantime.
 
     :param path: file to read, a path or an address such as ``s3://conn_id@bucket/key.csv``. Its ending names the
         format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra ``parquet``); the first two may end in ``.gz``.

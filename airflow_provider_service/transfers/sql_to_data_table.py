@@ -24,9 +24,9 @@ __all__ = ["SqlToServiceDataTableOperator"]
 class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
     """Load the result of a query into a data table. Safe to repeat, except with ``mode="append"``.
 
-    The rows are read once, with a cursor of the server where the database has one, and checked on disk before anything
-    is written, so that any number of them needs the same memory. A value that the table cannot store is refused with
-    its row and column. The guide ``docs/transfers.md`` says what readers of the table see in the meantime.
+    The task reads the rows once, with a server-side cursor if the database has one, and checks them on disk before it
+    writes anything, so memory does not depend on their number. If the table cannot store a value, the error names its
+    row and column. The guide ``docs/transfers.md`` says what readers of the table see in the meantime.
 
     :param sql: one query, or the path of a ``.sql`` file with it.
     :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.

@@ -35,19 +35,20 @@ WRITE_SECONDS = 5.0
 class ServiceExecutionEventTrigger(BaseEventTrigger):
     """Fires whenever an execution of the selected workflows has ended; for an ``AssetWatcher``.
 
-    Give one selection: one or several workflows by id or by name, those of a tag, those of a project, or all. Names are
-    looked up when the watch begins; archived workflows do not count. The workflows of a tag or a project are read again
-    at every tenth poll, and whenever a workflow runs that the watch has not seen before: a new workflow is watched from
-    its first execution on, while one that is given the tag or is moved later joins within ten polls.
+    Give one selection: one or several workflows by id or by name, the workflows of a tag or a project, or all
+    workflows. Names are looked up when the watch begins; archived workflows do not count. The workflows of a tag or a
+    project are read again at every tenth poll, and whenever a workflow runs that the watch has not seen before: a new
+    workflow is watched from its first execution on, while one that is given the tag or is moved later joins within ten
+    polls.
 
     The watch begins with its first poll; executions that ended before are not reported. On Airflow 3.3 and newer,
     watchers of the same connection and interval share one poll; on older versions, each has its own.
 
-    On Airflow 3.3 and newer, a watcher resumes where it was after a restart, and no end is missed, however the
-    triggerer ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops
-    within about two seconds after an event, or is so overloaded that Airflow gives the watch to another one, an end may
-    be reported again, with the same ``execution_id`` and ``status``. Otherwise each end is reported once. The watch
-    starts from scratch:
+    On Airflow 3.3 and newer, a watcher continues after a restart where it was, and misses no end, however the triggerer
+    ended: an event counts as reported only once it is in Airflow's database. If a triggerer dies or stops within about
+    two seconds after an event, or is so overloaded that Airflow gives the watch to another one, an end may be reported
+    again, with the same ``execution_id`` and ``status``. Otherwise each end is reported once. The watch starts from
+    scratch:
 
     - after a restart on Airflow before 3.3, or if several assets share a watcher, which Airflow keeps no state for;
     - when the selection, ``statuses``, the connection or its address changes;
@@ -68,9 +69,9 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     :param project_name: exact name of that project, instead of its id.
     :param all_workflows: True to select all workflows that the key may see; False by default.
     :param statuses: final statuses that fire: ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``; default all.
-    :param return_output: whether to report the output of the node that ran last (``"last_node"``), that of another node
-        (``{"node": "Name"}``), or none (``"none"``, the default). Airflow's database keeps it with the event. It may
-        hold whatever the workflow was called with, headers and their secrets included.
+    :param return_output: what to report: the output of the node that ran last (``"last_node"``), the output of another
+        node (``{"node": "Name"}``), or none (``"none"``, the default). Airflow's database keeps it with the event. It
+        may hold whatever the workflow was called with, headers and their secrets included.
     :param max_output_items: number of items to report at most; None (the default) for all.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :param poll_interval: seconds, or a timedelta, between two polls; 30 seconds by default.

@@ -48,7 +48,10 @@ def test_nobody_to_ask_and_no_consent(cli, simulator, folder, command):
     ended = cli(command, *arguments[command])
 
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err == "Error: nobody can be asked here, so --yes is required; nothing was done\n"
+    assert (
+        ended.err
+        == "Error: there is no terminal on which to ask for confirmation, so --yes is required; nothing was done\n"
+    )
     assert not simulator.requests
 
 

@@ -81,7 +81,7 @@ def test_the_address_of_webhooks_may_end_where_webhooks_begin(given: str, base: 
 
 @pytest.mark.parametrize("path", ["/webhook/nightly", "/x/webhook/a/b", "/webhook-test"])
 def test_the_address_of_one_webhook_is_refused(path: str) -> None:
-    with pytest.raises(ServiceConfigError, match="'webhook_base_url': must be the address before /webhook/, not that"):
+    with pytest.raises(ServiceConfigError, match="'webhook_base_url': must be the address before /webhook/, without"):
         parse(webhook_base_url=f"https://hooks.example{path}")
 
 

@@ -116,7 +116,7 @@ def test_what_does_not_go_with_files(client: Client, server: requests_mock.Mocke
 
 
 def test_files_above_the_limit_are_not_sent(server: requests_mock.Mocker, large: Path) -> None:
-    with pytest.raises(ServiceInputError, match=r"the files have 2,097,154 bytes, and the server accepts 2 MiB"):
+    with pytest.raises(ServiceInputError, match=r"the files have 2,097,154 bytes, but the server accepts 2 MiB"):
         Client(max_files_mib=2).webhooks.call(UPLOAD, files={"a": large, "b": large})
     assert server.request_history == []
 

@@ -351,6 +351,6 @@ async def test_an_outage_is_told_once_and_its_end_once(
 
     lines = [(record.levelname, record.message) for record in caplog.records if "Reading " in record.message]
     assert [level for level, _ in lines] == ["WARNING", "INFO"], lines
-    begin = "Reading executions for the watches at connection 'service_default' fails; it is tried until it works: "
+    begin = "Reading executions for the watches at connection 'service_default' fails; trying again until it works: "
     assert lines[0][1].startswith(begin)
     assert "Reading executions for the watches at connection 'service_default' works again, after " in lines[1][1]

@@ -144,7 +144,7 @@ async def test_a_name_that_cannot_be_found_is_logged_and_looked_up_again(
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher_of(workflow_name="Nightly"))
     await until(lambda: "there is no workflow named 'Nightly'" in caplog.text)
-    assert "Reading executions for the watch of workflow_name Nightly fails; it is tried until it works" in caplog.text
+    assert "Reading executions for the watch of workflow_name Nightly fails; trying again until it works" in caplog.text
 
     found = workflow("Nightly")
     await polled(simulator, 3)
@@ -162,7 +162,7 @@ async def test_a_tag_that_cannot_be_read_again_keeps_its_workflows(
     number = triggerer.start(watcher_of(tag_name="prod"))
     await polled(simulator)
     simulator.inject("status", times=None, path="/workflows$", status=500)
-    await until(lambda: "Reading the workflows of tag_name prod fails; it is tried until it works: " in caplog.text)
+    await until(lambda: "Reading the workflows of tag_name prod fails; trying again until it works: " in caplog.text)
 
     one = simulator.start_execution(tagged, status="success")
     await until(lambda: ids(triggerer.events(number)) == [one])

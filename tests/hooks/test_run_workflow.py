@@ -145,7 +145,7 @@ def test_an_inactive_workflow(run_workflow: RunWorkflow, simulator: ServiceSimul
         ({"workflow_id": " "}, "workflow_id must be text that is not empty, not ' '"),
         ({"workflow_id": "w", "run_key": ""}, "run_key must be text that is not empty, not "),
         ({"workflow_id": "w", "run_key": 7}, "run_key must be text that is not empty, not "),
-        ({"workflow_id": "w", "context": {}}, "context says nothing without a run_key"),
+        ({"workflow_id": "w", "context": {}}, "context has no effect without a run_key"),
         ({"workflow_id": "w", "activate": "no"}, "activate must be True or False, not 'no'"),
         ({"workflow_id": "w", "wait_for_completion": 1}, "wait_for_completion must be True or False"),
         ({"workflow_id": "w", "on_vanished": "skip"}, "on_vanished must be one of fail, succeed, not 'skip'"),

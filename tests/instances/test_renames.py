@@ -129,7 +129,7 @@ def test_an_id_and_a_name_of_different_workflows_are_refused(client, deploy, fol
     rename(folder, "idle", "taken")
     held = ids_of(client)["idle"]
     writes()
-    with pytest.raises(ServiceInputError, match=rf"its id {held} is that of workflow 'idle', and its name.* {taken}"):
+    with pytest.raises(ServiceInputError, match=rf"its id {held} belongs to workflow 'idle', but its name.* {taken}"):
         deploy(str(folder))
     assert writes() == []
 

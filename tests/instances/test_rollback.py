@@ -177,7 +177,9 @@ def test_what_somebody_else_changes_meanwhile_is_not_called_put_back(client, sim
 
     with ServiceClient(client.transport.config) as somebody_else:
         simulator.wrap(acts_before_the_answer)
-        with pytest.raises(ServiceDeploymentError, match="could be put back: workflow 'parent': it is not as it was"):
+        with pytest.raises(
+            ServiceDeploymentError, match="could be put back: workflow 'parent': it differs from what it was"
+        ):
             deploy([child(), parent("elsewhere"), REFUSED])
 
 

@@ -158,7 +158,9 @@ def test_missing_scopes_are_named_before_anything_is_changed(execute, simulator,
     key = simulator.create_key(scopes=[one for one in SCOPES if one != missing])
     connection = {"conn_type": "service", "host": simulator.base_url, "password": key, "extra": EXTRA}
     monkeypatch.setenv("AIRFLOW_CONN_SERVICE_DEFAULT", json.dumps(connection))
-    with pytest.raises(AirflowFailException, match=f"the API key lacks {missing}; nothing was changed"):
+    with pytest.raises(
+        AirflowFailException, match=f"the API key lacks scopes .* needs: {missing}; nothing was changed"
+    ):
         execute(ServiceInstallBridgeOperator)
     assert writes() == []
 

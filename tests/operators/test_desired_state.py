@@ -82,7 +82,7 @@ def test_what_is_deleted_in_the_meantime_is_no_error(execute, client, simulator)
     ("arguments", "message"),
     [
         ({"prune": True}, "prune=True needs prune_names or prune_prefix: nothing else is ever deleted"),
-        ({"prune_prefix": "air-"}, "mean nothing without prune=True"),
+        ({"prune_prefix": "air-"}, "have no effect without prune=True"),
         ({"prune": True, "prune_names": "old"}, "prune_names must be a list, not str"),
         ({"prune": True, "prune_names": [""]}, "each of prune_names must be text that is not empty"),
         ({"prune": True, "prune_prefix": 1}, "prune_prefix must be text that is not empty, not 1"),

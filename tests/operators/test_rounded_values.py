@@ -96,7 +96,9 @@ def test_a_rounded_key_that_is_given_twice_is_a_duplicate_like_any_other(repair,
     [("stock", [2**60, 2**60 + 1]), ("sold_at", ["2026-01-02T00:00:00.0001Z", "2026-01-02T00:00:00.0002Z"])],
 )
 def test_keys_that_the_service_cannot_distinguish_are_refused(upsert, held, key, values):
-    with pytest.raises(AirflowFailException, match="row 2 has a key that the service cannot distinguish from that of"):
+    with pytest.raises(
+        AirflowFailException, match="row 2 has a key that the service cannot distinguish from the key of"
+    ):
         upsert([{key: value, "shop": str(value)} for value in values], key)
     assert held("sku") == []
 

@@ -161,7 +161,7 @@ def test_a_clock_that_is_far_off_fails(config, simulator):
 
     grade, text = found(config)["clock"]
 
-    assert (grade, "behind that of Airflow" in text) == ("FAIL", True)
+    assert (grade, "behind Airflow's clock" in text) == ("FAIL", True)
 
 
 class Terminal(io.StringIO):

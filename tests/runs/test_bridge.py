@@ -182,7 +182,8 @@ def test_a_key_that_cannot_install(
     connect(monkeypatch, simulator, password=simulator.create_key(scopes=scopes))
     workflow_id = put(simulator, CALLED, DONE)
     with pytest.raises(
-        AirflowFailException, match=r"to install the bridge, the API key lacks credential:create, .*once"
+        AirflowFailException,
+        match=r"the API key lacks scopes that installing the bridge needs: credential:create, .*once",
     ):
         task_run(workflow_id=workflow_id).attempt(1)
 

@@ -104,7 +104,7 @@ def test_while_an_attempt_looks_for_earlier_ones(
     run = task_run(workflow_id=put(simulator, webhook(), DONE))
     context = run.prepare(2)
     run.task.on_kill()
-    with pytest.raises(ServiceTaskKilledError, match="looked for executions of earlier attempts"):
+    with pytest.raises(ServiceTaskKilledError, match="searched for executions of earlier attempts"):
         run.task.execute(context)
     assert calls(simulator) == 0
 
@@ -121,7 +121,7 @@ def test_a_service_that_is_slow_does_not_hold_up_the_end(
     killed(task_run(workflow_id=workflow_id), lambda: calls(simulator))
     # Airflow ends a process 5 s after it was asked to: there is no time for more than two slow answers.
     assert sum(one.path.endswith("/executions") for one in simulator.requests) <= 2
-    assert "cannot be looked for and may be running" in caplog.text
+    assert "was being started failed; it may be running" in caplog.text
 
 
 def test_nothing_was_begun(task_run: MakeRun, simulator: ServiceSimulator) -> None:

@@ -48,8 +48,8 @@ def test_files_that_are_not_in_the_output_are_named(
     assert done["output"][0]["body"] == {"day": "1"}
     said = [one.getMessage() for one in caplog.records if one.name.endswith("runs.output")]
     assert said == [
-        "Files that node 'Webhook' put out are not in the output, because the service's API does not give them; "
-        "let the workflow store them, for example in object storage: 2",
+        "Files that node 'Webhook' put out are not in the output, because the service's API does not return their "
+        "content; let the workflow store them, for example in object storage: 2",
         "Item 1, field 'data': report.pdf; application/pdf; 12 kB",
         "Item 1, field 'more': notes; application/octet-stream; 1 B",
     ]
@@ -263,8 +263,8 @@ def test_a_file_that_cannot_be_written_fails_the_attempt_and_a_retry_writes_it(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_output_items": 1}, "max_output_items means nothing with return_output='none'"),
-        ({"output_path": "/tmp/x"}, "output_path means nothing with return_output='none'"),
+        ({"max_output_items": 1}, "max_output_items has no effect with return_output='none'"),
+        ({"output_path": "/tmp/x"}, "output_path has no effect with return_output='none'"),
         ({"return_output": "last_node", "output_path": "/none/x.json"}, "the directory of output_path .* does not"),
         ({"return_output": "last_node", "output_path": "/tmp"}, "output_path '/tmp' is a directory"),
         ({"return_output": "last_node", "output_path": "s4://b/x.json"}, "output_path 's4://b/x.json' cannot be used"),

@@ -363,7 +363,7 @@ def test_a_body_that_is_too_large(
     workflow_id = put(simulator, webhook(), DONE)
     run = task_run(workflow_id=workflow_id, payload="x" * (16 * 2**20 - 1), store=StateStore(tmp_path / "state.json"))
     message = (
-        r"the payload has 16,777,217 bytes, and the server accepts 16 MiB .*N8N_PAYLOAD_SIZE_MAX.*nothing was sent"
+        r"the payload has 16,777,217 bytes, but the server accepts 16 MiB .*N8N_PAYLOAD_SIZE_MAX.*nothing was sent"
     )
     with pytest.raises(AirflowFailException, match=message):
         run.attempt(1)
@@ -372,7 +372,7 @@ def test_a_body_that_is_too_large(
     assert run.store is not None
     assert run.store.get("service_execution") is None
     connect(monkeypatch, simulator, extra={"max_payload_mib": 0.001})
-    with pytest.raises(AirflowFailException, match=r"has 1,049 bytes, and the server accepts 0\.001 MiB"):
+    with pytest.raises(AirflowFailException, match=r"has 1,049 bytes, but the server accepts 0\.001 MiB"):
         task_run(workflow_id=workflow_id, payload="x" * 1047, map_index=1).attempt(1)
     assert run.attempt(2, payload="x" * 1046)["status"] == "success"
     assert calls(simulator) == 1

@@ -228,7 +228,7 @@ def test_a_stop_waits_for_the_end(task_run: MakeRun, simulator: ServiceSimulator
     early = task_run(ServiceStopExecutionOperator, **stop, wait_for_completion=False).attempt(1)
     assert (early["status"], early["stopped"]) == ("running", False)
     with pytest.raises(
-        AirflowFailException, match=r"had not ended 0\.1 s after the wait began, although it was stopped"
+        AirflowFailException, match=r"had not ended 0\.1 s after the wait began, even though it was stopped"
     ):
         task_run(ServiceStopExecutionOperator, **{**stop, "timeout": 0.1}).attempt(1)
     simulator.finish_execution(execution_id)

@@ -303,7 +303,7 @@ def test_a_killed_search_ends(client: ServiceClient, server: requests_mock.Mocke
     answer(server)
     stopped = threading.Event()
     stopped.set()
-    with pytest.raises(ServiceTaskKilledError, match=r"^the task was killed while it looked for executions"):
+    with pytest.raises(ServiceTaskKilledError, match=r"^the task was killed while it searched for executions"):
         search(client, stopped=stopped)
 
 

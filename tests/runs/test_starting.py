@@ -293,7 +293,7 @@ def test_searches_that_are_refused_while_the_call_is_open(
 ) -> None:
     connect(monkeypatch, simulator, password=simulator.create_key(["workflow:read", "execution:read"]))
     workflow_id = put(simulator, webhook(mode="lastNode"), wait(30), DONE)
-    with pytest.raises(AirflowFailException, match=r"cannot be looked for: .*lacks the scope 'execution:list'"):
+    with pytest.raises(AirflowFailException, match=r"cannot be searched for: .*lacks the scope 'execution:list'"):
         task_run(workflow_id=workflow_id).attempt(1)
     assert calls(simulator) == 1
 

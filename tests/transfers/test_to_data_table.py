@@ -153,7 +153,7 @@ def test_a_refused_row_creates_no_table(execute, simulator, writes, query, tmp_p
         execute(LOAD, sql="SELECT 1 AS n UNION ALL SELECT 'x'", **options)
     with pytest.raises(AirflowFailException, match=r"'a b' cannot be the name of a column.* with column_mapping"):
         execute(LOAD, sql='SELECT 1 AS "a b"', **options)
-    with pytest.raises(AirflowFailException, match="the source has no rows, which would say what columns"):
+    with pytest.raises(AirflowFailException, match="the source has no rows, so the columns"):
         execute(LOAD, sql="SELECT 1 AS n WHERE 0", **options)
     path = tmp_path / "rows.jsonl"
     path.write_text('{"n": 1}\n{"N": 2}\n')
@@ -166,9 +166,9 @@ def test_a_refused_row_creates_no_table(execute, simulator, writes, query, tmp_p
     ("options", "message"),
     [
         ({}, "give key_columns, which make it an upsert, or mode"),
-        ({"mode": "replace", "key_columns": "sku"}, "mode='replace' has no use for key_columns"),
+        ({"mode": "replace", "key_columns": "sku"}, "mode='replace' does not take key_columns"),
         ({"mode": "upsert"}, "mode='upsert' needs key_columns"),
-        ({"mode": "append", "delete_missing": True}, "delete_missing means nothing with mode='append'"),
+        ({"mode": "append", "delete_missing": True}, "delete_missing has no effect with mode='append'"),
         ({"mode": "append", "on_error": "skip"}, "on_error='skip' needs reject_path"),
         ({"mode": "append", "reject_path": "/tmp/x.jsonl"}, "reject_path means nothing with on_error='fail'"),
         ({"mode": "append", "on_error": "skip", "reject_path": "/tmp/x.csv"}, "reject_path must end in .jsonl or"),

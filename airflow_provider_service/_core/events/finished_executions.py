@@ -214,5 +214,5 @@ def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | 
         except ServiceNotFoundError:
             found[execution_id] = None  # how it ended is not known
         except ServiceApiError as error:
-            log.warning("Whether execution %s has ended cannot be read; it is tried again: %s", execution_id, error)
+            log.warning("Cannot read whether execution %s has ended; trying again: %s", execution_id, error)
     return found

@@ -68,7 +68,7 @@ class _Deployment:
             yield
         # Also what kills the task: a deployment must not be left half done.
         except BaseException as error:
-            log.error("The deployment failed while %s; what it changed goes back", self._step)
+            log.error("The deployment failed while %s; rolling back its changes", self._step)
             left = self._rollback.go()
             if not isinstance(error, ServiceError):
                 for one in left:

@@ -35,7 +35,7 @@ def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -
         return _result(plan, "planned", plan.known_ids)
     ids = apply_plan(plan, target)
     if plan.changed:
-        log.info("%d workflows were deployed", len(plan.changed))
+        log.info("Workflows deployed: %d", len(plan.changed))
     return _result(plan, "deployed" if plan.writes else "unchanged", ids)
 
 

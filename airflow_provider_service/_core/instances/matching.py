@@ -55,9 +55,9 @@ class Matches:
         self.renamed[existing.id] = source.name
         if others := self._unclaimed(source.name):
             self.problems.append(
-                f"{source.name!r} ({source.place}): its id {existing.id} is that of workflow {existing.name!r}, and "
-                f"its name that of workflow {_listed(others)}. Remove the id from the definition if it is for the "
-                "latter, or give one of them another name"
+                f"{source.name!r} ({source.place}): its id {existing.id} belongs to workflow {existing.name!r}, "
+                f"but its name belongs to workflow {_listed(others)}. Remove the id from the definition if it is for "
+                "the latter, or give one of them another name"
             )
 
     def _require_one(self, source: Source, named: Sequence[Entry]) -> None:

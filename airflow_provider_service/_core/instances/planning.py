@@ -207,7 +207,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def _archived(before: Workflow) -> WorkflowChange:
-    words = "no definition is for it any more" + (", and it is active" if before.active else "")
+    words = "it no longer has a definition" + (", and it is active" if before.active else "")
     return WorkflowChange(
         name=before.name,
         workflow_id=before.id,

@@ -119,7 +119,7 @@ class Restore:
         """
         begun = Record(self.client, self.backup.archive.digest).read()
         if begun is not None:
-            log.info("An earlier attempt has begun this restore; what it left as it is: %s", dict(begun) or "nothing")
+            log.info("An earlier attempt began this restore; it left unchanged: %s", dict(begun) or "nothing")
         keeps = begun if begun is not None else {}
         is_first = begun is None and self.on_conflict != "update"
         objects = ObjectsPlan(self.backup, Inventory(self.client))
@@ -174,7 +174,7 @@ class Restore:
         differing += [f"draft of {name!r}" for name in self._drafts(workflows)]
         if differing:
             raise ServiceError(
-                "the instance differs from the backup although the service accepted every change; perhaps others "
+                "the instance differs from the backup, even though the service accepted every change; perhaps others "
                 f"change it at the same time: {'; '.join(differing[:_MAX_NAMED])}"
             )
 

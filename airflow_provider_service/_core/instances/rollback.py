@@ -170,7 +170,7 @@ class Rollback:
         is_as_visible = bool(before.is_archived) == bool(now.is_archived)
         same_state = is_as_visible and before.active == now.active and are_same(running(now), running(before))
         if not same_state or not are_same(writable(now), writable(before)):
-            raise ServiceError("it is not as it was before, although the service accepted every change")
+            raise ServiceError("it differs from what it was before, even though the service accepted every change")
 
     def _remove(self, name: str) -> None:
         workflow_id = self._created[name]

@@ -109,7 +109,7 @@ def _clock(client: ServiceClient) -> Finding:
         return Finding("clock", "note", "the answers of the service carry no date")
     seconds = offset / timedelta(seconds=1)
     way = "ahead of" if seconds > 0 else "behind"
-    text = f"the clock of the service is {abs(seconds):.0f} s {way} that of Airflow"
+    text = f"the clock of the service is {abs(seconds):.0f} s {way} Airflow's clock"
     if abs(offset) < CLOCK_SKEW:
         return Finding("clock", "ok", text)
     return Finding("clock", "FAIL", f"{text}; a run is found again only if they differ by less than {CLOCK_SKEW}")

@@ -11,7 +11,7 @@ from airflow_provider_service._core.reports.report import Link, Table
 
 #: Runs that are shown.
 SHOWN_RUNS = 20
-#: A triggerer without a sign of life for longer than this has probably died.
+#: A triggerer without a heartbeat for longer than this has probably died.
 SILENT_SECONDS = 60.0
 
 
@@ -21,7 +21,7 @@ class Waits:
 
     :param trigger: the class of the trigger.
     :param triggerer: its host; None if no triggerer has taken them yet.
-    :param heartbeat_at: when that triggerer last gave a sign of life.
+    :param heartbeat_at: when that triggerer last sent a heartbeat.
     """
 
     trigger: str
@@ -54,7 +54,7 @@ def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
     rows = [(one.triggerer or "none yet", one.trigger, one.number, _sign_of_life(one, now)) for one in waits]
     return Table(
         "Waits in the triggerers",
-        ("triggerer", "trigger", "number", "last sign of life"),
+        ("triggerer", "trigger", "number", "last heartbeat"),
         rows,
         note="Of all connections, since Airflow stores encrypted which one a wait uses." if rows else "There are none.",
     )

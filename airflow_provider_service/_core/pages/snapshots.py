@@ -87,7 +87,7 @@ class Snapshots(Generic[T]):
             try:
                 return self._quick.submit(read)
             except queue.Full:
-                raise TooManyReadsError("too many pages are looked at") from None
+                raise TooManyReadsError("too many pages are open") from None
         if self._under_way[group] >= MAX_READS:
             raise TooManyReadsError("the service answers slowly, and too many pages wait for it")
         reading = in_background(self._read_of_group, read, group, name="service-page")

@@ -129,7 +129,7 @@ def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> N
 def _refuse_duplicate(place: str, key: Mapping[str, Any], was_given_otherwise: bool, on_duplicate: OnDuplicate) -> None:
     if was_given_otherwise:
         raise ServiceInputError(
-            f"{place} has a key that the service cannot distinguish from that of an earlier row: it stores both as "
+            f"{place} has a key that the service cannot distinguish from the key of an earlier row: it stores both as "
             f"{shown(key)}; use a key column of type string",
             not_done="nothing was written",
         )

@@ -97,10 +97,10 @@ def chosen_mode(mode: LoadMode | None, key_columns: object, delete_missing: bool
         )
     if (chosen == "upsert") != bool(key_columns):
         raise ServiceInputError(
-            f"mode={chosen!r} {'needs' if chosen == 'upsert' else 'has no use for'} key_columns; nothing was written"
+            f"mode={chosen!r} {'needs' if chosen == 'upsert' else 'does not take'} key_columns; nothing was written"
         )
     if delete_missing and chosen != "upsert":
-        raise ServiceInputError(f"delete_missing means nothing with mode={chosen!r}; nothing was written")
+        raise ServiceInputError(f"delete_missing has no effect with mode={chosen!r}; nothing was written")
     return chosen
 
 

@@ -221,7 +221,7 @@ class TableTarget:
         added = types.added
         if self.table is None:
             if not added:
-                raise ServiceInputError("the source has no rows, which would say what columns a new table needs")
+                raise ServiceInputError("the source has no rows, so the columns of the new table are unknown")
             columns = [{"name": name, "type": kind} for name, kind in added.items()]
             table = self.client.data_tables.create(str(self.name), columns, project_id=self.project_id)
             log.info("Created the data table %s with the columns %s", table.name, added)

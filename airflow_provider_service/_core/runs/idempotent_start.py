@@ -135,7 +135,7 @@ class IdempotentStart:
 
     def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
         """Let the service retry an execution, once; the id of the new one."""
-        log.info("Having the service retry execution %s", original.id)
+        log.info("Asking the service to retry execution %s", original.id)
         return self.launch(
             RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)
         )
@@ -170,5 +170,5 @@ class IdempotentStart:
                     log.warning("An execution that was being started was not found: if its call arrives, it will run")
                 return found
             except ServiceError as error:
-                log.error("An execution that was being started cannot be looked for and may be running: %s", error)
+                log.error("The search for an execution that was being started failed; it may be running: %s", error)
                 return None

@@ -72,8 +72,8 @@ class WantedOutput:
         """
         require_output("return_output", return_output)
         if return_output == "none":
-            require(max_items is None, "max_output_items means nothing with return_output='none'")
-            require(path is None, "output_path means nothing with return_output='none'")
+            require(max_items is None, "max_output_items has no effect with return_output='none'")
+            require(path is None, "output_path has no effect with return_output='none'")
             return None
         node = None if return_output in OUTPUT_CHOICES else return_output["node"]  # type: ignore[index]
         return cls(node, None if max_items is None else read_count("max_output_items", max_items), path)
@@ -193,7 +193,7 @@ def _report_files(execution: Execution, node: str) -> None:
     if not files:
         return
     log.warning(
-        "Files that node '%s' put out are not in the output, because the service's API does not give them; "
+        "Files that node '%s' put out are not in the output, because the service's API does not return their content; "
         "let the workflow store them, for example in object storage: %d",
         cut(one_line(node)),
         len(files),

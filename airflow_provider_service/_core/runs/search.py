@@ -320,7 +320,7 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
     if runs.has_attempt(key.attempt - 1):
         return runs
     if clock().wait(stopped, start_and_find.SETTLING_SECONDS):
-        raise errors.ServiceTaskKilledError("the task was killed while it looked for executions of earlier attempts")
+        raise errors.ServiceTaskKilledError("the task was killed while it searched for executions of earlier attempts")
     return search.earlier(client, key, exhaustive=True)
 
 

@@ -81,7 +81,7 @@ def search_for(search: Callable[[], T | None], seconds: float, stopped: threadin
         if found is not None or remaining <= 0:
             return found
         if clock().wait(stopped, min(pause, remaining)):
-            raise ServiceTaskKilledError("the task was killed while it looked for the execution that it had started")
+            raise ServiceTaskKilledError("the task was killed while it searched for the execution that it had started")
         pause = min(pause * 2, 1.0)
 
 
@@ -93,6 +93,8 @@ def _tolerant(search: LookMeanwhile, is_answered: IsAnswered) -> str | None:
         raise
     except ServiceError as error:
         if error.ends_wait:
-            raise ServiceRunInDoubtError(f"a run was requested, but cannot be looked for: {error}") from error
-        log.warning("The started execution could not be looked for: %s", error)
+            raise ServiceRunInDoubtError(
+                f"a run was requested, but its execution cannot be searched for: {error}"
+            ) from error
+        log.warning("The search for the started execution failed: %s", error)
         return None

@@ -63,6 +63,6 @@ class FaultTolerance:
         return self._failures < MIN_FAILURES or now - self._failing_since < self._seconds
 
     def _log_beginning(self, error: Exception) -> None:
-        so = "it is tried until it works" if self._seconds is None else f"this is tolerated for {self._seconds:g} s"
+        so = "trying again until it works" if self._seconds is None else f"this is tolerated for {self._seconds:g} s"
         unexpected = None if isinstance(error, ServiceError) else error
         log.warning("Reading %s fails; %s: %s", self._subject, so, error, exc_info=unexpected)

@@ -120,7 +120,7 @@ class Poller:
         try:
             await step
         except Exception:
-            log.exception("Polling failed; it goes on in %g s", self.interval)
+            log.exception("Polling failed; the next poll is in %g s", self.interval)
             await asyncio.sleep(max(self.interval, LEAST_POLL_SECONDS))  # the clock may be what failed
 
     async def _poll(self) -> None:

@@ -84,8 +84,8 @@ def _proxy_failure(error: Exception, method: str, path: str, proxy: str | None) 
 def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
     """Report that the address of a proxy is not valid."""
     return errors.ServiceConfigError(
-        f"the proxy {_shown(proxy)} cannot be used: its address is not that of a proxy, or of one that needs a further "
-        "package; see the connection's extra 'proxies' and the proxies of the environment; nothing was sent"
+        f"the proxy {_shown(proxy)} cannot be used: its address is not the address of a proxy, or the proxy needs a "
+        "further package; see the connection's extra 'proxies' and the proxies of the environment; nothing was sent"
     )
 
 

@@ -204,7 +204,7 @@ class Transport:
         limit, size = self.config.max_files_mib, sum(part.size for part in files)
         if size > limit * MEBIBYTE:
             raise ServiceInputError(
-                f"the files have {size:,} bytes, and the server accepts {limit:g} MiB (its N8N_FORMDATA_FILE_SIZE_MAX; "
+                f"the files have {size:,} bytes, but the server accepts {limit:g} MiB (its N8N_FORMDATA_FILE_SIZE_MAX; "
                 "the connection's extra 'max_files_mib'); nothing was sent"
             )
         return MultipartBody({name: text_of(value) for name, value in payload.items() if value is not None}, files)
@@ -215,7 +215,7 @@ class Transport:
         # The server would answer as if the workflow had been executed and had failed.
         if len(body) > limit * MEBIBYTE:
             raise ServiceInputError(
-                f"the payload has {len(body):,} bytes, and the server accepts {limit:g} MiB (its N8N_PAYLOAD_SIZE_MAX; "
+                f"the payload has {len(body):,} bytes, but the server accepts {limit:g} MiB (its N8N_PAYLOAD_SIZE_MAX; "
                 "the connection's extra 'max_payload_mib'); nothing was sent"
             )
         return body

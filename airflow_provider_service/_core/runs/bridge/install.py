@@ -111,7 +111,9 @@ class Installer:
         workflow = self._client.workflows.get(found.id)
         version = version_of(workflow) or 0
         if version > VERSION:
-            log.warning("Bridge %s is of version %d, newer than %d, and is left as it is", found.id, version, VERSION)
+            log.warning(
+                "Bridge %s has version %d, which is newer than %d, and is not changed", found.id, version, VERSION
+            )
             return self._in_place(workflow, "unchanged")
         wanted = definition(workflow.name, address_of(workflow) or Address.new(), self._reference(workflow))
         is_same = runs_as_defined if workflow.active else is_as_defined
@@ -180,9 +182,9 @@ class Installer:
         missing = [scope for scope in SCOPES if scope not in granted]
         if missing:
             raise ServiceInputError(
-                f"to install the bridge, the API key lacks {', '.join(missing)}; nothing was changed. Install it once "
-                "with ServiceInstallBridgeOperator and a connection whose key holds them and that has the same "
-                "bridge_secret"
+                f"the API key lacks scopes that installing the bridge needs: {', '.join(missing)}; nothing was changed."
+                " Install it once with ServiceInstallBridgeOperator and a connection that has the same bridge_secret, "
+                "and whose key has these scopes"
             )
 
 

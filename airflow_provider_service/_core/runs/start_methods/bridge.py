@@ -105,7 +105,7 @@ class BridgeStartMethod:
         found = found or find_bridge(bridges, secret)
         if found is not None:
             return found
-        log.info("The bridge is not in place; it is installed")
+        log.info("The bridge is missing; installing it")
         return Installer(client, secret).install().workflow
 
     def _make_active(self, client: ServiceClient) -> None:
@@ -155,7 +155,7 @@ class BridgeStarter(CallStarter):
         execution_id = answer.execution_id
         if execution_id is None:
             raise ServiceRunInDoubtError(
-                f"{self._called} answered {answer.status} without naming its execution, so that it is not known what "
+                f"{self._called} answered {answer.status} without naming its execution, so it is unknown what "
                 f"it started; install it again: {shown(answer.body)}"
             )
         started = self._children.wait_for(self._client, execution_id)

@@ -132,7 +132,7 @@ class McpStartMethod:
         inputs = _inputs(trigger, request.payload, start.attempt.key)
         require(
             start.attempt.is_counted or _CALLS[trigger.kind].location is not None,
-            f"a run_key cannot tell apart the runs of {request.label}, whose {trigger.kind} trigger takes no data; "
+            f"a run_key cannot distinguish the runs of {request.label}, whose {trigger.kind} trigger takes no data; "
             "call without a run_key, or from a task; nothing was started",
         )
         request.refuse_archived()
