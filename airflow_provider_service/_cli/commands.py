@@ -80,6 +80,7 @@ _ACTIVATE = _option(
 _ARCHIVE = _option("path", help="the archive: a path, or an address of object storage, that ends in .zip")
 _POLLS = _option("--poll-interval", type=_seconds, default=2.0, help="seconds between two polls (default: %(default)g)")
 _CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+_KINDS = ("tags", "projects", "variables", "credentials", "data_tables", "workflows")
 _PREVIEW = _flag("--preview", "stop after the plan")
 _DETAILED = _flag("--detailed-exitcode", "exit with status 3 instead of 0 if the plan has changes")
 _MAPPING = _option(
@@ -159,6 +160,9 @@ COMMANDS = (
                 default="fail",
                 help="what to do with objects that exist and differ (default: %(default)s)",
             ),
+            _option("--kinds", nargs="+", choices=_KINDS, help="kinds of objects to restore; default: all"),
+            _option("--names", nargs="+", metavar="NAME", help="exact names of the objects to restore; default: all"),
+            _MAPPING,
             _ACTIVATE,
             _option(
                 "--max-unpacked-bytes",

@@ -6,7 +6,14 @@ import argparse
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._cli.connecting import connected
-from airflow_provider_service._cli.deploying import check_arguments, checking, plan_status, show_lines, workflows_page
+from airflow_provider_service._cli.deploying import (
+    check_arguments,
+    checking,
+    plan_status,
+    read_mapping,
+    show_lines,
+    workflows_page,
+)
 from airflow_provider_service._core.reports.files import write_report
 from airflow_provider_service.client._clock import clock
 
@@ -20,17 +27,19 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
     """Check the archive, show the plan, and carry it out after it was confirmed."""
     from airflow_provider_service._core.instances.backup_archive import require_archive
     from airflow_provider_service._core.instances.restore_reading import opened_backup
+    from airflow_provider_service._core.instances.restore_scope import RestoreScope
 
     if not arguments.preview:
         screen.require_answer(yes=arguments.yes)
     check_arguments(arguments)
     with checking():
         require_archive(arguments.path)
+        scope = RestoreScope.read(arguments.kinds, arguments.names, read_mapping(arguments))
     with (
         opened_backup(arguments.path, max_bytes=arguments.max_unpacked_bytes) as backup,
         connected(screen, arguments.conn_id, arguments.uri) as hook,
     ):
-        return _restore(screen, arguments, backup, hook)
+        return _restore(screen, arguments, scope.of(backup), hook)
 
 
 def _restore(screen: Screen, arguments: argparse.Namespace, backup: StoredBackup, hook: ServiceHook) -> int:

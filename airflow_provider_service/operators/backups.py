@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow_provider_service._airflow.arguments import (
     OPTIONAL_FLAG,
@@ -12,16 +12,19 @@ from airflow_provider_service._airflow.arguments import (
     require_choice,
     require_flag,
 )
+from airflow_provider_service._airflow.references import MAPPING
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service._core.reports.files import require_report_place, write_report
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import WORKFLOWS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators._definitions import from_dag_folder
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.references import Alternatives
     from airflow_provider_service._airflow.task_arguments import TaskArguments, Templated
     from airflow_provider_service._core.instances.restore_reading import StoredBackup
     from airflow_provider_service.operators.results import BackupResult, RestoreResult
@@ -110,6 +113,15 @@ class ServiceRestoreOperator(ServiceBaseOperator):
     :param on_conflict: what to do with objects that exist and differ from the backup: ``"fail"``, the default, before
         anything is written; ``"skip"`` them; or ``"update"`` them, which replaces workflows, values, and rows of
         tables.
+    :param kinds: kinds of objects to restore: a list of ``"tags"``, ``"projects"`` with members and folders,
+        ``"variables"``, ``"credentials"``, ``"data_tables"`` and ``"workflows"``. None (the default) for all.
+    :param names: exact names of the objects of these kinds to restore; of variables, their keys. Each must be in the
+        backup. None (the default) for all.
+    :param mapping: names that differ between the backup and the instance, and values of nodes, such as
+        ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
+        and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
+    :param mapping_path: path or address of a YAML or JSON file with that, instead of ``mapping``; templates in it are
+        not rendered. A relative path starts at the folder of the DAG file.
     :param activate: True to activate all workflows, False to deactivate them; None (the default) for what they were.
     :param preview: stop after the plan; False by default.
     :param max_unpacked_bytes: bytes that the archive may have when it is unpacked; 10 GiB by default.
@@ -122,7 +134,16 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         the credentials that were created.
     """
 
-    template_fields: Sequence[str] = (*ServiceBaseOperator.template_fields, "path", "on_conflict", "report_path")
+    template_fields: Sequence[str] = (
+        *ServiceBaseOperator.template_fields,
+        "path",
+        "on_conflict",
+        "kinds",
+        "names",
+        *MAPPING.fields,
+        "report_path",
+    )
+    references: ClassVar[Sequence[Alternatives]] = (MAPPING,)
     operator_extra_links = (ServicePageLink(),)
     checks = {"activate": OPTIONAL_FLAG, "preview": require_flag, "max_unpacked_bytes": read_count}
 
@@ -131,6 +152,10 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         *,
         path: Templated[str],
         on_conflict: Templated[str] = "fail",
+        kinds: Templated[Sequence[str] | None] = None,
+        names: Templated[Sequence[str] | None] = None,
+        mapping: Templated[Mapping[str, Any] | str | None] = None,
+        mapping_path: Templated[str | None] = None,
         activate: bool | None = None,
         preview: bool = False,
         max_unpacked_bytes: int = _MAX_UNPACKED_BYTES,
@@ -141,6 +166,10 @@ class ServiceRestoreOperator(ServiceBaseOperator):
         super().__init__(service_conn_id=service_conn_id, **kwargs)
         self.path = as_rendered(path)
         self.on_conflict = as_rendered(on_conflict)
+        self.kinds = as_rendered(kinds)
+        self.names = as_rendered(names)
+        self.mapping = as_rendered(mapping)
+        self.mapping_path = as_rendered(mapping_path)
         self.activate = activate
         self.preview = preview
         self.max_unpacked_bytes = max_unpacked_bytes
@@ -149,15 +178,19 @@ class ServiceRestoreOperator(ServiceBaseOperator):
 
     def perform(self, context: Context) -> RestoreResult:
         """Check the archive, make the plan, and carry it out."""
+        from airflow_provider_service._core.instances.mapping import InstanceMapping
         from airflow_provider_service._core.instances.restore import ON_CONFLICT
         from airflow_provider_service._core.instances.restore_reading import opened_backup
+        from airflow_provider_service._core.instances.restore_scope import RestoreScope
 
         require_choice("on_conflict", self.on_conflict, ON_CONFLICT)
         require_report_place(self.report_path)
+        mapping = InstanceMapping.read(self.mapping, from_dag_folder(self.mapping_path, self))
+        scope = RestoreScope.read(self.kinds, self.names, mapping)
         limit = read_count("max_unpacked_bytes", self.max_unpacked_bytes)
         url = self.link_to(context, ServicePageLink(), WORKFLOWS_PAGE)
         with opened_backup(self.path, max_bytes=limit) as backup:
-            return self._restore(backup, url)
+            return self._restore(scope.of(backup), url)
 
     def _restore(self, backup: StoredBackup, url: str) -> RestoreResult:
         from airflow_provider_service._core.instances.backup_report import restore_report

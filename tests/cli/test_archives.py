@@ -88,6 +88,20 @@ def test_a_restore_over_what_differs(cli, client, filled, folder, tmp_path):
     assert [one["name"] for one in held.nodes] == ["Start"]
 
 
+def test_a_part_of_a_backup_under_other_names(cli, filled, second_client, tmp_path):
+    cli("backup", tmp_path / "all.zip")
+    mapping = tmp_path / "production.yaml"
+    mapping.write_text("workflows: {child: kid}")
+    restore = ("restore", tmp_path / "all.zip", "--conn-id", "production", "--mapping", mapping, "--yes")
+
+    assert cli(*restore, "--kinds", "folders").status == 2
+    assert cli(*restore, "--names", "nobody").status == 1
+    assert cli(*restore, "--kinds", "workflows", "--names", "child").status == 0
+    assert [one.name for one in second_client.workflows.list()] == ["kid"]
+    mapping.write_text("workflow: {}")
+    assert cli(*restore).status == 2
+
+
 def test_wrong_paths(cli, tmp_path):
     (tmp_path / "broken.zip").write_text("no archive")
 

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_service._core.instances.apply import apply_plan
 from airflow_provider_service._core.instances.export import ExportSelection, exported, write_folder
+from airflow_provider_service._core.instances.mapping import InstanceMapping
 from airflow_provider_service._core.instances.planning import DeploymentTarget, make_plan
 from airflow_provider_service._core.instances.source import Source, read_source
 from airflow_provider_service.client import ServiceClient
@@ -29,12 +30,14 @@ def client(live_server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Iterator
         delete_workflows(client)
 
 
-def put_credential(client: ServiceClient, server: LiveServer) -> dict[str, Any]:
+def put_credential(
+    client: ServiceClient, server: LiveServer, name: str = "promoted", path: str = "uses"
+) -> dict[str, Any]:
     """Create a credential; how a node names it. An older server, which lists none, knows those that workflows use."""
-    made = client.credentials.create("promoted", "httpHeaderAuth", {"name": "X-Key", "value": "one"})
-    uses = {"httpHeaderAuth": {"id": made.id, "name": "promoted"}}
+    made = client.credentials.create(name, "httpHeaderAuth", {"name": "X-Key", "value": "one"})
+    uses = {"httpHeaderAuth": {"id": made.id, "name": name}}
     if server.generation.major == 1:
-        client.workflows.create("uses it", [webhook("uses", credentials=uses)], {}, {})
+        client.workflows.create(f"uses {name}", [webhook(path, credentials=uses)], {}, {})
     return uses
 
 
@@ -119,6 +122,48 @@ def test_promotion_between_two_servers(
         assert without_ids(there, names) == without_ids(client, names)
     if has_tables:
         client.data_tables.delete(table.id)
+
+
+def test_a_mapping_leads_to_other_names_and_values(client: ServiceClient, live_server: LiveServer) -> None:
+    columns = [{"name": "n", "type": "number"}]
+    source_uses, uses = (
+        put_credential(client, live_server, name, path) for name, path in (("test", "test"), ("promoted", "uses"))
+    )
+    request = {"url": "http://127.0.0.1:9/test", "options": {"timeout": 1000}}
+    get = node("Get", "httpRequest", request, typeVersion=4.2, credentials=source_uses)
+    orders = workflow("orders (test)", webhook("mapped-orders"), get, tags=["live test"])
+    if has_tables := live_server.generation.major > 1:
+        tables = [client.data_tables.create(name, columns) for name in ("live_test", "live")]
+        by_name = {"__rl": True, "mode": "name", "value": "live_test"}
+        orders["nodes"] += [
+            node("By id", "dataTable", {"dataTableId": address(tables[0].id)}, typeVersion=1),
+            node("By name", "dataTable", {"dataTableId": by_name}, typeVersion=1),
+        ]
+    mapping = {
+        "credentials": {"test": "promoted"},
+        "data_tables": {"live_test": "live"},
+        "tags": {"live test": "live production"},
+        "workflows": {"child": "live child", "orders (test)": "orders"},
+        "values": {"orders (test)": {"Get": {"url": "http://127.0.0.1:9/live", "options.timeout": 2000}}},
+    }
+    deploy(client, [called(live_server), orders])
+    sources = [
+        Source(one.definition, one.workflow_id) for one in exported(client, ExportSelection(["child", "orders (test)"]))
+    ]
+    target = DeploymentTarget(client, mapping=InstanceMapping.read(mapping, None))
+    apply_plan(make_plan(sources, target), target)
+    assert [one.actions for one in make_plan(sources, target).changes] == [(), ()]
+    held = {one.name: client.workflows.get(one.id) for one in client.workflows.list()}
+    assert {"child", "live child", "orders (test)", "orders"} <= held.keys()
+    nodes = {str(one["name"]): one for one in held["orders"].nodes or []}
+    assert nodes["Get"]["credentials"] == uses != source_uses
+    assert nodes["Get"]["parameters"] == {"url": "http://127.0.0.1:9/live", "options": {"timeout": 2000}}
+    assert [tag.name for tag in held["orders"].tags or ()] == ["live production"]
+    if has_tables:
+        assert nodes["By id"]["parameters"]["dataTableId"]["value"] == tables[1].id
+        assert nodes["By name"]["parameters"]["dataTableId"]["value"] == "live"
+        for table in tables:
+            client.data_tables.delete(table.id)
 
 
 def test_a_rename_a_removal_and_a_taken_path(client: ServiceClient, live_server: LiveServer) -> None:

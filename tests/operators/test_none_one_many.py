@@ -18,6 +18,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import ServiceClient, resources
 from airflow_provider_service.client.errors import ServiceError
+from airflow_provider_service.operators.backups import ServiceBackupOperator
 from tests.instances.conftest import running_second as running_second
 from tests.instances.conftest import second as second
 
@@ -60,6 +61,7 @@ TYPES = ({}, {"sku": "string"}, {"sku": "string", "stock": "number"})
 PRUNED = ([], ["old 1"], ["old 1", "old 2"])
 DEFINITIONS = [{"name": name, "nodes": [], "connections": {}, "settings": {}} for name in ("new 1", "new 2")]
 RENAMED_WORKFLOWS = ({}, {"workflows": {"new 1": "a"}}, {"workflows": {"new 1": "a", "new 2": "b"}})
+BACKUP = {"path": "{folder}/backup.zip", "service_conn_id": "production", "activate": False}
 HEADERS = ({}, {"X-A": "a"}, {"X-A": "a", "X-B": "b"})
 FILES = ({}, {"a": "{folder}/in.csv"}, {"a": "{folder}/in.csv", "b": "{folder}/in.csv"})
 USERS = ["a@example.com", "b@example.com"]
@@ -107,6 +109,24 @@ CASES: dict[str, Case] = {
         {"source_conn_id": "service_default", "service_conn_id": "production", "workflow_names": ["hook", "other"]},
         "created",
         (["hook", "other"], ["a", "other"], ["a", "b"]),
+    ),
+    "ServiceRestoreOperator.kinds": Case(
+        ([], ["tags"], ["tags", "variables"]),
+        BACKUP,
+        "outcome",
+        (Refused("kinds must not be an empty list"), "restored", "restored"),
+    ),
+    "ServiceRestoreOperator.names": Case(
+        ([], ["old 1"], ["old 1", "old 2"]),
+        BACKUP,
+        "outcome",
+        (Refused("names must not be an empty list"), "restored", "restored"),
+    ),
+    "ServiceRestoreOperator.mapping": Case(
+        ({}, {"tags": {"old 1": "a"}}, {"tags": {"old 1": "a", "old 2": "b"}}),
+        BACKUP,
+        "outcome",
+        ("restored", "restored", "restored"),
     ),
     "ServiceDeleteRowsOperator.row_ids": Case(([], [1], [1, 2]), TABLE, "deleted", (0, 1, 2)),
     "ServiceInsertRowsOperator.rows": Case(ROWS, TABLE, "inserted", (0, 1, 2)),
@@ -247,6 +267,8 @@ def filled_in(value, names):
 @pytest.mark.parametrize("name", CASES)
 def test_none_one_and_many(execute, names, name, number):
     case = CASES[name]
+    if case.others is BACKUP:
+        execute(ServiceBackupOperator, path=filled_in(BACKUP["path"], names))
     operator = next(one for one in OPERATORS if one.__name__ == name.partition(".")[0])
     arguments = {**case.others, name.partition(".")[2]: case.given[number]}
     expected = case.outcomes[number]

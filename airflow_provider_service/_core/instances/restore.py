@@ -117,12 +117,14 @@ class Restore:
         :raises ServiceInputError: something exists and differs, and that is to fail, or cannot be mapped to this
             instance; everything of that is named.
         """
-        begun = Record(self.client, self.backup.archive.digest).read()
+        begun = Record(self.client, self.backup.digest).read()
         if begun is not None:
             log.info("An earlier attempt began this restore; it left unchanged: %s", dict(begun) or "nothing")
         keeps = begun if begun is not None else {}
         is_first = begun is None and self.on_conflict != "update"
-        objects = ObjectsPlan(self.backup, Inventory(self.client))
+        existing = Inventory(self.client)
+        _require_projects(self.backup, existing)
+        objects = ObjectsPlan(self.backup, existing)
         plans, left = {}, {}
         for kind, plan in objects.plans.items():
             plans[kind], left[kind] = _without(plan, keeps.get(kind, ()), every_update=is_first)
@@ -143,7 +145,7 @@ class Restore:
         :raises ServiceDeploymentError: the workflows could not be deployed, and went back to what they were.
         :raises ServiceError: the instance is not as the backup although the service accepted every change.
         """
-        record = Record(self.client, self.backup.archive.digest)
+        record = Record(self.client, self.backup.digest)
         if plan.is_empty:
             record.delete()
             return
@@ -205,7 +207,7 @@ class Restore:
 
     def _known_ids(self, existing: Collection[str]) -> dict[str, str]:
         """The ids of the backup's workflows that the instance holds, by name."""
-        return {name: one.id for name, one in self.backup.workflows.items() if one.id in existing}
+        return {name: one.id for name, one in self.backup.workflows.items() if one.id and one.id in existing}
 
     def _make(self, left: Sequence[str], known: Mapping[str, str]) -> DeploymentPlan:
         stored = self.backup.workflows.items()
@@ -227,7 +229,7 @@ class Restore:
         stored = self._with_drafts(plan)
         if not stored:
             return {}
-        by_id = {one.id: name for name, one in self.backup.workflows.items()}
+        by_id = {one.id: name for name, one in self.backup.workflows.items() if one.id}
         names = [one.name for one in plan.changes]
         resolver = Resolver(self.client, Directory(self.client, planned=self._planned), names, by_id)
         resolver.ids.update(plan.known_ids)
@@ -267,6 +269,21 @@ def _refuse_conflicts(left: Mapping[str, Sequence[str]]) -> None:
         f"the instance holds objects that differ from those of the backup, and nothing was written: {listed}; "
         "on_conflict='skip' leaves them as they are, and on_conflict='update' makes them as they were"
     )
+
+
+def _require_projects(backup: StoredBackup, existing: Inventory) -> None:
+    """Refuse to restore a part of a backup without the projects that it belongs to."""
+    if existing.team_projects is None:  # everything is personal
+        return
+    contents = backup.contents
+    objects = (contents.variables or [], contents.credentials or [], contents.data_tables or [])
+    used = {one.project for many in (*objects, backup.workflows.values()) for one in many if one.project}
+    known = {one.name for one in (*existing.team_projects.values(), *(contents.projects or ()))}
+    if missing := sorted(used - known):
+        raise ServiceInputError(
+            f"the instance has no project {', '.join(map(repr, missing))}, to which selected objects belong, and "
+            "nothing was written; select the projects as well, or map them to others"
+        )
 
 
 def _require_possible(plan: RestorePlan) -> None:

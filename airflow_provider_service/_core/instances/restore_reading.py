@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class StoredWorkflow:
     """A workflow of a backup.
 
-    :param id: the id that it had.
+    :param id: the id that it had; None if only its name counts.
     :param name: what tells it from the others: its name, followed by its id if others have the same name. An instance
         that does not hold the id finds and creates it under this name.
     :param definition: what runs.
@@ -47,7 +48,7 @@ class StoredWorkflow:
     :param project: name of its team project.
     """
 
-    id: str
+    id: str | None
     name: str
     definition: Mapping[str, Any]
     draft: Mapping[str, Any] | None
@@ -58,14 +59,16 @@ class StoredWorkflow:
 
         :param is_known: whether the instance holds its id.
         """
-        return Source(self._named(self.definition, is_known), f"workflow {self.id} of the backup", self.name)
+        return Source(
+            self._named(self.definition, is_known), f"workflow {self.id or self.name} of the backup", self.name
+        )
 
     def draft_of(self, workflow_id: str) -> dict[str, Any]:
         """Its draft, as the workflow with this id has it."""
         return self._named(self.draft or {}, workflow_id == self.id)
 
     def _named(self, definition: Mapping[str, Any], is_known: bool) -> dict[str, Any]:
-        return {**definition, "id": self.id, **({} if is_known else {"name": self.name})}
+        return {**definition, **({"id": self.id} if self.id else {}), **({} if is_known else {"name": self.name})}
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,19 @@ class StoredBackup:
     :param archive: the open archive, for the rows.
     :param contents: everything else than workflows and rows.
     :param workflows: the workflows by what tells them from each other.
+    :param scope: what of the archive it is, and under which names, as text; empty for everything as it is.
     """
 
     archive: ArchiveReader
     contents: Contents
     workflows: Mapping[str, StoredWorkflow]
+    scope: str = ""
+
+    @property
+    def digest(self) -> str:
+        """What tells it from what is restored of other archives, or otherwise."""
+        digest = self.archive.digest
+        return hashlib.sha256(f"{digest}{self.scope}".encode()).hexdigest() if self.scope else digest
 
     def rows(self, table: TableEntry) -> Generator[SourceRow, None, None]:
         """The rows of a table, oldest first, with one in memory at a time.
