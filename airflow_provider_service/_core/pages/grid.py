@@ -116,7 +116,7 @@ def _in_order(lines: Sequence[Hashable], before: Mapping[Hashable, set[Hashable]
     """The lines, each after those that come before it as far as these do not come after it as well."""
     begun: set[Hashable] = set()
     for one in lines:
-        path = [one]
+        path = [] if one in begun else [one]
         while path:
             line = path[-1]
             begun.add(line)
