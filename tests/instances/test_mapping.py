@@ -7,7 +7,7 @@ import logging
 
 import pytest
 import yaml
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 
 from airflow_provider_service.operators.instances import ServiceDeployWorkflowsOperator, ServicePromoteWorkflowsOperator
 
@@ -95,6 +95,22 @@ def test_a_file_holds_the_mapping(promote, production, tmp_path, ending):
 
 def test_a_template_gives_the_mapping_as_text(promote, production):
     assert promote(mapping=str(MAPPING))["created"] == ["child of all", "orders"]
+
+
+def test_templates_are_rendered_in_the_argument_and_not_in_the_file(deploy_mapped, client, tmp_path):
+    path = tmp_path / "production.yaml"
+    path.write_text("values: {w: {Webhook: {path: '={{ $json.path }}'}}}")
+    source = workflow("w", webhook("test"))
+    deploy_mapped(source, mapping_path=str(path))
+    deploy_mapped(source, mapping={"workflows": {"w": "{{ 'live' }} w"}, "values": {"w": {"Webhook": {"path": "a"}}}})
+    held = {one.name: one.nodes[0]["parameters"]["path"] for one in client.workflows.list()}
+    assert held == {"w": "={{ $json.path }}", "live w": "a"}
+
+
+def test_a_relative_path_starts_at_the_folder_of_the_dag_file(promote, production, tmp_path):
+    (tmp_path / "production.yaml").write_text(yaml.safe_dump(MAPPING))
+    with DAG("dag", schedule=None, template_searchpath=[str(tmp_path)]):
+        assert promote(mapping_path="production.yaml")["created"] == ["child of all", "orders"]
 
 
 def test_everything_that_does_not_exist_is_listed_and_nothing_is_written(promote, second):
