@@ -28,10 +28,10 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
             report_path=arguments.report_path,
             timeout=arguments.timeout,
         )
-        url = workflows_page(hook)
+        base_url, url = hook.config.base_url, workflows_page(hook)
     for line in audited.lines():
         screen.line(line, None if line.startswith(" ") else "bold")
-    written = audited.write_report(arguments.report_path, made_at=clock().utcnow(), url=url)
+    written = audited.write_report(arguments.report_path, made_at=clock().utcnow(), base_url=base_url)
     result = audited.to_result(report_path=written, url=url)
     screen.result({**result, "failure": audited.failure})
     if audited.failure:

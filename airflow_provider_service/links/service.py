@@ -31,6 +31,8 @@ SOURCE_CONTROL_PAGE = "/settings/environments"
 INSIGHTS_PAGE = "/insights"
 
 
+#: A longer text is no address.
+MAX_ADDRESS_CHARS = 2_000
 _EXECUTION_ADDRESS = re.compile(r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)")
 
 
@@ -59,7 +61,9 @@ def execution_url(base_url: str, workflow_id: str, execution_id: str | int) -> s
 
 def read_execution_url(url: object) -> ExecutionAddress | None:
     """What :func:`execution_url` was made of; None for anything else."""
-    found = _EXECUTION_ADDRESS.fullmatch(url) if isinstance(url, str) else None
+    if not isinstance(url, str) or len(url) > MAX_ADDRESS_CHARS:
+        return None
+    found = _EXECUTION_ADDRESS.fullmatch(url)
     if not found or not all(map(is_plain_id, found.group(2, 3))):
         return None
     return ExecutionAddress(found[1], found[2], found[3])

@@ -89,7 +89,7 @@ class ServiceGenerateAuditOperator(ServiceBaseOperator):
         )
         for line in audited.lines():
             self.log.info("%s", line)
-        written = audited.write_report(self.report_path, made_at=clock().utcnow(), url=url)
+        written = audited.write_report(self.report_path, made_at=clock().utcnow(), base_url=self.hook.config.base_url)
         result = cast("AuditResult", audited.to_result(report_path=written, url=url))
         if audited.failure:
             context["ti"].xcom_push(key=AUDIT_KEY, value=result)

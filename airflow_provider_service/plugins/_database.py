@@ -1,26 +1,30 @@
-"""What Airflow's database knows of connections to the service, of the waits in triggerers, and of the latest runs."""
+"""What Airflow's database knows of connections to the service, of the waits in triggerers, and of executions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.jobs.job import Job
 from airflow.models.connection import Connection
+from airflow.models.dagrun import DagRun
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.trigger import Trigger
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
 from airflow.utils.session import create_session
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, func, select, tuple_
 
 from airflow_provider_service._airflow.connection import KEY_HEADERS
-from airflow_provider_service._core.pages.connection_view import LatestRun, Waits
+from airflow_provider_service._core.pages.connection_view import Waits
+from airflow_provider_service._core.pages.executions import TaskExecution, Workflow
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import ServiceExecutionLink, read_execution_url
 
 if TYPE_CHECKING:
+    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
 try:
@@ -31,8 +35,39 @@ except ImportError:  # Airflow 2.11
 _TRIGGERS = "airflow_provider_service.triggers."
 #: Connections that are listed.
 MAX_CONNECTIONS = 200
-#: Task instances among which the runs on a server are looked for, the latest ones of these days.
-MAX_LOOKED_AT, LOOK_BACK = 500, timedelta(days=7)
+#: Executions that are read, and runs of DAGs, the latest ones, among whose tasks they are looked for.
+MAX_EXECUTIONS, MAX_DAG_RUNS = 2_000, 20_000
+#: Workflows whose names are looked for.
+MAX_NAMES = 200
+#: How long ago a task may have learned of one of the latest runs.
+LOOK_BACK = timedelta(days=7)
+_LINKS = (
+    select(
+        *(XComModel.dag_id, XComModel.task_id, XComModel.map_index, XComModel.run_id),
+        *(XComModel.timestamp, XComModel.value),
+        *(TaskInstance.state, TaskInstance.start_date, TaskInstance.end_date),
+    )
+    .join(
+        TaskInstance,
+        and_(
+            TaskInstance.dag_id == XComModel.dag_id,
+            TaskInstance.task_id == XComModel.task_id,
+            TaskInstance.run_id == XComModel.run_id,
+            TaskInstance.map_index == XComModel.map_index,
+        ),
+    )
+    .where(XComModel.key == ServiceExecutionLink().xcom_key)
+)
+
+
+class Executions(NamedTuple):
+    """Executions of tasks.
+
+    :param is_complete: whether there are no earlier ones.
+    """
+
+    known: list[TaskExecution]
+    is_complete: bool
 
 
 def _session() -> AbstractContextManager[Session]:
@@ -68,42 +103,63 @@ def waits() -> list[Waits]:
         ]
 
 
-def latest_runs(base_url: str) -> list[LatestRun]:
-    """The latest task instances with an execution on a server, whichever connection they used, the latest first.
+def executions(dag_id: str | None = None, run_id: str | None = None) -> Executions:
+    """The latest executions that tasks have started or waited for, those of the latest runs of DAGs first.
+
+    They are found by the links of the tasks, which are XComs. The primary key of XComs begins with the number of the
+    DAG run, and below a certain number the database looks at none, so that it reads no more the longer it is in use.
+
+    :param dag_id: only those of this DAG.
+    :param run_id: only those of this run of it.
+    """
+    with _session() as session:
+        runs = _narrowed(select(DagRun.id), DagRun, dag_id, run_id).order_by(DagRun.id.desc())
+        oldest = session.scalar(runs.offset(MAX_DAG_RUNS - 1).limit(1))
+        found = session.execute(
+            _narrowed(_LINKS, XComModel, dag_id, run_id)
+            .where(XComModel.dag_run_id >= (oldest or 0))
+            .order_by(XComModel.dag_run_id.desc())
+            .limit(MAX_EXECUTIONS + 1)
+        ).all()
+    known = sorted(_read(found[:MAX_EXECUTIONS]), key=lambda one: one.began_at, reverse=True)
+    return Executions(known, is_complete=oldest is None and len(found) <= MAX_EXECUTIONS)
+
+
+def _narrowed(query: Select[Any], model: Any, dag_id: str | None, run_id: str | None) -> Select[Any]:
+    columns = ((model.dag_id, dag_id), (model.run_id, run_id))
+    return query.where(*(column == value for column, value in columns if value is not None))
+
+
+def _read(rows: Iterable[Any]) -> Iterator[TaskExecution]:
+    for row in rows:
+        address = read_execution_url(XComModel.deserialize_value(row))
+        if address is not None:
+            state = None if row.state is None else str(row.state)
+            key = (row.dag_id, row.task_id, row.map_index, row.run_id)
+            yield TaskExecution(*key, state, row.timestamp, address, row.start_date, row.end_date)
+
+
+def latest_runs(base_url: str) -> list[TaskExecution]:
+    """The executions on a server that tasks have learned of lately, whichever connection they used, the latest first.
 
     :param base_url: the server's address, without a slash at its end.
     """
     since = clock().utcnow() - LOOK_BACK
+    runs = [one for one in executions().known if one.address.base_url == base_url and one.known_at > since]
+    return sorted(runs, key=lambda one: one.known_at, reverse=True)
+
+
+def workflow_names(executions: Iterable[TaskExecution]) -> dict[Workflow, str]:
+    """The names of workflows, as far as tasks run them by name: only the latest task of each workflow is looked at."""
+    latest: dict[tuple[str, str, str, int], Workflow] = {}
+    named: set[Workflow] = set()
+    for one in executions:
+        if one.workflow not in named and len(latest) < MAX_NAMES:
+            named.add(one.workflow)
+            latest[one.dag_id, one.task_id, one.run_id, one.map_index] = one.workflow
+    fields = RenderedTaskInstanceFields
+    key = (fields.dag_id, fields.task_id, fields.run_id, fields.map_index)
     with _session() as session:
-        found = session.execute(
-            select(
-                XComModel.dag_id,
-                XComModel.task_id,
-                XComModel.map_index,
-                XComModel.run_id,
-                TaskInstance.state,
-                XComModel.timestamp,
-                XComModel.value,
-            )
-            .join(
-                TaskInstance,
-                and_(
-                    TaskInstance.dag_id == XComModel.dag_id,
-                    TaskInstance.task_id == XComModel.task_id,
-                    TaskInstance.run_id == XComModel.run_id,
-                    TaskInstance.map_index == XComModel.map_index,
-                ),
-            )
-            .where(XComModel.key == ServiceExecutionLink().xcom_key, XComModel.timestamp > since)
-            .order_by(XComModel.timestamp.desc())
-            .limit(MAX_LOOKED_AT)
-        ).all()
-    runs = []
-    for row in found:
-        url = XComModel.deserialize_value(row)
-        address = read_execution_url(url)
-        if address is not None and address.base_url == base_url:
-            state = None if row.state is None else str(row.state)
-            key = (row.dag_id, row.task_id, row.map_index, row.run_id)
-            runs.append(LatestRun(*key, state, row.timestamp, address.execution_id, str(url)))
-    return runs
+        found = session.execute(select(*key, fields.rendered_fields).where(tuple_(*key).in_(list(latest)))).all()
+    names = {latest[tuple(row[:4])]: row[4].get("workflow_name") for row in found if isinstance(row[4], dict)}
+    return {workflow: name for workflow, name in names.items() if isinstance(name, str) and name}

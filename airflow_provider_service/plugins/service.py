@@ -49,6 +49,11 @@ def address(path: str) -> str:
     return f"{base}{URL_PREFIX}{path}"
 
 
+def _view(name: str, destination: str, path: str, *, route: str | None = None, **more: str) -> dict[str, str]:
+    route = route or name.lower().replace(" ", "_")
+    return {"name": name, "href": address(path), "destination": destination, "url_route": route, **more}
+
+
 class ServicePlugin(AirflowPlugin):
     """Pages about the service in Airflow."""
 
@@ -58,19 +63,16 @@ class ServicePlugin(AirflowPlugin):
     )
     external_views = (
         [
-            {
-                "name": "Service execution",
-                "href": address("/dags/{DAG_ID}/runs/{RUN_ID}/tasks/{TASK_ID}/{MAP_INDEX}"),
-                "destination": "task_instance",
-                "url_route": "service_execution",
-            },
-            {
-                "name": "Service connections",
-                "href": address("/connections"),
-                "destination": "nav",
-                "category": "admin",
-                "url_route": "service_connections",
-            },
+            _view("Service execution", "task_instance", "/dags/{DAG_ID}/runs/{RUN_ID}/tasks/{TASK_ID}/{MAP_INDEX}"),
+            _view("Service executions", "nav", "/executions", category="browse"),
+            _view("Service executions", "dag", "/dags/{DAG_ID}/executions", route="service_executions_of_dag"),
+            _view(
+                "Service executions",
+                "dag_run",
+                "/dags/{DAG_ID}/runs/{RUN_ID}/executions",
+                route="service_executions_of_run",
+            ),
+            _view("Service connections", "nav", "/connections", category="admin"),
         ]
         if AIRFLOW_V_3_1_PLUS
         else []

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.checkup import examine, to_report
+from airflow_provider_service._core.pages import listing, rendering
+from airflow_provider_service._core.pages.checkup import complete, examine
+from airflow_provider_service._core.pages.connection_view import ConnectionView
 from airflow_provider_service._core.pages.reading import see
 from airflow_provider_service._core.pages.task_view import TaskView
-from airflow_provider_service._core.reports.forms import rendered
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.notifications.workflow import ServiceNotifier
@@ -161,10 +161,11 @@ def page_of_execution(place: Place) -> str:
     return rendering.page(rendering.task_part(view, seen), "task", "/service-pages")
 
 
-def page_of_connection(place: Place) -> bytes:
-    """The examination of a connection, as the page and the command show it."""
-    made = to_report("Connection", list(examine(place.config)))
-    return b"".join(rendered(made, f"x{ending}") for ending in (".html", ".md", ".json"))
+def page_of_connection(place: Place) -> str:
+    """The page of a connection."""
+    findings = complete(list(examine(place.config)))
+    view = ConnectionView("service", findings, place.config.base_url, waits=(), runs=(), made_at=datetime.now(UTC))
+    return rendering.page(listing.connection_part(view, airflow=""), "Connection", "/service-pages")
 
 
 def backup_and_restore(place: Place) -> Any:

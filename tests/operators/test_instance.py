@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -327,12 +328,47 @@ def test_an_audit_is_written_before_it_fails(execute, simulator, task_instance, 
     with pytest.raises(AirflowFailException, match="findings in instance"):
         execute(ServiceGenerateAuditOperator, fail_on=["instance"], report_path=str(path))
     page = path.read_text()
-    assert "Findings: 1, in 1 categories. Those in instance fail the task." in page
+    assert "Findings: 1, in 1 category. Those in instance fail the task." in page
     assert "instance: Unprotected webhooks in instance" in page
     assert "&lt;b&gt;open&lt;/b&gt;" in page
     assert "telemetry.diagnosticsEnabled" in page
     left = task_instance.pushed["audit"]
     assert (left["findings"], left["report_path"]) == (1, str(path))
+
+
+@pytest.mark.usefixtures("risky")
+def test_the_report_on_an_audit_shows_names_first_and_links_them(execute, simulator, tmp_path):
+    execute(ServiceGenerateAuditOperator, report_path=f"{tmp_path}/audit.json")
+    tables = {one["title"]: one for one in json.loads((tmp_path / "audit.json").read_text())["parts"] if "rows" in one}
+
+    webhooks = tables["instance: Unprotected webhooks in instance"]
+    assert webhooks["columns"] == ["Workflow", "Node", "Node type", "Kind", "Workflow id", "Node id"]
+    [workflow] = simulator.state.workflows.all()
+    assert webhooks["rows"][0][0] == {"text": "open", "url": f"{simulator.base_url}/workflow/{workflow.id}"}
+    credentials = next(table for title, table in tables.items() if title.startswith("credentials: "))
+    assert credentials["columns"] == ["Name", "Kind", "Id"]
+    assert credentials["rows"][0][0] == {"text": "unused", "url": f"{simulator.base_url}/home/credentials"}
+
+
+def test_columns_of_an_audit_that_nobody_knows_get_titles_too(execute, simulator, tmp_path):
+    place = {
+        "nodeId": 7,
+        "someNewField": "<b>",
+        "workflowId": "../x",
+        "workflowName": "w",
+        "packageUrl": "javascript:x",
+    }
+    section = {"title": "t", "description": "d", "recommendation": "r", "location": [place]}
+    simulator.state.audit.reports = {"Nodes Risk Report": {"risk": "nodes", "sections": [section]}}
+    execute(ServiceGenerateAuditOperator, report_path=f"{tmp_path}/audit.html")
+
+    page = (tmp_path / "audit.html").read_text()
+
+    titles = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', page)
+    assert titles == ["Workflow", "Package url", "Some new field", "Node id", "Workflow id"]
+    assert f'href="{simulator.base_url}/home/workflows"' in page
+    assert "&lt;b&gt;" in page
+    assert 'href="javascript' not in page
 
 
 def test_an_audit_is_a_report_in_each_form(execute, tmp_path):

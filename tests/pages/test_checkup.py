@@ -11,9 +11,8 @@ import pytest
 
 from airflow_provider_service._cli import commands
 from airflow_provider_service._core.connection_check import server_version
-from airflow_provider_service._core.pages.checkup import SUBJECTS, examine, is_healthy, to_report
+from airflow_provider_service._core.pages.checkup import SUBJECTS, Finding, complete, examine, is_healthy, verdict
 from airflow_provider_service._core.pages.jobs import JOBS, since
-from airflow_provider_service._core.reports.html import as_html
 from airflow_provider_service._core.runs.bridge.access import BridgeSecret
 from airflow_provider_service._core.runs.bridge.install import Installer
 from airflow_provider_service.client import ServiceClient, ServiceConfig
@@ -78,7 +77,7 @@ def test_missing_scopes_are_named_by_job(simulator):
     findings = found(ServiceConfig(base_url=simulator.base_url, api_key=key))
 
     assert findings["run a workflow and wait for it"] == ("note", "the key lacks execution:list, execution:stop")
-    assert findings["variables"] == ("note", "not known, since the key lacks the scope to ask")
+    assert findings["variables"] == ("skip", "not known, since the key lacks the scope to ask")
     assert is_healthy(list(examine(ServiceConfig(base_url=simulator.base_url, api_key=key))))
 
 
@@ -113,9 +112,9 @@ def test_an_older_server_is_asked_for_no_more_than_it_has(config, simulator):
     assert findings["version"] == ("ok", "n8n 2.8.4")
     assert findings["read insights"] == ("note", "not offered before n8n 2.17")
     unknown = "not examined, since this server does not report the scopes of a key"
-    assert findings["manage tags"] == ("note", unknown)
+    assert findings["manage tags"] == ("skip", unknown)
     assert findings["retry, stop and delete executions"] == (
-        "note",
+        "skip",
         f"{unknown}; execution:stop is not offered before n8n 2.10",
     )
     simulator.version = "1.123.81"
@@ -190,7 +189,27 @@ def test_a_wrong_key_ends_the_examination(simulator):
     findings = list(examine(ServiceConfig(base_url=simulator.base_url, api_key="a-wrong-key-of-somebody")))
 
     assert [(one.subject, one.grade) for one in findings] == [("service", "FAIL")]
-    assert "a-wrong-key-of-somebody" not in as_html(to_report("x", findings))
+    assert "a-wrong-key-of-somebody" not in str(findings)
+    assert verdict(findings) == ("FAIL", f"1 check failed. {len(SUBJECTS) - 1} checks were not made.")
+    assert [one.grade for one in complete(findings)] == ["FAIL", *["skip"] * (len(SUBJECTS) - 1)]
+
+
+@pytest.mark.parametrize(
+    ("grades", "expected"),
+    [
+        ("ok note", ("ok", "All checks passed.")),
+        ("ok skip", ("ok", "No check failed. 1 check was not made.")),
+        ("note FAIL", ("FAIL", "1 check failed.")),
+        ("FAIL skip FAIL skip", ("FAIL", "2 checks failed. 2 checks were not made.")),
+    ],
+)
+def test_what_was_not_examined_counts_neither_as_passed_nor_as_failed(grades, expected):
+    named = dict(zip(SUBJECTS, grades.split(), strict=False))
+    findings = [Finding(one, named.get(one, "ok"), "") for one in SUBJECTS]
+
+    assert verdict(findings) == expected
+    severe = [one.grade for one in complete(findings)]
+    assert severe == sorted(severe, key=["FAIL", "note", "skip", "ok"].index)
 
 
 def test_the_command_prints_what_it_finds_and_fails_if_somebody_has_to_act(

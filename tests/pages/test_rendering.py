@@ -66,7 +66,8 @@ def test_a_page_runs_and_loads_nothing_of_strangers(seen, simulator, ending):
     files = f"/prefix/service-pages/assets/{rendering.assets_version()}"
     scripts = ["airflow.js", "follow.js", "drawing.js", "outside.js"]
     assert [one["src"] for one in elements.of("script")] == [f"{files}/{name}" for name in scripts]
-    assert [one["href"] for one in elements.of("link")] == ["data:,", f"{files}/airflow.css", f"{files}/pages.css"]
+    sheets = ["airflow.css", "pages.css", "listing.css"]
+    assert [one["href"] for one in elements.of("link")] == ["data:,", *(f"{files}/{name}" for name in sheets)]
     outside = [one["href"] for one in elements.of("a") if not one["href"].startswith("#")]
     assert outside == ["https://service.example.com/workflow/1"]
     assert "{{ 7*7 }}" in page or "7*7" not in page

@@ -14,6 +14,7 @@ import pytest
 from airflow_provider_service._cli import commands
 from airflow_provider_service._core.pages.snapshots import MAX_READS
 from tests import airflow_features
+from tests.live.servers import wait_until
 from tests.pages.conftest import start as start
 
 pytestmark = [airflow_features.pages, pytest.mark.usefixtures("database_without_runs")]
@@ -28,9 +29,7 @@ def test_who_may_read_the_connection_sees_whether_it_works(browser_of, simulator
     assert "run a workflow and wait for it" in answer.text
     assert simulator.api_key not in answer.text
     assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
-    assert (
-        "default-src &#39;none&#39;" in answer.text or "default-src 'none'" in answer.headers["content-security-policy"]
-    )
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(
@@ -45,27 +44,65 @@ def test_nobody_else_sees_anything(browser_of, simulator, role, logged_in, statu
     assert not simulator.requests
 
 
-def test_the_connections_of_the_database_are_listed(browser_of):
+@pytest.fixture
+def stored(simulator: Any, database: None) -> Iterator[None]:
+    """Connections in Airflow's database: one that works, one with a wrong key, and one to something else."""
     from airflow.models.connection import Connection
     from airflow.utils.session import create_session
 
+    names = ("pages_n8n", "pages_service", "pages_other")
     with create_session() as session:
-        for kind in ("n8n", "service"):
-            host = "https://x.example.com"
-            session.add(Connection(conn_id=f"pages_{kind}", conn_type=kind, host=host, password="s3cr3t"))
-        session.add(Connection(conn_id="pages_other", conn_type="http"))
-    try:
-        text = browser_of("OP").get("/service-pages/connections").text
-    finally:
-        with create_session() as session:
-            session.query(Connection).where(
-                Connection.conn_id.in_(["pages_n8n", "pages_service", "pages_other"])
-            ).delete()
+        for name, kind, key in zip(names, ("n8n", "service", "http"), ("s3cr3t", simulator.api_key, None), strict=True):
+            session.add(Connection(conn_id=name, conn_type=kind, host=simulator.base_url, password=key))
+    yield
+    with create_session() as session:
+        session.query(Connection).where(Connection.conn_id.in_(names)).delete()
 
-    assert "/service-pages/connections/pages_n8n" in text
-    assert "/service-pages/connections/pages_service" in text
-    assert "pages_other" not in text
-    assert "s3cr3t" not in text
+
+@pytest.mark.usefixtures("stored")
+def test_the_connections_of_the_database_are_listed_with_their_states(browser_of, simulator, monkeypatch):
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")  # as in the API server, which has a database
+    browser = browser_of("OP")
+
+    first = browser.get("/service-pages/connections").text
+    assert "pages_n8n" in first
+    shown = wait_until(
+        lambda: next(filter(lambda text: "being examined" not in text, [list_of(browser)]), None),
+        seconds=60,
+        what="the examinations",
+        interval=0.1,
+    )
+
+    assert "data-follow" not in shown
+    [bad, good] = [row for row in re.findall(r"<tr><th .*?</tr>", shown, re.DOTALL) if "pages_" in row]
+    assert '<a href="connections/pages_n8n">' in bad
+    assert "✕</span> failed</span>" in bad
+    assert "1 check failed." in bad
+    assert '<a href="connections/pages_service">' in good
+    assert "✓</span> ok</span> All checks passed." in " ".join(good.split())
+    for text in (first, shown):
+        assert "pages_other" not in text
+        assert "s3cr3t" not in text
+        assert simulator.api_key not in text
+
+
+def list_of(browser: Any) -> str:
+    """The part of the list of connections that changes, as the page asks for it again."""
+    return str(browser.get("/service-pages/connections", params={"part": "view"}).text)
+
+
+@pytest.mark.usefixtures("stored")
+def test_of_many_connections_the_list_examines_the_first(browser_of, simulator, monkeypatch):
+    from airflow_provider_service.plugins import _connection_pages
+
+    monkeypatch.setattr(_connection_pages, "MAX_EXAMINED", 0)
+    simulator.clear_requests()
+
+    text = list_of(browser_of("OP"))
+
+    assert text.count("its own page examines it") == 2
+    assert "data-follow" not in text
+    assert not simulator.requests
 
 
 @airflow_features.teams
@@ -213,12 +250,29 @@ def test_the_link_of_a_run_leaves_the_frame_of_the_page(browser_of, started, sim
 
     [link] = re.findall(rf'<a href="[^"]*/executions/{started[0]}"[^>]*>', answer.text)
     assert 'target="_blank"' in link
-    [script] = re.findall(r'<script src="([^"]+)"', answer.text)
-    assert browser.get(script).status_code == 200
-    allowed = [answer.headers["content-security-policy"], *re.findall('Policy" content="([^"]+)"', answer.text)]
-    assert len(allowed) == 2
-    assert all("script-src 'self'" in policy for policy in allowed)
-    assert "<script" not in browser.get(PAGE.rpartition("/")[0]).text
+    scripts = re.findall(r'<script src="([^"]+)"', answer.text)
+    assert any("outside.js" in one for one in scripts)
+    assert {browser.get(one).status_code for one in scripts} == {200}
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+
+
+def test_task_and_run_of_the_dag_lead_into_airflow(browser_of, started, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/team")
+
+    text = browser_of("OP").get(PAGE).text
+
+    run = "/team/dags/pages_dag/runs/manual__2026-05-04T03%3A02%3A01%2B00%3A00"
+    assert f'<a href="{run}/tasks/{started[1]}" target="_top">' in text
+    assert f'<a href="{run}" target="_top">' in text
+    assert '<a href="/team/dags/pages_dag" target="_top">' in text
+
+
+def test_the_most_severe_findings_come_first_with_signs(browser_of, simulator):
+    text = cells(browser_of("OP").get(PAGE).text)
+
+    signs = re.findall(r'class="state grade-\w+"> <span aria-hidden="true"> (.) </span>', text)
+    assert signs == sorted(signs, key="✕!?✓".index)
+    assert {"!", "✓"} <= set(signs)
 
 
 def test_who_may_not_read_the_dag_sees_none_of_its_runs(browser_of, started, simulator, monkeypatch):

@@ -72,7 +72,7 @@ def test_it_is_read_in_the_dark_and_on_a_narrow_screen(
         assert started.run_id in browser.text()
         pages.assert_usable(browser)
         assert browser.run("return document.documentElement.scrollWidth") <= width
-        browser.run("document.querySelector('section:last-of-type').scrollIntoView()")
+        browser.run("document.getElementById('runs').scrollIntoView()")
         browser.photograph(f"connection-{width}{'-dark' if dark else ''}")
 
 
@@ -83,7 +83,7 @@ def test_a_service_that_does_not_answer_is_told(
     for width, dark in ((1400, False), (400, True)):
         with browser.looking_like(width=width, dark=dark):
             browser.open(pages.of_connection(broken))
-            assert "checks failed" in browser.text()
+            assert "1 check failed" in browser.text()
             pages.assert_usable(browser)
             assert browser.run("return document.documentElement.scrollWidth") <= width
             browser.photograph(f"connection-broken-{width}{'-dark' if dark else ''}")
@@ -101,5 +101,5 @@ def test_nobody_else_sees_anything(
         browser.open(path)
         assert words in browser.text()
 
-    assert recorder.holding(service.base_url) == recorder.holding("checks") == []
+    assert recorder.holding(service.base_url) == recorder.holding("checks passed") == []
     FIGURES.add("pages of connections refused", 2)

@@ -36,9 +36,12 @@ class Audited:
             yield title
             yield from _lines(report)
 
-    def write_report(self, path: str | None, *, made_at: datetime, url: str) -> str | None:
-        """Write the report to a file, if one is named, and return its address."""
-        return write_report(path, lambda: audit_report(self.reports, self.fail_on, made_at=made_at, url=url))
+    def write_report(self, path: str | None, *, made_at: datetime, base_url: str) -> str | None:
+        """Write the report to a file, if one is named, and return its address.
+
+        :param base_url: the server's address.
+        """
+        return write_report(path, lambda: audit_report(self.reports, self.fail_on, made_at=made_at, base_url=base_url))
 
     def to_result(self, *, report_path: str | None, url: str) -> dict[str, Any]:
         """The audit in short, as a task returns it."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_service._core.connection_check import check_connection, server_version
 from airflow_provider_service._core.pages.jobs import JOBS, state_of
-from airflow_provider_service._core.reports.report import Report, Table, Tone
 from airflow_provider_service._core.runs.search import CLOCK_SKEW
-from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import (
     ServiceError,
     ServiceMissingScopeError,
@@ -34,20 +33,28 @@ OTHER_FILES = 50
 #: Triggers that a triggerer of Airflow takes by default.
 USUAL_TRIGGERS = 1_000
 
-Grade = Literal["ok", "note", "FAIL"]
-_TONES: dict[Grade, Tone] = {"ok": "good", "note": "plain", "FAIL": "bad"}
+Grade = Literal["FAIL", "note", "skip", "ok"]
+#: The most severe first.
+GRADES: tuple[Grade, ...] = ("FAIL", "note", "skip", "ok")
+LEFT_OUT = "not examined, since an earlier check failed"
 
 
 @dataclass(frozen=True)
 class Finding:
     """What was found about one thing.
 
-    :param grade: "FAIL" if somebody has to act, "note" if that depends on what the connection is used for.
+    :param grade: "FAIL" if somebody has to act, "note" if that depends on what the connection is used for, and "skip"
+        if it was not or could not be examined.
     """
 
     subject: str
     grade: Grade
     text: str
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it was not examined because an earlier check failed."""
+        return self.text == LEFT_OUT
 
 
 def examine(config: ServiceConfig) -> Iterator[Finding]:
@@ -74,7 +81,7 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
         yield _open_files()
         for job in JOBS:
             state = state_of(job, version=version, scopes=reached.scopes, plan=plan)
-            yield Finding(job, "ok" if state.is_good else "note", state.text)
+            yield Finding(job, "ok" if state.is_good else "note" if state.is_known else "skip", state.text)
 
 
 def is_healthy(findings: list[Finding]) -> bool:
@@ -82,31 +89,49 @@ def is_healthy(findings: list[Finding]) -> bool:
     return all(one.grade != "FAIL" for one in findings)
 
 
-def to_report(title: str, findings: list[Finding], *tables: Table) -> Report:
-    """The findings as a page for people."""
-    failed = [one for one in findings if one.grade == "FAIL"]
-    return Report(
-        title=title,
-        message=f"{len(failed)} of {len(findings)} checks failed." if failed else "All checks passed.",
-        tone=_TONES["FAIL" if failed else "ok"],
-        made_at=clock().utcnow(),
-        parts=[
-            Table("Checks", ("subject", "result", "finding"), [(one.subject, one.grade, one.text) for one in findings]),
-            *tables,
-        ],
-    )
+class Verdict(NamedTuple):
+    """What an examination comes to.
+
+    :param grade: "FAIL" or "ok".
+    :param text: how many checks failed, and how many were not made.
+    """
+
+    grade: Grade
+    text: str
+
+
+def complete(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, the most severe first, and what was not examined because an earlier check failed."""
+    found = {one.subject for one in findings}
+    skipped = [Finding(one, "skip", LEFT_OUT) for one in SUBJECTS if one not in found]
+    return sorted([*findings, *skipped], key=lambda one: GRADES.index(one.grade))
+
+
+def verdict(findings: Sequence[Finding]) -> Verdict:
+    """What an examination comes to."""
+    number = Counter(one.grade for one in complete(findings))
+    skipped = f" {_checks(number['skip'])} not made." if number["skip"] else ""
+    if number["FAIL"]:
+        failed = "1 check failed." if number["FAIL"] == 1 else f"{number['FAIL']} checks failed."
+        return Verdict("FAIL", failed + skipped)
+    text = "All checks passed." if not number["skip"] else "No check failed."
+    return Verdict("ok", text + skipped)
+
+
+def _checks(number: int) -> str:
+    return "1 check was" if number == 1 else f"{number} checks were"
 
 
 def _version(version: str | None) -> Finding:
     if version is None:
-        return Finding("version", "note", "not known: the API does not report it, and the start page does not tell it")
+        return Finding("version", "skip", "not known: the API does not report it, and the start page does not tell it")
     return Finding("version", "ok", f"n8n {version}")
 
 
 def _clock(client: ServiceClient) -> Finding:
     offset = client.transport.clock_offset
     if offset is None:
-        return Finding("clock", "note", "the answers of the service carry no date")
+        return Finding("clock", "skip", "the answers of the service carry no date")
     seconds = offset / timedelta(seconds=1)
     way = "ahead of" if seconds > 0 else "behind"
     text = f"the clock of the service is {abs(seconds):.0f} s {way} Airflow's clock"
@@ -123,7 +148,7 @@ def _gate(feature: str, ask: Callable[[], Any], plan: dict[str, bool]) -> Findin
         plan[feature] = False
         return Finding(feature, "note", "not included in the plan of the server")
     except ServiceMissingScopeError:
-        return Finding(feature, "note", "not known, since the key lacks the scope to ask")
+        return Finding(feature, "skip", "not known, since the key lacks the scope to ask")
     except ServiceNotOfferedError:
         return Finding(feature, "note", "not offered by this server")
     except ServiceError as error:
@@ -150,7 +175,7 @@ def _bridge(client: ServiceClient, config: ServiceConfig) -> Finding:
     try:
         found = find_bridge(all_bridges(client), BridgeSecret(config))
     except ServiceError as error:
-        return Finding("bridge", "note", f"not known: {error}")
+        return Finding("bridge", "skip", f"not known: {error}")
     if found is None:
         return Finding("bridge", "note", "not installed for this connection; a task installs it when it is needed")
     version = version_of(found) or 0

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.health.statistics import span
 from airflow_provider_service._core.reports.report import Link, Table
+
+if TYPE_CHECKING:
+    from airflow_provider_service._core.pages.checkup import Finding
+    from airflow_provider_service._core.pages.executions import TaskExecution
 
 #: Runs that are shown.
 SHOWN_RUNS = 20
 #: A triggerer without a heartbeat for longer than this has probably died.
 SILENT_SECONDS = 60.0
+OF_ALL = "Of all connections, since Airflow stores encrypted which one a wait uses."
+NO_WAITS = "There are none."
+NO_RUNS = "There are none in the last seven days that you may read."
 
 
 @dataclass(frozen=True)
@@ -31,54 +39,52 @@ class Waits:
 
 
 @dataclass(frozen=True)
-class LatestRun:
-    """An execution that a task instance runs, retries or waits for, or the last one that it did.
+class ConnectionView:
+    """What the page of a connection shows.
 
-    :param state: of the task instance, in Airflow's words.
-    :param at: when the task learned of the execution.
-    :param execution_url: its page.
+    :param findings: of its examination, the most severe first.
+    :param base_url: the server that it leads to, if that is known.
+    :param runs: the latest on that server, as far as the reader may read them.
     """
 
-    dag_id: str
-    task_id: str
-    map_index: int
-    run_id: str
-    state: str | None
-    at: datetime
-    execution_id: str
-    execution_url: str
+    connection_id: str
+    findings: Sequence[Finding]
+    base_url: str | None
+    waits: Sequence[Waits]
+    runs: Sequence[TaskExecution]
+    made_at: datetime
 
 
 def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
     """Who keeps how many waits."""
-    rows = [(one.triggerer or "none yet", one.trigger, one.number, _sign_of_life(one, now)) for one in waits]
+    rows = [(one.triggerer or "none yet", one.trigger, one.number, sign_of_life(one, now)) for one in waits]
     return Table(
         "Waits in the triggerers",
         ("triggerer", "trigger", "number", "last heartbeat"),
         rows,
-        note="Of all connections, since Airflow stores encrypted which one a wait uses." if rows else "There are none.",
+        note=OF_ALL if rows else NO_WAITS,
     )
 
 
-def runs_table(runs: Sequence[LatestRun]) -> Table:
+def runs_table(runs: Sequence[TaskExecution]) -> Table:
     """The latest runs that tasks of Airflow have started on the server."""
     rows = [
         (
-            Link(one.execution_id, one.execution_url),
-            f"{one.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+            Link(one.address.execution_id, one.execution_url),
+            f"{one.known_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
             one.dag_id,
-            one.task_id if one.map_index < 0 else f"{one.task_id} [{one.map_index}]",
+            one.task_name,
             one.run_id,
             one.state or "no state yet",
         )
         for one in runs
     ]
     columns = ("execution", "since, UTC", "DAG", "task", "run of the DAG", "state of the task")
-    note = "" if rows else "There are none in the last seven days that you may read."
-    return Table("Latest runs from Airflow", columns, rows, note=note)
+    return Table("Latest runs from Airflow", columns, rows, note="" if rows else NO_RUNS)
 
 
-def _sign_of_life(waits: Waits, now: datetime) -> str:
+def sign_of_life(waits: Waits, now: datetime) -> str:
+    """When a triggerer last gave a sign of life, and whether that is too long ago."""
     if waits.heartbeat_at is None:
         return ""
     seconds = max(0.0, (now - waits.heartbeat_at).total_seconds())

@@ -70,10 +70,14 @@ _FEATURES = {
 
 
 class State(NamedTuple):
-    """Whether a job can be done, and why not if it cannot or only in part."""
+    """Whether a job can be done, and why not if it cannot or only in part.
+
+    :param is_known: whether that could be examined.
+    """
 
     is_good: bool
     text: str
+    is_known: bool = True
 
 
 def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, plan: Mapping[str, bool]) -> State:
@@ -95,7 +99,8 @@ def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, p
         return State(False, f"not licensed: the plan of the server does not include {feature}")
     notes = [f"{scope} is not offered before n8n {version}" for scope, version in later.items()]
     if scopes is None:
-        return State(False, "; ".join(["not examined, since this server does not report the scopes of a key", *notes]))
+        unknown = "not examined, since this server does not report the scopes of a key"
+        return State(False, "; ".join([unknown, *notes]), is_known=False)
     if missing := [scope for scope in offered if scope not in scopes]:
         return State(False, "; ".join([f"the key lacks {', '.join(missing)}", *notes]))
     if feature is not None and feature not in plan:

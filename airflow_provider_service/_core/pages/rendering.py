@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 ASSETS = {
     "airflow.css": "text/css",
     "pages.css": "text/css",
+    "listing.css": "text/css",
     "airflow.js": "text/javascript",
     "drawing.js": "text/javascript",
     "follow.js": "text/javascript",
@@ -89,16 +90,18 @@ def task_part(
     """
     if seen is not None and why_hidden is not None:
         nameless = replace(task, attempts=[replace(one, execution_id=None) for one in task.attempts])
-        return _part(
+        return rendered_part(
             "hidden.html.jinja", task=nameless, reason=why_hidden, follow=follow_seconds(task, ExecutionReading())
         )
     links = {"log_path": dirname(root).rstrip("/") + task.path, "connections_path": f"{root}/connections"}
-    return _part("task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen), problem=problem, **links)
+    return rendered_part(
+        "task.html.jinja", task=task, seen=seen, follow=follow_seconds(task, seen), problem=problem, **links
+    )
 
 
 def message_part(title: str, text: str) -> Part:
     """A message that nothing follows."""
-    return _part("message.html.jinja", title=title, text=text, follow=None)
+    return rendered_part("message.html.jinja", title=title, text=text, follow=None)
 
 
 def packed(html: str) -> bytes:
@@ -106,10 +109,11 @@ def packed(html: str) -> bytes:
     return gzip.compress(html.encode(), compresslevel=5, mtime=0)
 
 
-def page(part: Part, title: str, root: str) -> str:
+def page(part: Part, title: str, root: str, *, is_zoned: bool = False) -> str:
     """A whole page.
 
     :param root: path below which its files are.
+    :param is_zoned: whether the page depends on the time zone that is chosen in Airflow.
     """
     from markupsafe import Markup
 
@@ -119,6 +123,7 @@ def page(part: Part, title: str, root: str) -> str:
         .render(
             part=Markup(part.html),  # noqa: S704 - what it shows was escaped when it was rendered
             title=title,
+            is_zoned=is_zoned,
             addresses={name: address(name, root) for name in ASSETS},
         )
     )
@@ -144,7 +149,8 @@ def assets_version() -> str:
     return hashlib.sha256(b"".join(map(asset, sorted(ASSETS)))).hexdigest()[:12]
 
 
-def _part(template: str, **values: Any) -> Part:
+def rendered_part(template: str, **values: Any) -> Part:
+    """A template with values."""
     with COMPUTING:
         html = _environment().get_template(template).render(**values)
     return Part(html, hashlib.sha256(html.encode()).hexdigest()[:16])

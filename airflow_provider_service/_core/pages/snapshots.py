@@ -21,7 +21,7 @@ T = TypeVar("T")
 LEAST_PAUSE_SECONDS = 2.0
 #: The part of one core that reading the same thing again and again may cost.
 CPU_SHARE = 0.05
-#: Things that are remembered; the one that was looked at least recently goes first.
+#: Things that are remembered unless fewer are asked for.
 CAPACITY = 200
 #: Reads of one group at a time, so that a service that does not answer occupies no more threads than these.
 MAX_READS = 8
@@ -50,10 +50,11 @@ class Snapshots(Generic[T]):
         costly to read.
     :param processes: processes that read the same things, each with its own snapshots; the pause is that many times
         as long, so that together they read no more often.
+    :param capacity: things that are remembered; the one that was looked at least recently goes first.
     """
 
-    def __init__(self, keep: Callable[[T], float], *, processes: int = 1) -> None:
-        self._keep = keep
+    def __init__(self, keep: Callable[[T], float], *, processes: int = 1, capacity: int = CAPACITY) -> None:
+        self._keep, self._capacity = keep, capacity
         self._pause = LEAST_PAUSE_SECONDS * max(1, processes)
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
         self._lock = threading.Lock()
@@ -78,7 +79,7 @@ class Snapshots(Generic[T]):
             fresh.reading = self._begin(partial(self._read, read, fresh), group)
             self._entries[key] = fresh
             self._entries.move_to_end(key)
-            while len(self._entries) > CAPACITY:
+            while len(self._entries) > self._capacity:
                 self._entries.popitem(last=False)
         return fresh.reading
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_service._core.reports.report import Bar, Chart, Figure, Report, Series, Table
+from airflow_provider_service._core.reports.report import Bar, Cell, Chart, Figure, Link, Report, Series, Table
+from airflow_provider_service.links.service import CREDENTIALS_PAGE, WORKFLOW_PAGE, WORKFLOWS_PAGE, page_url
 
 if TYPE_CHECKING:
     from airflow_provider_service.client.models import AuditReport, AuditSection
     from airflow_provider_service.client.models._audit import AuditReports
 
 CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
+# Names of columns, in their order; further ones follow, and ids come last.
+_FIRST = ("name", "workflowName", "nodeName", "nodeType", "packageUrl", "filePath")
 #: What an audit found: the sections of each category that has any.
 Findings = Mapping[str, Sequence["AuditSection"]]
 
@@ -37,12 +41,12 @@ def _settings(section: AuditSection) -> Any:
     return (section.model_extra or {}).get("settings")
 
 
-def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: datetime, url: str) -> Report:
+def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: datetime, base_url: str) -> Report:
     """The report on an audit.
 
     :param reports: what the service answered.
     :param risky: the categories whose findings fail the task.
-    :param url: page of the service.
+    :param base_url: the server's address.
     """
     found = findings_of(reports)
     places = {category: sum(map(_places, sections)) for category, sections in found.items()}
@@ -53,18 +57,18 @@ def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: dateti
         message=_message(count, len(found), failing),
         tone="bad" if failing else "plain" if count else "good",
         made_at=made_at,
-        url=url,
+        url=page_url(base_url, WORKFLOWS_PAGE),
         figures=[
             Figure("Findings", count, tone="bad" if failing else "plain"),
             Figure("Categories with findings", len(found)),
             Figure("Places", sum(places.values())),
         ],
-        parts=[*_chart(places), *_finding_tables(found), *_settings_tables(reports)],
+        parts=[*_chart(places), *_finding_tables(found, base_url), *_settings_tables(reports)],
     )
 
 
 def _message(count: int, categories: int, failing: Sequence[str]) -> str:
-    found = f"Findings: {count}, in {categories} categories."
+    found = f"Findings: {count}, in {categories} {'category' if categories == 1 else 'categories'}."
     return f"{found} Those in {', '.join(failing)} fail the task." if failing else found
 
 
@@ -77,25 +81,49 @@ def _chart(places: Mapping[str, int]) -> list[Chart]:
     return [Chart("Places by category", [Series("places")], bars)] if bars else []
 
 
-def _finding_tables(found: Findings) -> list[Table]:
-    return [_table(category, section) for category, sections in found.items() for section in sections]
+def _finding_tables(found: Findings, base_url: str) -> list[Table]:
+    return [_table(category, section, base_url) for category, sections in found.items() for section in sections]
 
 
-def _table(category: str, section: AuditSection) -> Table:
+def _table(category: str, section: AuditSection, base_url: str) -> Table:
     rows = section.location or []
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    names = sorted(dict.fromkeys(name for row in rows for name in row), key=_rank)
     return Table(
         f"{category}: {section.title}",
-        columns,
-        [[_cell(row.get(name)) for name in columns] for row in rows],
+        [_title(name) for name in names],
+        [[_linked(name, row, base_url) for name in names] for row in rows],
         note=f"{section.description} Recommendation: {section.recommendation}",
     )
+
+
+def _rank(name: str) -> int:
+    """The place of a column: what people call a thing comes first, and by what the service finds it comes last."""
+    if name in _FIRST:
+        return _FIRST.index(name)
+    return len(_FIRST) + (name.lower().endswith("id") or name == "kind")
+
+
+def _title(name: str) -> str:
+    """The title of a column: words instead of the service's own name for it."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).removesuffix(" Name")
+    return words[:1].upper() + words[1:].lower()
+
+
+def _linked(name: str, row: Mapping[str, Any], base_url: str) -> Cell:
+    value = _cell(row.get(name))
+    if not isinstance(value, str):
+        return value
+    if name == "workflowName" and row.get("workflowId"):
+        return Link(value, page_url(base_url, WORKFLOW_PAGE, str(row["workflowId"])))
+    if name == "name" and row.get("kind") == "credential":
+        return Link(value, page_url(base_url, CREDENTIALS_PAGE))
+    return Link(value, value) if name == "packageUrl" else value
 
 
 def _settings_tables(reports: AuditReports) -> list[Table]:
     shown = [section for report in reports.values() for section in report.sections if _settings(section)]
     return [
-        Table(section.title, ("setting", "value"), list(_flat(_settings(section))), note=section.description)
+        Table(section.title, ("Setting", "Value"), list(_flat(_settings(section))), note=section.description)
         for section in shown
     ]
 

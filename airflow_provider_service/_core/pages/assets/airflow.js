@@ -16,8 +16,16 @@
     }
   }
 
+  // What is not within Airflow's page looks as was chosen there last.
+  function showChosenTheme() {
+    let chosen = null;
+    try { chosen = window.localStorage.getItem("theme"); } catch { /* not allowed to: the system's theme counts */ }
+    if (chosen === "dark" || chosen === "light") page.dataset.theme = chosen; else delete page.dataset.theme;
+  }
+
   function showTheme() {
     const around = shell();
+    if (!around) return showChosenTheme();
     const scheme = around.classList.contains("dark") || around.dataset.theme === "dark" ? "dark" : "light";
     page.dataset.theme = scheme;
     const values = window.parent.getComputedStyle(around);
@@ -60,12 +68,22 @@
     }
   }
 
+  // What depends on the zone is computed for the zone that the address names.
+  function askForZone() {
+    const address = new URL(window.location.href);
+    if (page.dataset.zoned === undefined || address.searchParams.get("zone") === zone()) return false;
+    address.searchParams.set("zone", zone());
+    window.location.replace(address);
+    return true;
+  }
+
+  askForZone();
   const around = shell();
+  showTheme();
   if (around) {
-    showTheme();
     new MutationObserver(showTheme).observe(around, { attributes: true, attributeFilter: ["class", "data-theme", "style"] });
   }
   window.servicePages = { localize };
-  window.addEventListener("storage", (event) => { if (event.key === "timezone") localize(document); });
+  window.addEventListener("storage", () => { showTheme(); if (!askForZone()) localize(document); });
   document.addEventListener("DOMContentLoaded", () => localize(document));
 })();

@@ -1,0 +1,338 @@
+"""What a page shows of the executions that tasks of Airflow have started or waited for, and the search among them."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, urlencode
+
+from airflow_provider_service.links.service import EXECUTION_PAGE, WORKFLOW_PAGE, page_url
+
+if TYPE_CHECKING:
+    from airflow_provider_service.links.service import ExecutionAddress
+
+#: Executions on one page, and days in a plot.
+SHOWN, DAYS = 50, 14
+#: Workflows that are compared.
+LARGEST = 5
+#: Executions of a workflow that tell what is usual, and how many of them are needed to call another one unusual.
+USUAL_OF, ENOUGH = 20, 5
+# States in which Airflow has not done with an attempt.
+_UNDER_WAY = frozenset({None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_reschedule"})
+_FAILED = frozenset({"failed", "upstream_failed", "up_for_retry"})
+
+#: A workflow of a service: its server and its id.
+Workflow = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExecution:
+    """An execution that a task instance runs, retries or waits for, or the last one that it did.
+
+    :param state: of the task instance, in Airflow's words.
+    :param known_at: when the task learned of the execution.
+    :param started_at: when the latest attempt of the task began.
+    :param ended_at: when that attempt ended.
+    """
+
+    dag_id: str
+    task_id: str
+    map_index: int
+    run_id: str
+    state: str | None
+    known_at: datetime
+    address: ExecutionAddress
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def workflow(self) -> Workflow:
+        """The workflow that was executed."""
+        return self.address.base_url, self.address.workflow_id
+
+    @property
+    def execution_url(self) -> str:
+        """The page of the execution."""
+        return page_url(self.address.base_url, EXECUTION_PAGE, *self.address[1:])
+
+    @property
+    def workflow_url(self) -> str:
+        """The page of the workflow."""
+        return page_url(self.address.base_url, WORKFLOW_PAGE, self.address.workflow_id)
+
+    @property
+    def task_name(self) -> str:
+        """The task, with its map index."""
+        return self.task_id if self.map_index < 0 else f"{self.task_id} [{self.map_index}]"
+
+    @property
+    def dag_path(self) -> str:
+        """Where Airflow shows the DAG."""
+        return f"/dags/{quote(self.dag_id, safe='')}"
+
+    @property
+    def run_path(self) -> str:
+        """Where Airflow shows the run of the DAG."""
+        return f"{self.dag_path}/runs/{quote(self.run_id, safe='')}"
+
+    @property
+    def task_path(self) -> str:
+        """Where Airflow shows the task instance."""
+        mapped = "" if self.map_index < 0 else f"/mapped/{self.map_index}"
+        return f"{self.run_path}/tasks/{quote(self.task_id, safe='')}{mapped}"
+
+    @property
+    def began_at(self) -> datetime:
+        """When it began, as far as Airflow knows."""
+        return self.started_at or self.known_at
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the task has not ended."""
+        return self.state in _UNDER_WAY
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the attempt took, once it has ended."""
+        if self.is_under_way or self.started_at is None or self.ended_at is None:
+            return None
+        return max(0.0, (self.ended_at - self.started_at).total_seconds())
+
+    @property
+    def outcome(self) -> str:
+        """Whether the task succeeded, failed, or did neither."""
+        return "succeeded" if self.state == "success" else "failed" if self.state in _FAILED else "other"
+
+
+class SearchError(ValueError):
+    """What is searched for cannot be understood."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a reader searches for; an empty text finds everything.
+
+    :param given: the form, as it was filled in.
+    :param zone: the time zone of the form, and of the days that are plotted.
+    """
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    state: str = ""
+    workflow: str = ""
+    dag: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    zone: tzinfo = UTC
+    page: int = 1
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Search:
+        """Read the form of a page.
+
+        :raises SearchError: a moment cannot be understood.
+        """
+        zone = _zone(given.get("zone", ""))
+        page = given.get("page", "1")
+        return cls(
+            given={name: given[name] for name in ("state", "workflow", "dag", "from", "to", "zone") if given.get(name)},
+            state=given.get("state", ""),
+            workflow=given.get("workflow", "").strip().casefold(),
+            dag=given.get("dag", "").strip().casefold(),
+            since=_moment(given, "from", zone),
+            until=_moment(given, "to", zone),
+            zone=zone,
+            page=int(page) if page.isascii() and page.isdecimal() and len(page) < 10 else 1,
+        )
+
+    def finds(self, one: TaskExecution, name: str) -> bool:
+        """Whether it finds an execution.
+
+        :param name: of its workflow, if that is known.
+        """
+        return (
+            self.state in {"", str(one.state).lower()}
+            and (self.workflow in name.casefold() or self.workflow in one.address.workflow_id.casefold())
+            and self.dag in one.dag_id.casefold()
+            and (self.since is None or self.since <= one.began_at)
+            and (self.until is None or one.began_at <= self.until)
+        )
+
+    def address(self, **changed: str | int) -> str:
+        """The address of the same search with some of its fields changed, below that of the page."""
+        return f"?{urlencode({**self.given, **changed})}"
+
+
+def _zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(name) if name in _zones() else UTC
+
+
+@cache
+def _zones() -> Collection[str]:
+    import zoneinfo
+
+    return zoneinfo.available_timezones()
+
+
+def _moment(given: Mapping[str, str], name: str, zone: tzinfo) -> datetime | None:
+    text = given.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        message = f"the field {name!r} must hold a moment such as 2026-05-04T03:02, and holds {text[:40]!r}"
+        raise SearchError(f"{message}. Nothing was searched.") from None
+
+
+class Usual(NamedTuple):
+    """How long the latest successful executions of a workflow took, in seconds.
+
+    :param number: how many they are.
+    """
+
+    median: float
+    shortest: float
+    longest: float
+    number: int
+
+    def verdict(self, seconds: float) -> str:
+        """What is unusual about a duration, if anything."""
+        if self.number < ENOUGH or self.shortest <= seconds <= self.longest:
+            return ""
+        return "longer than usual" if seconds > self.longest else "shorter than usual"
+
+
+class WorkflowView(NamedTuple):
+    """A workflow of which there are several.
+
+    :param label: its name, or its id if the name is not known.
+    """
+
+    label: str
+    server: str
+    usual: Usual | None
+
+
+class Day(NamedTuple):
+    """The executions that began on a day, and how long those took that have ended."""
+
+    date: date
+    succeeded: int
+    failed: int
+    other: int
+    seconds: Usual | None
+
+    @property
+    def number(self) -> int:
+        """How many executions there are."""
+        return self.succeeded + self.failed + self.other
+
+
+@dataclass(frozen=True)
+class ExecutionsView:
+    """What is found among the executions that a reader may read.
+
+    :param readable: all that the reader may read, the latest first.
+    :param names: the names of workflows, as far as they are known.
+    :param place: the DAG, or the run of one, that the page is about; empty if it is about all.
+    :param limit: how far the page looks back, in a sentence.
+    """
+
+    readable: Sequence[TaskExecution]
+    search: Search
+    names: Mapping[Workflow, str] = field(default_factory=dict)
+    place: str = ""
+    limit: str = ""
+
+    def name_of(self, one: TaskExecution) -> str:
+        """The name of its workflow; empty if it is not known."""
+        return self.names.get(one.workflow, "")
+
+    @cached_property
+    def found(self) -> list[TaskExecution]:
+        """What the search finds, the latest first."""
+        return [one for one in self.readable if self.search.finds(one, self.name_of(one))]
+
+    @property
+    def pages(self) -> int:
+        """The number of pages, which is one if nothing is found."""
+        return max(1, -(-len(self.found) // SHOWN))
+
+    @property
+    def page(self) -> int:
+        """The number of the page that is shown, from 1."""
+        return min(max(1, self.search.page), self.pages)
+
+    @property
+    def shown(self) -> Sequence[TaskExecution]:
+        """What stands on the page."""
+        return self.found[(self.page - 1) * SHOWN : self.page * SHOWN]
+
+    @property
+    def states(self) -> list[str]:
+        """The states that can be searched for."""
+        return sorted({str(one.state).lower() for one in self.readable} | {self.search.state} - {""})
+
+    @property
+    def workflows(self) -> list[str]:
+        """The workflows that can be searched for, by name where it is known."""
+        return sorted({self.name_of(one) or one.address.workflow_id for one in self.readable})
+
+    @property
+    def dags(self) -> list[str]:
+        """The DAGs that can be searched for."""
+        return sorted({one.dag_id for one in self.readable})
+
+    @property
+    def servers(self) -> int:
+        """How many servers the executions are on."""
+        return len({one.address.base_url for one in self.readable})
+
+    def number(self, outcome: str) -> int:
+        """How many of those found have an outcome."""
+        return sum(one.outcome == outcome for one in self.found)
+
+    @cached_property
+    def usual(self) -> Mapping[Workflow, Usual]:
+        """What is usual for each workflow, whatever is searched for."""
+        durations: dict[Workflow, list[float]] = {}
+        for one in self.readable:
+            if one.outcome == "succeeded" and one.seconds is not None:
+                durations.setdefault(one.workflow, []).append(one.seconds)
+        return {workflow: _usual(values[:USUAL_OF]) for workflow, values in durations.items()}
+
+    @property
+    def most_run(self) -> list[WorkflowView]:
+        """The workflows with the most executions found."""
+        count = Counter(one.workflow for one in self.found).most_common(LARGEST)
+        return [WorkflowView(self.names.get(one) or one[1], one[0], self.usual.get(one)) for one, _ in count]
+
+    @cached_property
+    def days(self) -> Sequence[Day]:
+        """The days up to that of the latest execution found, the first of them first; none if nothing is found."""
+        if not self.found:
+            return ()
+        by_date: dict[date, list[TaskExecution]] = {}
+        for one in self.found:
+            by_date.setdefault(one.began_at.astimezone(self.search.zone).date(), []).append(one)
+        last = max(by_date)
+        return [_day(on, by_date.get(on, ())) for on in (last - timedelta(days=DAYS - 1 - at) for at in range(DAYS))]
+
+
+def _usual(seconds: Sequence[float]) -> Usual:
+    return Usual(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
+
+
+def _day(on: date, executions: Iterable[TaskExecution]) -> Day:
+    known = list(executions)
+    succeeded, failed = (sum(one.outcome == outcome for one in known) for outcome in ("succeeded", "failed"))
+    seconds = [one.seconds for one in known if one.seconds is not None]
+    return Day(on, succeeded, failed, len(known) - succeeded - failed, _usual(seconds) if seconds else None)

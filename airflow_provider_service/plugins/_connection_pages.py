@@ -1,0 +1,124 @@
+"""The page of a connection, and the list of connections with the state of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import Future
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_2_PLUS
+from fastapi import Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from airflow_provider_service._airflow import settings
+from airflow_provider_service._core.pages import checkup, listing, reading
+from airflow_provider_service._core.pages.checkup import Finding, Verdict
+from airflow_provider_service._core.pages.connection_view import SHOWN_RUNS, ConnectionView
+from airflow_provider_service._core.pages.snapshots import Snapshots, TooManyReadsError
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.plugins import _answers
+from airflow_provider_service.plugins import _database as airflow_database
+from airflow_provider_service.plugins._task_pages import config_of, within
+
+if TYPE_CHECKING:
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+
+#: Time for which a connection is not examined again.
+KEEP_CHECKUP_SECONDS = 30.0
+#: Time that a page waits for an examination.
+CHECKUP_SECONDS = 60.0
+#: Connections that the list examines; of others it only shows the name.
+MAX_EXAMINED = 20
+
+
+class Checkup(NamedTuple):
+    """What was found of a connection, and which server it leads to, if that is known."""
+
+    findings: list[Finding]
+    base_url: str | None = None
+
+
+def snapshots(processes: int) -> Snapshots[Checkup]:
+    """The latest examination of each connection."""
+    return Snapshots(lambda _: KEEP_CHECKUP_SECONDS, processes=processes)
+
+
+async def connections_page(request: Request, user: GetUserDep) -> Response:
+    """The connections that the reader may read. It examines some of them, and follows until they are examined."""
+    there = await run_in_threadpool(airflow_database.connections, partial(_readable, user))
+    verdicts = {one: _verdict_so_far(request, one) for one in there[:MAX_EXAMINED]}
+    return await run_in_threadpool(_list, request, there, verdicts)
+
+
+def _list(request: Request, there: list[str], verdicts: dict[str, Verdict | None]) -> Response:
+    return _answers.page(request, listing.connections_part(there, verdicts), "Connections to the service")
+
+
+def _verdict_so_far(request: Request, connection_id: str) -> Verdict | None:
+    try:
+        examination = _examine(request, connection_id)
+    except TooManyReadsError:
+        return None
+    return checkup.verdict(_found(examination).findings) if examination.done() else None
+
+
+async def connection_page(request: Request, connection_id: str, user: GetUserDep) -> Response:
+    """What an examination of a connection finds, and what Airflow knows of its server."""
+    try:
+        examination = _examine(request, connection_id)
+        await within(CHECKUP_SECONDS, examination)
+    except TooManyReadsError as error:
+        done = Checkup([Finding("service", "FAIL", f"{error}; reload the page")])
+    except TimeoutError:
+        done = Checkup([Finding("service", "FAIL", "the service has not answered yet; reload the page")])
+    except Exception:  # noqa: BLE001 - as where it is told
+        done = _found(examination)
+    else:
+        done = _found(examination)
+    return await run_in_threadpool(_page, request, user, connection_id, done)
+
+
+def _examine(request: Request, connection_id: str) -> Future[Checkup]:
+    def check(_last: Checkup | None) -> Checkup:
+        config = config_of(connection_id)
+        return Checkup(list(checkup.examine(config)), config.base_url)
+
+    checkups: Snapshots[Checkup] = request.app.state.checkups
+    return checkups.look(connection_id, check, group=connection_id)
+
+
+def _found(examination: Future[Checkup]) -> Checkup:
+    try:
+        return examination.result()
+    except Exception as error:  # noqa: BLE001 - a secrets backend can raise anything, with a secret in its text
+        return Checkup([Finding("connection", "FAIL", f"it cannot be used: {reading.error_text(error)}")])
+
+
+def _page(request: Request, user: BaseUser, connection_id: str, done: Checkup) -> Response:
+    runs = () if done.base_url is None else airflow_database.latest_runs(done.base_url)
+    view = ConnectionView(
+        connection_id,
+        checkup.complete(done.findings),
+        done.base_url,
+        waits=airflow_database.waits(),
+        runs=list(islice(_answers.readable(request, user, runs), SHOWN_RUNS)),
+        made_at=clock().utcnow(),
+    )
+    part = listing.connection_part(view, airflow=settings.base_url_parts().path.rstrip("/"))
+    return _answers.page(request, part, f"Connection {connection_id}")
+
+
+def _readable(user: BaseUser, ids: list[str]) -> Collection[str]:
+    """Those of some connections that a user may read: not those of other teams, for example."""
+    manager = get_auth_manager()
+    if AIRFLOW_V_3_2_PLUS:
+        allowed: set[str] = manager.get_authorized_connections(user=user)
+        return allowed
+    one_by_one = partial(manager.is_authorized_connection, method="GET", user=user)  # there are no teams
+    return [one for one in ids if one_by_one(details=ConnectionDetails(conn_id=one))]

@@ -1,0 +1,65 @@
+"""The pages over the executions that tasks have started or waited for: of all DAGs, of one, and of one run of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from airflow_provider_service._airflow import settings
+from airflow_provider_service._core.pages import listing
+from airflow_provider_service._core.pages.executions import ExecutionsView, Search, SearchError
+from airflow_provider_service._core.pages.snapshots import Snapshots
+from airflow_provider_service.plugins import _answers
+from airflow_provider_service.plugins import _database as airflow_database
+from airflow_provider_service.plugins._task_pages import within
+
+if TYPE_CHECKING:
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+
+    from airflow_provider_service.plugins._database import Executions
+
+#: Lists of executions that are remembered, and for how many seconds.
+LISTS, KEEP_SECONDS = 20, 5.0
+_COMPLETE = "These are all that Airflow's database holds."
+_LIMITED = (
+    f"The page looks at the latest {airflow_database.MAX_DAG_RUNS:,} DAG runs, and at the latest "
+    f"{airflow_database.MAX_EXECUTIONS:,} executions in them; there are earlier ones."
+)
+
+
+def snapshots(processes: int) -> Snapshots[Executions]:
+    """What was last read of the executions of each DAG, and of all."""
+    return Snapshots(lambda _: KEEP_SECONDS, processes=processes, capacity=LISTS)
+
+
+async def executions_page(
+    request: Request, user: GetUserDep, dag_id: str | None = None, run_id: str | None = None
+) -> Response:
+    """A page of executions, read in a thread of its own."""
+    read = partial(airflow_database.executions, dag_id, run_id)
+    lists: Snapshots[Executions] = request.app.state.executions
+    executions = await within(None, lists.look((dag_id, run_id), lambda _: read()))
+    return await run_in_threadpool(_page, request, user, executions, dag_id, run_id)
+
+
+def _page(request: Request, user: BaseUser, executions: Executions, dag_id: str | None, run_id: str | None) -> Response:
+    known = list(_answers.readable(request, user, executions.known))
+    problem = ""
+    try:
+        search = Search.of(request.query_params)
+    except SearchError as error:
+        search, known, problem = Search(dict(request.query_params)), [], str(error)
+    view = ExecutionsView(
+        known,
+        search,
+        names=airflow_database.workflow_names(known),
+        place=f"run {run_id}" if run_id is not None else f"DAG {dag_id}" if dag_id is not None else "",
+        limit=_COMPLETE if executions.is_complete else _LIMITED,
+    )
+    part = listing.executions_part(view, airflow=settings.base_url_parts().path.rstrip("/"), problem=problem)
+    return _answers.page(request, part, "Service executions", 400 if problem else 200, is_zoned=True)
