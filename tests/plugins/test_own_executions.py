@@ -169,7 +169,7 @@ def test_a_state_of_any_shape_proves_nothing(reader, put_task, simulator, link, 
 def test_a_link_of_any_length_or_shape_shows_nothing(reader, put_task, simulator):
     for address in ("x" * 10, f"{simulator.base_url}/workflow/w/executions/{'7' * 5_000}", ["7"], {"a": 1}):
         path = put_task("failed", links={"_link_ServiceExecutionLink": address}, fields=CONNECTION)
-        assert "has started no execution" in reader.get(path).text
+        assert "failed before it started an execution" in reader.get(path).text
 
 
 def test_a_task_shows_what_it_has_really_run(airflow_app, browser_of, simulator, monkeypatch):

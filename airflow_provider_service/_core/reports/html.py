@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
 
-def as_html(report: Report, *, script: str | None = None) -> str:
-    """The report as a page that can be printed, in light and dark.
-
-    :param script: address of a script for a page whose links open in new tabs; None for a page that needs nothing else.
-    """
-    return _template().render(report=report, script=script)
+def as_html(report: Report) -> str:
+    """The report as a page that can be printed, in light and dark."""
+    return _template().render(report=report)
 
 
 @cache
