@@ -57,7 +57,7 @@ class ConnectionView:
 
 def waits_table(waits: Sequence[Waits], now: datetime) -> Table:
     """Who keeps how many waits."""
-    rows = [(one.triggerer or "none yet", one.trigger, one.number, sign_of_life(one, now)) for one in waits]
+    rows = [(one.triggerer or "none yet", one.trigger, one.number, last_heartbeat(one, now)) for one in waits]
     return Table(
         "Waits in the triggerers",
         ("triggerer", "trigger", "number", "last heartbeat"),
@@ -83,8 +83,8 @@ def runs_table(runs: Sequence[TaskExecution]) -> Table:
     return Table("Latest runs from Airflow", columns, rows, note="" if rows else NO_RUNS)
 
 
-def sign_of_life(waits: Waits, now: datetime) -> str:
-    """When a triggerer last gave a sign of life, and whether that is too long ago."""
+def last_heartbeat(waits: Waits, now: datetime) -> str:
+    """When a triggerer last sent a heartbeat, and whether that is too long ago."""
     if waits.heartbeat_at is None:
         return ""
     seconds = max(0.0, (now - waits.heartbeat_at).total_seconds())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow_provider_service._core.pages.checkup import Verdict, verdict
-from airflow_provider_service._core.pages.connection_view import NO_RUNS, NO_WAITS, OF_ALL, sign_of_life
+from airflow_provider_service._core.pages.connection_view import NO_RUNS, NO_WAITS, OF_ALL, last_heartbeat
 from airflow_provider_service._core.pages.rendering import Part, rendered_part
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def connection_part(view: ConnectionView, *, airflow: str) -> Part:
 
     :param airflow: path below which Airflow's own pages are.
     """
-    notes = {"of_all": OF_ALL, "no_waits": NO_WAITS, "no_runs": NO_RUNS, "sign_of_life": sign_of_life}
+    notes = {"of_all": OF_ALL, "no_waits": NO_WAITS, "no_runs": NO_RUNS, "last_heartbeat": last_heartbeat}
     return _part("connection.html.jinja", view=view, verdict=verdict(view.findings), airflow=airflow, **notes)
 
 
