@@ -60,8 +60,6 @@ def test_the_status_of_a_process(simulator, folder, tmp_path):
 
     plan = call(tmp_path / "home", *ALONE, "plan", folder, "--detailed-exitcode", **variable)
     assert (plan.returncode, plan.stdout.splitlines()[0]) == (3, "Plan: create 2, activate 2")
-    refused = call(tmp_path / "home", *ALONE, "deploy", folder, **variable)
-    assert (refused.returncode, refused.stdout) == (2, "")
     absent = call(tmp_path / "home", *ALONE, "plan", folder)
     assert absent.returncode == 1
     assert absent.stderr.splitlines()[-1].startswith("Error: connection: 'service_default' cannot be used: ")
