@@ -30,7 +30,7 @@ _SECRETS = frozenset({"bridge_secret", "mcp_api_key", "proxies"})
 
 
 class _Fields(NamedTuple):
-    """Fields of a connection. Unlike the repr of Airflow's connection, that of this one shows no secret."""
+    """Fields of a connection. Unlike Airflow's own connection, it shows no secret in its repr."""
 
     conn_id: str
     conn_type: str | None
@@ -120,7 +120,7 @@ def _authentication_of(connection: _Fields, authentication: str) -> dict[str, st
 
     :param connection: user and password; for a header its name as login and its value as password; for a signed token
         no login, the secret as password, and its algorithm in ``extra``.
-    :param authentication: that of the webhook node, such as ``basicAuth``.
+    :param authentication: the authentication of the webhook node, such as ``basicAuth``.
     :raises ServiceInputError: no login, or a token cannot be signed.
     :raises ServiceConfigError: ``extra`` cannot be read.
     """

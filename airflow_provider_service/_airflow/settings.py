@@ -12,7 +12,7 @@ DEFAULT_DEFERRABLE: bool = conf.getboolean("operators", "default_deferrable", fa
 
 
 def base_url() -> str:
-    """``[api] base_url``: the address of this Airflow, in Airflow 2 that of its web server; empty if it is not set."""
+    """``[api] base_url``: the address of this Airflow, or of the web server of Airflow 2; empty if it is not set."""
     return conf.get("api" if AIRFLOW_V_3_0_PLUS else "webserver", "base_url", fallback=None) or ""
 
 

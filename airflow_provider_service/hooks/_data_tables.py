@@ -64,7 +64,7 @@ class HookDataTables(DataTables):
         on_stored_duplicates: OnStoredDuplicates = "remove_copies",
         change_strategy: ChangeStrategy = "auto",
     ) -> LoadedRows:
-        """Load rows into a data table, as the transfers do: all are checked before the first is written.
+        """Load rows into a data table, as the transfers do: check all rows, then write them.
 
         Rows that come one at a time are kept on disk, never in memory as a whole. Safe to repeat, except with
         ``mode="append"``; but a generator gives its rows only once. All arguments but ``rows``

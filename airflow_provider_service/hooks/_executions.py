@@ -30,8 +30,8 @@ class HookExecutions(Executions):
     def output(self, execution_id: int | str, *, node: str | None = None) -> list[Any]:
         """Read the items that a node of an execution put out, whoever started it: ``GET /executions/{executionId}``.
 
-        The items of all outputs of the node count, in its last run. They may hold whatever the workflow was called
-        with, headers and their secrets included. Files are not among them. Safe to repeat.
+        Return the items of all outputs of the node, in its last run, without files. The items may contain whatever the
+        workflow was called with, including headers and their secrets. Safe to repeat.
 
         :param node: name of the node; None, the default, for the node that ran last.
         :returns: the JSON value of each item.

@@ -53,7 +53,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
 
     @abstractmethod
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
-        """Start the execution, or resume that of an earlier attempt; return its id and the id of its workflow."""
+        """Start the execution, or resume the one of an earlier attempt; return its id and its workflow's."""
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
         """What the task returns in addition to the outcome and what the nodes did."""

@@ -102,7 +102,7 @@ class DeleteExecutionsResult(TypedDict):
 
 
 class WorkflowResult(TypedDict):
-    """A workflow as it is after the task; ``version_id`` is that of its active version."""
+    """A workflow after the task; ``version_id`` is the id of its active version."""
 
     workflow_id: str
     name: str

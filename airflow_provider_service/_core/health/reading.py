@@ -120,7 +120,7 @@ def _started_since(since: datetime, list_executions: Callable[..., Iterator[Exec
 
 
 def _newest(executions: Iterator[Execution], since: datetime) -> Iterator[Execution]:
-    """Those that started after a moment, of a list whose order is that of ids, not quite that of the starts."""
+    """Return the executions that started after a moment; the list is ordered by ids, not quite by starts."""
     older = 0
     for execution in executions:
         if execution.started_at is None:

@@ -102,7 +102,7 @@ class Attempt:
         return self.key.attempt == 1 and not self.is_repeated
 
     def follow(self, runs: EarlierRuns) -> None:
-        """Take the number after those of the executions that were found, where nobody counts."""
+        """Take the number after the ones of the executions that were found, if Airflow does not count attempts."""
         if self.key.attempt == UNCOUNTED:
             self.key = self.key._replace(attempt=1 + max((run.attempt for run in runs.found), default=0))
 

@@ -64,7 +64,7 @@ class IdempotentStart:
         self._starter: Starter | None = None
 
     def run(self, begin: Callable[[IdempotentStart], tuple[str, str]]) -> tuple[str, str]:
-        """The execution of the key: its id and its workflow's. Both are saved for later attempts.
+        """Resume or start the execution of the key, and save it for later attempts; return its id and its workflow's.
 
         :param begin: resumes an execution or starts one, and returns both ids; called unless an earlier attempt has
             saved an execution that this one resumes.
@@ -83,7 +83,7 @@ class IdempotentStart:
         return self.execution_id, workflow_id
 
     def _saved(self) -> tuple[str, str] | None:
-        """The execution that an earlier attempt has saved, if this one resumes it: its id and its workflow's."""
+        """Return the saved execution of an earlier attempt, if this one may resume it: its id and its workflow's."""
         saved = self.attempt.saved_run()
         if saved is None or saved.execution_id is None:
             return None
@@ -101,7 +101,7 @@ class IdempotentStart:
         return saved.execution_id, saved.workflow_id
 
     def resume(self, execution_id: str, what_it_is: str) -> str:
-        """Say that this attempt resumes an execution; its id.
+        """Log and count that this attempt resumes an execution; return its id.
 
         :param what_it_is: the end of a sentence for the log.
         """
@@ -110,7 +110,7 @@ class IdempotentStart:
         return execution_id
 
     def resume_or_retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
-        """Resume the retry of an execution that an earlier attempt asked for, or have the service retry it; its id.
+        """Resume the retry that an earlier attempt requested, or ask the service for one; return its id.
 
         :param load_workflow: run the current workflow instead of the one that was saved with the execution.
         :raises ServiceRunInDoubtError: an earlier attempt may have asked for a retry that cannot be found.
@@ -134,14 +134,14 @@ class IdempotentStart:
         return self.resume(found.id, f"retries {original.id}")
 
     def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
-        """Let the service retry an execution, once; the id of the new one."""
+        """Ask the service to retry an execution, once; return the id of the new one."""
         log.info("Asking the service to retry execution %s", original.id)
         return self.launch(
             RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)
         )
 
     def launch(self, starter: Starter) -> str:
-        """Start an execution, and save for the next attempt that it may have been started; its id."""
+        """Start an execution, after saving for the next attempt that it may have been started; return its id."""
         self.attempt.save_call(starter.after)
         self._starter = starter
         try:

@@ -213,7 +213,7 @@ class RunRequest:
         return (version.nodes if version else None) or self.workflow.nodes or []
 
     def all_triggers(self) -> list[Trigger]:
-        """Those of what would run."""
+        """Return the enabled triggers of the version that would run."""
         return _triggers_among(node for node in self.nodes if not node.get("disabled"))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def resume_or_start(request: RunRequest, start: IdempotentStart) -> str:
-    """Resume the execution of an earlier attempt, or start one; its id.
+    """Resume the execution of an earlier attempt, or start one; return its id.
 
     :raises ServiceRunInDoubtError: an execution may have been started that cannot be found.
     :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.

@@ -194,7 +194,7 @@ class DataTableRows(Resource):
     def clear(self, data_table_id: str) -> ClearedRows:
         """Delete ALL rows; ids start at 1 again: ``DELETE /data-tables/{dataTableId}/rows/clear``.
 
-        Safe to repeat; the count is then that of the last call.
+        Safe to repeat; the count is then the count of the last call.
 
         :raises ServiceNotFoundError: no such table.
         """

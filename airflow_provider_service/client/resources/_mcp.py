@@ -80,10 +80,11 @@ class Mcp(Resource):
         return StartedExecution(answer["executionId"], str(answer.get("status")))
 
     def require_modes(self, timeout: float | None = None, stopped: threading.Event | None = None) -> None:
-        """Refuse an older endpoint: it ignores the mode, waits for the end, and stops what takes five minutes.
+        """Refuse an older endpoint: it ignores the mode, and waits for the execution to end, for five minutes at most.
 
-        It would take any call without inputs, so ask by ``POST /mcp-server/http`` for something that both refuse, each
-        in its own words. Safe to repeat: it starts nothing. Later calls send nothing if the endpoint is a newer one.
+        It would accept any call without inputs. This method therefore sends ``POST /mcp-server/http`` with a request
+        that both endpoints refuse, each with a message of its own. Safe to repeat: it starts nothing. Later calls send
+        nothing if the endpoint is a newer one.
 
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
