@@ -151,7 +151,7 @@ def test_150_nodes_and_their_rows_are_two_stops_of_the_keyboard(show: Callable[.
     reached = check_every_control_is_reached(show("rows 150"))
 
     assert len([name for name in reached if name.startswith("Step 101: prepare orders")]) == 3  # message, node and row
-    assert len(reached) == 9
+    assert len(reached) == 10
 
 
 def test_arrow_keys_move_among_nodes_and_rows(show: Callable[..., Browser]) -> None:
@@ -200,6 +200,8 @@ def test_it_is_zoomed_and_moved_by_keyboard(show: Callable[..., Browser]) -> Non
     browser.wait_for(f"return (() => {{ {_PLACE} }})()[0] > {x}")
     browser.press("0")
     assert browser.run(_SCALE) < 0.5
+    browser.click("//button[.='Full size']")
+    assert browser.run(_SCALE) == pytest.approx(1, rel=0.001)
 
 
 def test_it_is_zoomed_and_moved_by_mouse(show: Callable[..., Browser]) -> None:

@@ -146,7 +146,7 @@
     if (hasDragged) { hasDragged = false; event.preventDefault(); event.stopPropagation(); return; }
     const button = event.target.closest("[data-do]"), link = event.target.closest("a[href^='#box-'], a[href^='#row-']");
     if (button) {
-      ({ in: () => zoom(scale * STEP), out: () => zoom(scale / STEP), fit: () => zoom(Math.min(1, fitting())),
+      ({ in: () => zoom(scale * STEP), out: () => zoom(scale / STEP), fit: () => zoom(Math.min(1, fitting())), full: () => zoom(1),
         find: () => reveal(document.getElementById(button.dataset.node)) })[button.dataset.do]();
     } else if (link && image()) {
       const target = document.getElementById(link.getAttribute("href").slice(1));
