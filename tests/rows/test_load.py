@@ -9,10 +9,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+import requests_mock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_service._core.rows.checked import CheckedRows
+from airflow_provider_service._core.rows.load import _count
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.spool import Spool
 from airflow_provider_service._core.rows.upsert import LoadResult
@@ -201,6 +203,17 @@ def test_a_load_whose_count_fails_replaces_the_rows_and_knows_no_count(
     new = wide(range(5, 9))
     assert (loader.load(new, "replace").deleted, loader.held()) == (None, new)
     assert "The rows that are to be deleted could not be counted" in caplog.text
+
+
+def test_a_count_ends_although_the_service_ignores_its_filter(
+    requests_mock: requests_mock.Mocker, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = ServiceConfig(base_url="https://n8n.test", api_key="key", page_size=2)
+    page = {"data": [{"id": 1}, {"id": 2}], "nextCursor": None}
+    requests_mock.get(f"{config.api_root}/data-tables/t/rows", json=page)
+    with ServiceClient(config) as client:
+        assert _count(client, "t") is None
+    assert "the filter was ignored" in caplog.text
 
 
 def test_a_key_that_may_not_delete_fails_before_anything_is_written(

@@ -12,7 +12,12 @@ from airflow_provider_service._core.rows.batches import insert_in_batches
 from airflow_provider_service._core.rows.progress import Progress
 from airflow_provider_service._core.rows.upsert import LoadResult, checked_row, edge_id
 from airflow_provider_service._core.rows.upsert_writes import require_deletable
-from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceApiError, ServiceForbiddenError
+from airflow_provider_service.client.errors import (
+    ServiceAnswerTooLargeError,
+    ServiceApiError,
+    ServiceForbiddenError,
+    ServiceUnexpectedResponseError,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.rows.spool import Spool
@@ -111,10 +116,14 @@ def _ids_between(client: Resources, table_id: str, start: int, end: int | None) 
                 raise
             size //= 2
             continue
+        if page and min(page) < start:
+            raise ServiceUnexpectedResponseError(
+                "the filter was ignored", method="GET", path=f"/data-tables/{table_id}/rows"
+            )
         yield from page
         if len(page) < size:
             return
-        start = page[-1] + 1
+        start = max(page) + 1
 
 
 def _report_deleted(counts: Sequence[int | None]) -> int | None:
