@@ -127,7 +127,8 @@ def test_promotion_between_two_servers(
 def test_a_mapping_leads_to_other_names_and_values(client: ServiceClient, live_server: LiveServer) -> None:
     columns = [{"name": "n", "type": "number"}]
     source_uses, uses = (
-        put_credential(client, live_server, name, path) for name, path in (("test", "test"), ("promoted", "uses"))
+        put_credential(client, live_server, name, path)
+        for name, path in (("mapped (test)", "test"), ("mapped", "live"))
     )
     request = {"url": "http://127.0.0.1:9/test", "options": {"timeout": 1000}}
     get = node("Get", "httpRequest", request, typeVersion=4.2, credentials=source_uses)
@@ -140,7 +141,7 @@ def test_a_mapping_leads_to_other_names_and_values(client: ServiceClient, live_s
             node("By name", "dataTable", {"dataTableId": by_name}, typeVersion=1),
         ]
     mapping = {
-        "credentials": {"test": "promoted"},
+        "credentials": {"mapped (test)": "mapped"},
         "data_tables": {"live_test": "live"},
         "tags": {"live test": "live production"},
         "workflows": {"child": "live child", "orders (test)": "orders"},
@@ -164,6 +165,8 @@ def test_a_mapping_leads_to_other_names_and_values(client: ServiceClient, live_s
         assert nodes["By name"]["parameters"]["dataTableId"]["value"] == "live"
         for table in tables:
             client.data_tables.delete(table.id)
+    for one in (source_uses, uses):
+        client.credentials.delete(one["httpHeaderAuth"]["id"])
 
 
 def test_a_rename_a_removal_and_a_taken_path(client: ServiceClient, live_server: LiveServer) -> None:
