@@ -82,6 +82,7 @@ def message(text: str) -> str:
         (404, "Cannot GET /api/v1/tags/t", HTML, errors.ServiceStartingError, "the service is still starting"),
         (404, "", {}, errors.ServiceStartingError, "Check host, path prefix and api_version"),
         (404, "{broken", JSON, errors.ServiceNotFoundError, "'{broken'"),
+        (400, message("There is a conflict with one of the webhooks."), JSON, errors.ServiceConflictError, "webhooks"),
         (405, message("GET method not allowed"), JSON, errors.ServiceNotOfferedError, "GET method not allowed"),
         (409, message("Tag already exists"), JSON, errors.ServiceConflictError, "Tag already exists"),
         (409, '[{"id":"w","conflict":true}]', JSON, errors.ServiceConflictError, '[{"id":"w","conflict":true}]'),

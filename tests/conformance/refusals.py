@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from airflow_provider_service.client import ServiceClient
-from airflow_provider_service.client.errors import ServiceApiError
+from airflow_provider_service.client._http.versions import since
+from airflow_provider_service.client.errors import ServiceApiError, ServiceNotOfferedError
 from tests.client.calling import C, P, T, U, V, W
+from tests.client.contract import CONTRACT
 from tests.client.operation_calls import CALLS
 
 from .expecting import NO_ID, NO_UUID
-from .target import Target
+from .target import Target, blank
 
 _CALLS = {call.operation: call for call in CALLS}
 
@@ -38,4 +40,13 @@ def check_refusal(target: Target, operation: str, error: type[ServiceApiError], 
     with pytest.raises(error) as caught:
         call(target.client_for(key) if key else target.client, operation)
     assert type(caught.value) is error
+    if error is ServiceNotOfferedError:
+        assert f"n8n offers it from {version_of(operation)} on" in str(caught.value)
     return caught.value
+
+
+def version_of(operation: str) -> str | None:
+    """The version that added an operation, or a parameter of it, as the client knows it; None if all have it."""
+    name, _, parameter = operation.partition("?")
+    fact = CONTRACT[name]
+    return since(fact["method"], blank(fact["path"]), parameter or None)

@@ -70,6 +70,11 @@ class Target(ABC):
 
     @property
     @abstractmethod
+    def version(self) -> str:
+        """The version that it says it is."""
+
+    @property
+    @abstractmethod
     def scopes(self) -> frozenset[str]:
         """Every scope that a key can hold."""
 
@@ -79,7 +84,7 @@ class Target(ABC):
 
     @abstractmethod
     def offers(self, operation: str) -> bool:
-        """Whether this generation has the operation."""
+        """Whether this generation has the operation, or a parameter of it, as in ``list_executions?startedAfter``."""
 
     @abstractmethod
     def own(self, *, concurrency_limit: int | None = None, licensed: bool = False) -> AbstractContextManager[OwnTarget]:
@@ -204,6 +209,10 @@ class SimulatorTarget(OwnTarget):
     def api_key(self) -> str:
         return self.simulator.api_key
 
+    @property
+    def version(self) -> str:
+        return self.simulator.version
+
     @cached_property
     def scopes(self) -> frozenset[str]:
         return frozenset(scope for operation in OPERATIONS.values() for scope in operation.scopes)
@@ -265,6 +274,10 @@ class LiveTarget(OwnTarget):
     def api_key(self) -> str:
         return self.server.api_key
 
+    @property
+    def version(self) -> str:
+        return self.server.version
+
     @cached_property
     def scopes(self) -> frozenset[str]:
         return frozenset(self.server.scopes)
@@ -273,13 +286,23 @@ class LiveTarget(OwnTarget):
         return self.server.create_key(scopes)
 
     def offers(self, operation: str) -> bool:
-        fact = CONTRACT[operation]
-        return (fact["method"], blank(fact["path"])) in self._published
+        name, _, parameter = operation.partition("?")
+        fact = CONTRACT[name]
+        return (fact["method"], blank(fact["path"]), parameter) in self._published
 
     @cached_property
-    def _published(self) -> frozenset[tuple[str, str]]:
-        paths = self.server.openapi()["paths"]
-        return frozenset((method.upper(), blank(path)) for path, item in paths.items() for method in item)
+    def _published(self) -> frozenset[tuple[str, str, str]]:
+        """Method and path of each operation, with the name of each of its parameters and without one."""
+        document = self.server.openapi()
+        shared = document.get("components", {}).get("parameters", {})
+        found = set()
+        for path, item in document["paths"].items():
+            for method, described in item.items():
+                listed = described.get("parameters", []) if isinstance(described, dict) else []
+                known = [shared[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in listed]
+                names = ["", *(one["name"] for one in known)]
+                found |= {(method.upper(), blank(path), name) for name in names}
+        return frozenset(found)
 
     @contextmanager
     def own(self, *, concurrency_limit: int | None = None, licensed: bool = False) -> Iterator[OwnTarget]:

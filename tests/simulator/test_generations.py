@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_service._core.connection_check import server_version
+from airflow_provider_service.client._http import versions
+from airflow_provider_service.client.errors import ServiceNotOfferedError
 from airflow_provider_service.simulator import _generations as generations
 from airflow_provider_service.simulator._gateway import OPERATIONS
+from tests.conformance.refusals import call, version_of
 
 from .api_client import Api
 
@@ -41,3 +44,25 @@ def test_only_what_exists_can_be_lacking() -> None:
         operation, _, parameter = name.partition("?")
         assert operation in OPERATIONS
         assert not parameter or parameter in {param.name for param in OPERATIONS[operation].query}, name
+
+
+def test_the_client_names_the_same_versions() -> None:
+    assert {name: version_of(name) for name in generations._BY_NAME} == generations._BY_NAME
+    assert len(versions._SINCE) == len(generations._BY_NAME)
+
+
+@pytest.mark.parametrize("operation", sorted(name for name in generations._BY_NAME if "?" not in name))
+def test_the_refusal_of_an_operation_names_the_version_that_offers_it(simulator, client, operation: str) -> None:
+    simulator.version = "1.123.81"
+
+    with pytest.raises(ServiceNotOfferedError, match=rf"n8n offers it from {generations._BY_NAME[operation]} on"):
+        call(client, operation)
+
+
+def test_the_refusal_of_a_parameter_names_the_version_that_offers_it(simulator, client) -> None:
+    simulator.version = "2.20.12"
+
+    with pytest.raises(ServiceNotOfferedError, match=r"with this parameter.* n8n offers it from 2\.37 on"):
+        list(client.executions.list(started_after="2026-01-01T00:00:00Z"))
+    with pytest.raises(ServiceNotOfferedError, match=r"with this parameter.* The server may be an older version"):
+        client.request("GET", "/executions", query={"unheardOf": "1"})

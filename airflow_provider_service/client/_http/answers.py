@@ -9,12 +9,13 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.redaction import masked, redacted
 from airflow_provider_service.client._http.scopes import describe_scope
+from airflow_provider_service.client._http.versions import since
 from airflow_provider_service.client._texts import one_line
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ _PRIVATE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
 _HEAD_OF_PAGE = re.compile(r"<head\b.*?</head>", re.IGNORECASE | re.DOTALL)
 _NO_TEXT = re.compile(r"<(script|style)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _END_OF_LINE = re.compile(r"<(br|hr|/?(p|div|pre|h\d|title|center|li|tr|body|html))\b[^<>]*>", re.IGNORECASE)
+_UNKNOWN_PARAMETER = re.compile(r"Unknown query parameter(?: '(\w+)')?")
+_WEBHOOK_TAKEN = "There is a conflict with one of the webhooks."
 _STACK_TRACE = re.compile(r"\n[ \t]*at .*", re.DOTALL)
 
 _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
     400: (errors.ServiceInvalidRequestError, "the request was refused"),
     404: (errors.ServiceNotFoundError, "not found, or not visible to this key"),
-    405: (errors.ServiceNotOfferedError, "this server does not offer the operation"),
     409: (errors.ServiceConflictError, "the state of the object does not allow it"),
     413: (errors.ServicePayloadTooLargeError, "the body is larger than the server accepts"),
     429: (errors.ServiceRateLimitedError, "too many requests"),
@@ -43,16 +45,32 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
 }
 
 
-def decode(response: Answer, method: str, path: str, *, scope: str | None, secret: str, binary: bool) -> Any:
+class Called(NamedTuple):
+    """What was called, to tell the meaning of a refusal.
+
+    :param path: with ``{}`` for each id.
+    :param scope: that the operation needs, if it is known.
+    """
+
+    method: str
+    path: str
+    scope: str | None = None
+
+
+def decode(response: Answer, path: str, called: Called, *, secret: str, binary: bool) -> Any:
     """Return the value of an answer.
 
+    :param path: that was called, with the ids.
     :raises ServiceApiError: the answer is an error, or is not JSON where JSON is due.
     """
     if response.status_code >= HTTPStatus.BAD_REQUEST:
-        raise _failure(response, method, path, scope, secret)
+        raise _failure(response, path, called, secret)
     if not HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
         raise errors.ServiceUnexpectedResponseError(
-            "the answer is neither a success nor an error", method=method, path=path, **facts_of(response, secret)
+            "the answer is neither a success nor an error",
+            method=called.method,
+            path=path,
+            **facts_of(response, secret),
         )
     if binary:
         return response.content
@@ -61,7 +79,7 @@ def decode(response: Answer, method: str, path: str, *, scope: str | None, secre
     try:
         return response.json()
     except ValueError as error:
-        raise _no_json(response, method, path, secret, error) from None
+        raise _no_json(response, called.method, path, secret, error) from None
 
 
 def _no_json(response: Answer, method: str, path: str, secret: str, error: ValueError) -> errors.ServiceApiError:
@@ -87,14 +105,14 @@ def _no_json(response: Answer, method: str, path: str, secret: str, error: Value
     )
 
 
-def _failure(response: Answer, method: str, path: str, scope: str | None, secret: str) -> errors.ServiceApiError:
+def _failure(response: Answer, path: str, called: Called, secret: str) -> errors.ServiceApiError:
     facts = facts_of(response, secret)
-    kind, reason, hint = _meaning(response, facts["server_message"], scope)
-    return kind(reason, method=method, path=path, hint=hint, retry_after=retry_after(response), **facts)
+    kind, reason, hint = _meaning(response, facts["server_message"], called)
+    return kind(reason, method=called.method, path=path, hint=hint, retry_after=retry_after(response), **facts)
 
 
 def _meaning(
-    response: Answer, message: str | None, scope: str | None
+    response: Answer, message: str | None, called: Called
 ) -> tuple[type[errors.ServiceApiError], str, str | None]:
     status = response.status_code
     if status == HTTPStatus.NOT_FOUND and not _is_json(response):
@@ -103,21 +121,25 @@ def _meaning(
             "answered by a page instead of the API: the service is still starting, or this is not its address",
             "Check host, path prefix and api_version of the connection if this lasts longer than a minute",
         )
-    if status == HTTPStatus.NOT_FOUND and message == "not found":
+    # Of an operation that it lacks, a server knows either no path, or only other methods of the path.
+    if (status == HTTPStatus.NOT_FOUND and message == "not found") or status == HTTPStatus.METHOD_NOT_ALLOWED:
         return (
             errors.ServiceNotOfferedError,
             "this server does not offer the operation",
-            "The server may be an older version",
+            _offered_from(called),
         )
-    if status == HTTPStatus.BAD_REQUEST and (message or "").startswith("Unknown query parameter"):
+    if status == HTTPStatus.BAD_REQUEST and message == _WEBHOOK_TAKEN:  # an older server answers with this status
+        return (*_BY_STATUS[HTTPStatus.CONFLICT], None)
+    unknown = _UNKNOWN_PARAMETER.match(message or "")
+    if status == HTTPStatus.BAD_REQUEST and unknown:
         # An older server also answers this when it takes the last part of an unknown path for an id.
         return (
             errors.ServiceNotOfferedError,
             "this server does not offer the operation with this parameter",
-            "The server may be an older version",
+            _offered_from(called, unknown[1]),
         )
     if status == HTTPStatus.UNAUTHORIZED and "not licensed" in (message or ""):  # the wording of an older server
-        return _meaning_of_forbidden(message or "", scope)
+        return _meaning_of_forbidden(message or "", called.scope)
     if status == HTTPStatus.UNAUTHORIZED:
         return (
             errors.ServiceUnauthorizedError,
@@ -133,12 +155,17 @@ def _meaning(
             "Give the key that scope, or update with publish_if_active=False",
         )
     if status == HTTPStatus.FORBIDDEN:
-        return _meaning_of_forbidden(message or "", scope)
+        return _meaning_of_forbidden(message or "", called.scope)
     if status in _BY_STATUS:
         return (*_BY_STATUS[status], None)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return errors.ServiceServerError, "the server failed on this request", "A malformed argument can be the cause"
     return errors.ServiceInvalidRequestError, "the request was refused", None
+
+
+def _offered_from(called: Called, parameter: str | None = None) -> str:
+    version = since(called.method, called.path, parameter) or since(called.method, called.path)
+    return f"n8n offers it from {version} on" if version else "The server may be an older version"
 
 
 def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.ServiceApiError], str, str | None]:

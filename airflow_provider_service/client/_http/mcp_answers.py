@@ -96,7 +96,7 @@ def _check_status(response: Answer, path: str, secret: str) -> None:
         kind, reason = errors.ServiceStartingError, "answered by a page: the service is still starting, or has no MCP"
         hint = "If this lasts longer than a minute, check host and path prefix of the connection, and the server's age"
     else:
-        answers.decode(response, "POST", path, scope=None, secret=secret, binary=True)
+        answers.decode(response, path, answers.Called("POST", path), secret=secret, binary=True)
         return
     raise kind(reason, method="POST", path=path, hint=hint, **facts)
 

@@ -109,12 +109,13 @@ class Transport:
         headers = {self.config.key_header: self._key}
         request = self._prepare(method, self.config.api_root + target + encode_query(query), headers, data, files)
         repeatable = method in _REPEATABLE_METHODS if repeatable is None else repeatable
+        called = answers.Called(method, path, scope)
 
         def send() -> Any:
             sent = clock().now()
             answer = self._exchange(request, target, timeout, follow=method == "GET")
             self._server_clock.learn(answer.headers.get("Date"), sent, clock().now())
-            return answers.decode(answer, method, target, scope=scope, secret=self._key, binary=binary)
+            return answers.decode(answer, target, called, secret=self._key, binary=binary)
 
         return _retrying(repeatable, self.config.retry_deadline)(send)
 
