@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_service._airflow.arguments import as_list, one_of, read_count, require, require_flag
 from airflow_provider_service._airflow.task_arguments import as_rendered
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_provider_service._airflow.task_arguments import Duration, TaskArguments, Templated
+    from airflow_provider_service.client.models import Execution
     from airflow_provider_service.operators.results import DeleteExecutionsResult, StopSelectionResult
 
 __all__ = ["ServiceDeleteExecutionsOperator", "ServiceStopExecutionsOperator"]
@@ -195,12 +197,21 @@ class ServiceDeleteExecutionsOperator(SelectedExecutionsOperator):
     def _selected(self) -> Iterator[str]:
         latest_start = self.latest_start()
         for status in self.statuses(ENDED_STATUSES, _DELETABLE):
-            for execution in self.hook.executions.list(
-                status=status,
-                workflow_id=self.selected_workflow_id,
-                started_before=latest_start,
-            ):
+            for execution in self._started_before(latest_start, status):
                 yield execution.id
+
+    def _started_before(self, latest_start: datetime | None, status: Any) -> Iterator[Execution]:
+        from airflow_provider_service.client.errors import ServiceNotOfferedError
+
+        read = partial(self.hook.executions.list, status=status, workflow_id=self.selected_workflow_id)
+        listed = read(started_before=latest_start)
+        try:
+            first = list(islice(listed, 1))
+        except ServiceNotOfferedError:  # before n8n 2.37, which has the parameter
+            if latest_start is None:
+                raise
+            return (one for one in read() if one.started_at is not None and one.started_at < latest_start)
+        return chain(first, listed)
 
     def _delete(self, execution_id: str) -> bool:
         from airflow.providers.common.compat.sdk import AirflowException

@@ -182,12 +182,17 @@ class ServiceStopExecutionOperator(ServiceWaitingOperator):
         return self._ended(Outcome.from_event(event), stopped, url)
 
     def _stop(self) -> bool:
-        from airflow_provider_service.client.errors import ServiceConflictError
+        from airflow_provider_service.client.errors import ServiceConflictError, ServiceServerError
 
         try:
             self.hook.executions.stop(self.execution_id)
         except ServiceConflictError:
             return False
+        except ServiceServerError:
+            # n8n 2.20 answers so if the execution has ended.
+            if self.hook.executions.get(self.execution_id).status in ENDED_STATUSES:
+                return False
+            raise
         return True
 
     def _link(self, context: Context, execution: Execution) -> str | None:

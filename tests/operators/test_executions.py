@@ -49,6 +49,17 @@ def test_stopping_one_that_succeeded_says_so(execute, simulator, workflow_id):
     assert execute(ServiceStopExecutionOperator, execution_id=execution)["status"] == "success"
 
 
+def test_a_server_that_fails_to_stop_what_has_ended(execute, simulator, workflow_id):
+    ended, running = (simulator.start_execution(workflow_id, status=one) for one in ("success", "running"))
+    simulator.inject("status", path=f"/executions/{ended}/stop", status=500, times=None)
+    simulator.inject("status", path=f"/executions/{running}/stop", status=500, times=None)
+
+    done = execute(ServiceStopExecutionOperator, execution_id=ended)
+    assert (done["status"], done["stopped"]) == ("success", False)
+    with pytest.raises(errors.ServiceServerError):
+        execute(ServiceStopExecutionOperator, execution_id=running)
+
+
 def test_stopping_one_that_does_not_exist(execute, workflow_id):
     with pytest.raises(errors.ServiceNotFoundError, match="Failed to find execution to stop"):
         execute(ServiceStopExecutionOperator, execution_id=99)
@@ -115,7 +126,11 @@ def test_deleting_by_id_twice(execute, client, simulator, workflow_id):
         execute(ServiceDeleteExecutionsOperator, execution_ids=gone, if_missing="fail")
 
 
-def test_deleting_old_executions_leaves_active_ones(execute, client, simulator, link, workflow_id, other_workflow_id):
+@pytest.mark.parametrize("version", ["2.20.12", "2.41.1"])
+def test_deleting_old_executions_leaves_active_ones(
+    execute, client, simulator, link, workflow_id, other_workflow_id, version
+):
+    simulator.version = version
     ended = [simulator.start_execution(workflow_id, status=one) for one in ("success", "error", "canceled", "crashed")]
     going_on = [simulator.start_execution(workflow_id, status=one) for one in ("running", "waiting", "new")]
     other = simulator.start_execution(other_workflow_id, status="success")
