@@ -8,7 +8,7 @@ MUTATION := $(VENV)/.ready-mutation
 STACK  := .venv-stack
 SITE   := .site/.ready
 RELEASE := $(VENV)/.ready-release
-# The real server: 2.41, 2.40 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
+# The real server: 2.41, 2.40, 2.39, 2.20 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
 SERVER ?= 2.41
 DEPLOYMENT ?= single
 UV     := 0.13.8
@@ -45,10 +45,11 @@ test: $(READY) ## run all tests but the live ones (COVERAGE=1: with branch cover
 test-matrix: $(READY) ## test all but the simulator on each Airflow (AIRFLOW="2.11 3.3": on some)
 	$(BIN)/nox --sessions $(foreach version,$(AIRFLOW),"airflow($(version))")
 
-test-live: $(LIVE) ## live tests and conformance on a real server (SERVER=2.40 or 1.123; DEPLOYMENT=queue: live tests only)
+test-live: $(LIVE) ## live tests and conformance on a real server (SERVER=2.20: an older one; DEPLOYMENT=queue: live tests only)
 ifeq ($(DEPLOYMENT),single)
 	$(BIN)/python $(TESTS) tests/live tests/conformance --target $(SERVER) --first -n 3 $(PARALLEL) --durations=5
 	$(BIN)/python -m tests.conformance.table --check $(SERVER) $(if $(filter 2.41,$(SERVER)),contract)
+	$(BIN)/python -m tests.conformance.features.table --check $(SERVER)
 else
 	$(BIN)/python $(TESTS) tests/live --target $(SERVER) --deployment $(DEPLOYMENT) --first --durations=5
 endif
@@ -74,8 +75,9 @@ smoke-stack: stack-wheel ## run the main jobs in a real deployment of Airflow wi
 acceptance: $(READY) ## run all suites, the long ones too, and write .acceptance/table.md; hours, and can be continued
 	$(BIN)/python -m scripts.acceptance
 
-conformance: $(READY) ## renew docs/conformance.md from the latest test and test-live
+conformance: $(READY) ## renew docs/conformance.md and docs/versions.md from the latest test and test-live
 	$(BIN)/python -m tests.conformance.table
+	$(BIN)/python -m tests.conformance.features.table
 
 bench: $(READY) ## measure reads, inserts and upserts of rows beside what users do today (SERVICE_URL, SERVICE_API_KEY: of a real server)
 	$(BIN)/python -m bench.rows

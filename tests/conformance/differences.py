@@ -27,30 +27,41 @@ REFUSING_ONLY = dict.fromkeys(
     "the list of packages that may be installed is on a host that cannot be reached.",
 )
 
-_SECOND_GENERATION = ("2.41", "2.40")
+_SECOND_GENERATION = ("2.41", "2.40", "2.39", "2.20")
+
+
+def _each(targets: str, topic: str, reason: str, operation: str | None = None) -> tuple[Difference, ...]:
+    """The same difference of several targets."""
+    return tuple(Difference(topic, target, reason, operation) for target in targets.split())
+
 
 DIFFERENCES = (
     Difference("key scopes", "1.123", "Its free edition does not hold keys to their scopes."),
-    Difference("families of endpoints", "1.123", "All its endpoints answer with the messages of the strict family."),
-    Difference("limits above 250", "1.123", "It refuses limits above 250 everywhere.", "list_tags"),
-    Difference("form of limits", "1.123", "It accepts the limit -1, and refuses empty values.", "list_workflows"),
-    Difference("forged cursors", "1.123", "It treats a cursor of another kind as the first page.", "list_tags"),
-    Difference("structure of a workflow", "1.123", "It accepts nodes without type and position.", "create_workflow"),
+    *_each("2.20 1.123", "families of endpoints", "All its endpoints answer with the messages of the strict family."),
+    *_each("2.20 1.123", "limits above 250", "It refuses limits above 250 everywhere.", "list_tags"),
+    *_each("2.20 1.123", "form of limits", "It accepts the limit -1, and refuses empty values.", "list_workflows"),
+    *_each("2.20 1.123", "forged cursors", "It treats a cursor of another kind as the first page.", "list_tags"),
+    *_each("2.20 1.123", "structure of a workflow", "It accepts nodes without type and position.", "create_workflow"),
     Difference("versions of a workflow", "1.123", "Every update creates a new version.", "update_workflow"),
     Difference("pinned data", "1.123", "It does not accept pinned data.", "update_workflow"),
     Difference("order of publishing", "1.123", "It activates what calls workflows that are not active."),
     Difference("an error workflow that is taken back", "1.123", "It keeps 'DEFAULT' as the error workflow's id."),
-    Difference("deprecations", "1.123", "It only has the older names of the calls.", "activate_workflow"),
+    *_each("2.20 1.123", "deprecations", "It only has the older names of the calls.", "activate_workflow"),
     Difference(
         "transfer_workflow",
         "1.123",
         "Its messages differ, and 400 stands for not found.",
         "transfer_workflow",
     ),
-    Difference("deletion of an active workflow", "1.123", "It deletes active workflows.", "delete_workflow"),
-    Difference("form of execution ids", "1.123", "It refuses different ids, with different messages.", "get_execution"),
+    *_each("2.39 2.20 1.123", "deletion of an active workflow", "It deletes active workflows.", "delete_workflow"),
+    *_each(
+        "2.39 2.20 1.123",
+        "form of execution ids",
+        "It refuses different ids, with different messages.",
+        "get_execution",
+    ),
     Difference("retry of a success", "1.123", "It is refused with 400, not 409.", "retry_execution"),
-    Difference("MCP endpoint", "1.123", "It has no modes, and answers when the workflow has ended."),
+    *_each("2.20 1.123", "MCP endpoint", "It has no modes, and answers when the workflow has ended."),
     Difference(
         "publishing of sub-workflows",
         "1.123",
@@ -63,7 +74,7 @@ DIFFERENCES = (
     ),
     Difference("call beyond the limit", "1.123", "It is answered at once, although the run is queued."),
     Difference("readiness", "1.123", "It reports that it is ready before its API is."),
-    Difference("list of waiting executions", "1.123", "It does not list waiting executions.", "list_executions"),
+    *_each("2.20 1.123", "list of waiting executions", "It does not list waiting executions.", "list_executions"),
     Difference(
         "start of what slept",
         "1.123",
@@ -80,8 +91,8 @@ DIFFERENCES = (
     ),
     Difference("files above the limit", "1.123", "They are left out as empty files are, and the workflow runs."),
     Difference("form that cannot be read", "1.123", "A webhook takes it for one without fields and files."),
-    Difference("wrong password of a webhook", "1.123", "It is answered like a wrong header."),
-    Difference("answer of a run that fails first", "1.123", "It is 200 and has no body."),
+    *_each("2.20 1.123", "wrong password of a webhook", "It is answered like a wrong header."),
+    *_each("2.20 1.123", "answer of a run that fails first", "It is 200 and has no body."),
     Difference(
         "unknown projects",
         "1.123",
@@ -89,29 +100,69 @@ DIFFERENCES = (
         "create_credential",
     ),
     Difference("transfer_credential", "1.123", "It answers 400 for what is not found.", "transfer_credential"),
-    Difference(
+    *_each(
+        "2.20 1.123",
         "delete_credential",
-        "1.123",
         "The answer to a deletion has neither an id nor a scope of usage.",
         "delete_credential",
     ),
     Difference(
         "inviting administrators", "1.123", "It answers 400 for what the plan does not include.", "create_users"
     ),
-    Difference("fields of users", "1.123", "A user has no 'mfaEnabled'.", "get_user"),
+    *_each("2.20 1.123", "fields of users", "A user has no 'mfaEnabled'.", "get_user"),
     Difference("offsets", "1.123", "There is no parameter 'offset'.", "list_users"),
     Difference(
         "users of unknown projects", "1.123", "An unknown project is not an error, and has no users.", "list_users"
     ),
     Difference("deleting unknown users", "1.123", "It answers 400 for an unknown user.", "delete_user"),
-    Difference("family of folders", "2.40", "To read folders, it checks the license before the scope."),
-    Difference(
+    *_each("2.40 2.39", "family of folders", "To read folders, it checks the license before the scope."),
+    *_each(
+        "2.40 2.39 2.20",
         "family of insights",
-        "2.40",
         "It refuses unknown parameters, and values that are not encoded, with the messages of the strict family.",
         "get_insights_summary",
     ),
-    Difference("family of tags", "2.40", "It refuses requests with the messages of the strict family.", "update_tag"),
+    Difference("family of new tags", "2.39", "It refuses them with the messages of the strict family."),
+    *_each("2.40 2.39", "family of tags", "It refuses requests with the messages of the strict family.", "update_tag"),
+    *_each(
+        "2.39 2.20",
+        "order of checks",
+        "It checks the license before the scope of the key; an older one, the request, too.",
+    ),
+    *_each(
+        "2.39 2.20 1.123",
+        "start of an unknown workflow",
+        "The failure says that there is no such workflow.",
+    ),
+    Difference(
+        "stop of an ended execution",
+        "2.20",
+        "It answers 500 instead of 409, and says less of what it does not find.",
+        "stop_execution",
+    ),
+    Difference("faults of forms", "2.20", "It answers 500 to empty files, and to forms that it cannot read."),
+    Difference("archive_workflow", "2.20", "Its messages differ.", "archive_workflow"),
+    Difference("queued run after a restart", "2.20", "It is not started again, and stays in the queue."),
+    Difference("second path with parameters", "2.20", "The second workflow of such a path runs."),
+    Difference(
+        "faults of the database",
+        "2.20",
+        "It answers 400, in the words of the database.",
+        "create_data_table",
+    ),
+    *_each(
+        "2.39 2.20",
+        "comparisons",
+        "Filters have neither isEmpty nor isNotEmpty.",
+        "list_data_table_rows",
+    ),
+    Difference(
+        "data of credentials",
+        "2.20",
+        "It refuses data that the kind of credential does not use; once one has been used, it requires "
+        "'allowedHttpRequestDomains'.",
+    ),
+    Difference("test_credential", "2.20", "It refuses to test what it cannot test.", "test_credential"),
     *(
         Difference(
             "moments without offset",

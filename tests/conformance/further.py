@@ -15,11 +15,16 @@ METHODS = frozenset({"get", "put", "post", "patch", "delete"})
 
 
 class Further(NamedTuple):
-    """One operation; its path has ``{}`` for each id. ``since`` is the oldest generation here that offers it."""
+    """One operation; its path has ``{}`` for each id.
+
+    :param since: the oldest generation here that offers it.
+    :param until: the newest one that does; None if the newest of all does.
+    """
 
     method: str
     path: str
     since: str
+    until: str | None = None
 
 
 FURTHER = tuple(
@@ -40,7 +45,11 @@ def published_further(document: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 def offered_by(generation: str) -> set[tuple[str, str]]:
     """The same as it is listed."""
-    return {(one.method, one.path) for one in FURTHER if _number(one.since) <= _number(generation)}
+    return {
+        (one.method, one.path)
+        for one in FURTHER
+        if _number(one.since) <= _number(generation) <= _number(one.until or generation)
+    }
 
 
 def _number(version: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +74,15 @@ def record(column: str) -> Path:
     return RESULTS / f"{column}.json"
 
 
-def recorded(column: str) -> dict[str, Any]:
+def recorded(column: str, recorded_by: str) -> dict[str, Any]:
     """What the latest run recorded of a column.
 
+    :param recorded_by: the command that records it.
     :raises SystemExit: there was none.
     """
     path = record(column)
     if not path.exists():
-        raise SystemExit(f"Nothing is recorded of the column '{column}': run `{RECORDED_BY[column]}` first.")
+        raise SystemExit(f"Nothing is recorded of the column '{column}': run `{recorded_by}` first.")
     return {name: summary(tests) for name, tests in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
@@ -100,17 +101,17 @@ def cells(columns: Iterable[str], judged: Iterable[str]) -> Cells:
 
     :param judged: columns in which every operation must have been tested; a record of another may be older than some.
     """
-    found = {column: recorded(column) for column in columns}
+    found = {column: recorded(column, RECORDED_BY[column]) for column in columns}
     return {
         name: {column: cell(rows.get(name)) for column, rows in found.items() if name in rows or column in judged}
         for name in sorted(CONTRACT)
     }
 
 
-def renewed(table: Cells, document: str) -> Cells:
+def renewed(table: Cells, document: str, columns: Mapping[str, str] = COLUMNS) -> Cells:
     """All cells: those of ``table``, and for the columns that it lacks those of a rendered document."""
-    kept = written(document)
-    unknown = dict.fromkeys(COLUMNS, NOT_TESTED_YET)
+    kept = written(document, columns)
+    unknown = dict.fromkeys(columns, NOT_TESTED_YET)
     return {name: {**unknown, **kept.get(name, {}), **row} for name, row in table.items()}
 
 
@@ -154,27 +155,32 @@ def render(table: Cells) -> str:
 def further_operations() -> str:
     """The section on operations without a method of their own, those of the newest server first."""
     parts = [_FURTHER]
-    for since in sorted({one.since for one in FURTHER}, key=list(GENERATIONS).index):
-        lines = [f"- `{one.method} {one.path}`" for one in FURTHER if one.since == since]
-        parts += [f"Offered by {GENERATIONS[since].version} and newer:\n", "\n".join(lines) + "\n"]
+    spans = {(one.since, one.until) for one in FURTHER}
+    for since, until in sorted(spans, key=lambda span: (span[1] is not None, list(GENERATIONS).index(span[0]))):
+        lines = [f"- `{one.method} {one.path}`" for one in FURTHER if (one.since, one.until) == (since, until)]
+        which = "and newer" if until is None else "only" if until == since else f"to {GENERATIONS[until].version}"
+        parts += [f"Offered by {GENERATIONS[since].version} {which}:\n", "\n".join(lines) + "\n"]
     return "\n".join(parts)
 
 
-def written(document: str) -> Cells:
-    """The cells of a rendered document, of the columns that it still has."""
+def written(document: str, columns: Mapping[str, str] = COLUMNS) -> Cells:
+    """The cells of a rendered document, of the columns that it still has.
+
+    :param columns: title of each column.
+    """
     head, *rows = [match[1].split(" | ") for match in map(_ROW.fullmatch, document.splitlines()) if match] or [[]]
-    columns = {title: column for column, title in COLUMNS.items()}
+    named = {title: column for column, title in columns.items()}
     return {
-        name.strip("`"): {columns[title]: text for title, text in zip(head[1:], texts, strict=True) if title in columns}
+        name.strip("`"): {named[title]: text for title, text in zip(head[1:], texts, strict=True) if title in named}
         for name, *texts in rows
     }
 
 
-def stale(document: str, table: Cells) -> list[str]:
+def stale(document: str, table: Cells, columns: Mapping[str, str] = COLUMNS) -> list[str]:
     """Where a document says something else than these cells."""
-    shown = written(document)
+    shown = written(document, columns)
     return [
-        f"{name}, {COLUMNS[column]}: the table says {shown.get(name, {}).get(column)!r}, the run {text!r}"
+        f"{name}, {columns[column]}: the table says {shown.get(name, {}).get(column)!r}, the run {text!r}"
         for name, row in table.items()
         for column, text in row.items()
         if shown.get(name, {}).get(column) != text

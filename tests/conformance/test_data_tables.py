@@ -108,6 +108,8 @@ def test_a_table_is_renamed(service: Target, tables: Tables) -> None:
 )
 @pytest.mark.covers("create_data_table")
 def test_an_invalid_table_is_refused(service: Target, body: dict[str, object], message: str) -> None:
+    if message.endswith("reserved as a system column name.") and service.differs("faults of the database"):
+        message = "SQLITE_ERROR: duplicate column name: createdAt"
     with refused(ServiceInvalidRequestError, message, 400):
         service.client.request("POST", "/data-tables", body=body)
 
@@ -115,8 +117,13 @@ def test_an_invalid_table_is_refused(service: Target, body: dict[str, object], m
 @pytest.mark.parametrize("names", [("a", "a"), ("a", "A")])
 @pytest.mark.covers("create_data_table")
 def test_a_column_twice_is_a_fault_of_the_server(service: Target, names: tuple[str, str]) -> None:
+    columns = [{"name": name, "type": "string"} for name in names]
+    if service.differs("faults of the database"):
+        with pytest.raises(ServiceInvalidRequestError, match="SQLITE_"):
+            service.client.data_tables.create(unique(), columns)
+        return
     with refused(ServiceServerError, FAULT, 500):
-        service.client.data_tables.create(unique(), [{"name": name, "type": "string"} for name in names])
+        service.client.data_tables.create(unique(), columns)
 
 
 @pytest.mark.covers("create_data_table")

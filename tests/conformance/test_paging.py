@@ -143,7 +143,8 @@ def test_cursors_of_another_kind(service: Target) -> None:
     answer = service.raw("GET", f"/tags?cursor={forged(lastId='3', limit=1)}")
     wrong = service.raw("GET", f"/tags?cursor={forged(limit=1, offset='x')}")
     if service.differs("forged cursors"):
-        assert (answer.status_code, wrong.status_code) == (200, 400)
+        assert answer.status_code == 200
+        assert wrong.status_code in (400, 500)
     else:
         assert (answer.status_code, answer.json()) == (400, {"message": "An invalid cursor was provided"})
         assert (wrong.status_code, wrong.json()) == (500, {"message": "Internal server error"})

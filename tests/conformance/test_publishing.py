@@ -146,6 +146,9 @@ def test_a_published_workflow_is_not_deleted(bench: Workbench, service: Target) 
 def test_a_workflow_that_is_being_unpublished_is_not_deleted(bench: Workbench, service: Target) -> None:
     made = bench.publish()
     service.client.workflows.unpublish(made.id)
+    if service.differs("deletion of an active workflow"):
+        assert service.client.workflows.delete(made.id).id == made.id
+        return
     with refused(ServiceConflictError, "Workflow is still being unpublished. Please try again in a few moments.", 409):
         service.client.workflows.delete(made.id)
 

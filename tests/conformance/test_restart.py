@@ -60,6 +60,7 @@ def go_through_it(service: OwnTarget, bench: Workbench, calls: ThreadPoolExecuto
     while_down = outcome(service)
     service.restart()
     booting = watch_it_boot(service)
+    is_left = service.differs("queued run after a restart")
     return Seen(
         empty_stop=empty["stop"],
         empty_retry=empty["retry"],
@@ -69,7 +70,7 @@ def go_through_it(service: OwnTarget, bench: Workbench, calls: ThreadPoolExecuto
         while_down=while_down,
         booting=booting,
         crashed=bench.finished(running.id),
-        queued_afterwards=bench.finished(queued.id),
+        queued_afterwards=executions.get(queued.id) if is_left else bench.finished(queued.id),
         asleep_afterwards=executions.get(asleep.id),
     )
 
@@ -133,9 +134,10 @@ def test_a_running_execution_has_crashed(seen: Seen) -> None:
 
 
 @pytest.mark.covers("get_execution")
-def test_a_queued_run_is_started_again(seen: Seen) -> None:
+def test_a_queued_run_is_started_again(seen: Seen, service: Target) -> None:
     assert seen.queued.status == "new"
-    assert (seen.queued_afterwards.id, seen.queued_afterwards.status) == (seen.queued.id, "success")
+    status = "new" if service.differs("queued run after a restart") else "success"
+    assert (seen.queued_afterwards.id, seen.queued_afterwards.status) == (seen.queued.id, status)
 
 
 @pytest.mark.covers("get_execution")

@@ -110,6 +110,9 @@ def test_a_path_with_parameters_that_is_taken(bench: Workbench, service: Target)
         with pytest.raises(ServiceInvalidRequestError, match="already taken"):
             service.client.workflows.activate(second.id)
         return
+    if service.differs("second path with parameters"):
+        service.client.workflows.activate(second.id)
+        return
     # The publication is not refused, unlike that of a path without parameters.
     service.client.workflows.activate(second.id)
     trigger = service.client.webhooks.find(second)

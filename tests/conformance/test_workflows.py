@@ -94,8 +94,11 @@ def test_an_invalid_structure_is_refused(bench: Workbench, service: Target) -> N
 
 
 @pytest.mark.covers("create_workflow", needs=["archive_workflow"])
-def test_a_connection_that_leads_nowhere_is_refused(service: Target) -> None:
+def test_a_connection_that_leads_nowhere_is_refused(bench: Workbench, service: Target) -> None:
     connections = {"Webhook": {"main": [[{"node": "Nobody", "type": "main", "index": 0}]]}}
+    if service.differs("structure of a workflow"):
+        bench.remove(service.client.workflows.create("x", [webhook("x")], connections, {}).id)
+        return
     with pytest.raises(ServiceInvalidRequestError, match="Nobody"):
         service.client.workflows.create("x", [webhook("x")], connections, {})
 
@@ -158,6 +161,7 @@ def test_the_archive(bench: Workbench, service: Target) -> None:
     workflows = service.client.workflows
     made = bench.publish()
 
+    differs = service.differs("archive_workflow")
     archived = workflows.archive(made.id)
     assert (archived.is_archived, archived.active) == (True, False)
     assert workflows.archive(made.id).is_archived
@@ -165,13 +169,13 @@ def test_the_archive(bench: Workbench, service: Target) -> None:
     with refused(ServiceInvalidRequestError, "Cannot update an archived workflow.", 400):
         save(bench, made)
     with refused(ServiceInvalidRequestError, "Cannot activate an archived workflow.", 400):
-        workflows.publish(made.id)
+        (workflows.publish if service.offers("publish_workflow") else workflows.activate)(made.id)
 
     back = workflows.unarchive(made.id)
     assert (back.is_archived, back.active) == (False, False)
     with refused(ServiceInvalidRequestError, "Workflow is not archived.", 400):
         workflows.unarchive(made.id)
-    with refused(ServiceNotFoundError, "Workflow not found", 404):
+    with refused(ServiceNotFoundError, "Workflow Not Found" if differs else "Workflow not found", 404):
         workflows.archive(NO_ID)
 
 

@@ -19,6 +19,9 @@ from tests.instances.workflows import child
 
 from .servers import LiveServer, wait_until
 
+#: The generation from which on what is written does not have to run at once.
+DRAFTS = "2.35"
+
 
 def connection(server: LiveServer, base_url: str | None = None) -> dict[str, Any]:
     """The fields of a connection to a server.

@@ -19,7 +19,7 @@ from tests.instances.workflows import node, webhook
 
 from .conftest import MakeServer
 from .relay import Relay
-from .running import connect, delete_credentials, delete_workflows
+from .running import DRAFTS, connect, delete_credentials, delete_workflows
 from .servers import LiveServer
 
 pytestmark = pytest.mark.smoke
@@ -59,7 +59,9 @@ def test_the_backup_of_one_restored_into_another_gives_the_same_export(
         pytest.skip("this generation has no data tables and no drafts, and does not list credentials")
     fill(client)
     [orders] = client.workflows.list(name="orders")
-    client.workflows.update(orders.id, "orders", [webhook("draft")], {}, {}, publish_if_active=False)
+    has_drafts = live_server.generation.has(DRAFTS)
+    if has_drafts:
+        client.workflows.update(orders.id, "orders", [webhook("draft")], {}, {}, publish_if_active=False)
     made = back_up(client, tmp_path / "backup.zip")
     gaps = {gap.what for gap in made.gaps}
     assert {"variables", "projects", "secrets of credentials"} <= gaps
@@ -69,8 +71,9 @@ def test_the_backup_of_one_restored_into_another_gives_the_same_export(
         plan = restore(there, tmp_path / "backup.zip")
         assert plan.counts()["workflows"]["created"] == 3
         assert state_of(there) == expected
-        [copy] = there.workflows.list(name="orders")
-        assert [one["parameters"]["path"] for one in there.workflows.get(copy.id).nodes or []] == ["draft"]
+        if has_drafts:
+            [copy] = there.workflows.list(name="orders")
+            assert [one["parameters"]["path"] for one in there.workflows.get(copy.id).nodes or []] == ["draft"]
         assert back_up(there, tmp_path / "again.zip").counts == made.counts
         assert restore(there, tmp_path / "backup.zip").is_empty
         [idle] = there.workflows.list(name="idle")

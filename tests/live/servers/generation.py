@@ -34,6 +34,10 @@ class Generation:
         """The first number of the version."""
         return int(self.name.partition(".")[0])
 
+    def has(self, version: str) -> bool:
+        """Whether it is this version or a newer one: ``"2.35"``."""
+        return _numbers(self.name) >= _numbers(version)
+
     @property
     def fingerprint(self) -> str:
         """Changes with the manifest and with the version of Node, against which the native code is compiled."""
@@ -42,6 +46,10 @@ class Generation:
         return digest.hexdigest()[:16]
 
 
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
+
+
 #: By name, the newest first.
-GENERATIONS = {name: Generation(name) for name in ("2.41", "2.40", "1.123")}
+GENERATIONS = {name: Generation(name) for name in ("2.41", "2.40", "2.39", "2.20", "1.123")}
 NEWEST = next(iter(GENERATIONS))
