@@ -83,7 +83,7 @@ DIFFERENCES = (
     ),
     Difference("error of a code node", "1.123", "The error names the node.", "get_execution"),
     Difference("id in a webhook's answer", "1.123", "It does not know the id if the webhook answers at once."),
-    Difference("taken path with parameters", "1.123", "The second workflow of such a path is refused with 400."),
+    *_each("2.39 1.123", "taken path with parameters", "The second workflow of such a path is refused with 400."),
     Difference(
         "empty file of a form",
         "1.123",
@@ -122,7 +122,7 @@ DIFFERENCES = (
         "It refuses unknown parameters, and values that are not encoded, with the messages of the strict family.",
         "get_insights_summary",
     ),
-    Difference("family of new tags", "2.39", "It refuses them with the messages of the strict family."),
+    Difference("family of new tags", "2.39", "It refuses them with the messages of the strict family.", "create_tag"),
     *_each("2.40 2.39", "family of tags", "It refuses requests with the messages of the strict family.", "update_tag"),
     *_each(
         "2.39 2.20",

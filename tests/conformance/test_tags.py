@@ -114,7 +114,7 @@ def test_names_are_case_sensitive_and_trimmed(service: Target, tag: Tag) -> None
 def test_a_body_that_does_not_fit_is_refused(
     service: Target, body: dict[str, object], message: str, strict: str | None
 ) -> None:
-    if strict and service.differs("families of endpoints"):
+    if strict and (service.differs("families of endpoints") or service.differs("family of new tags")):
         message = strict
     with refused(ServiceInvalidRequestError, message, 400):
         service.client.request("POST", "/tags", body=body)
