@@ -214,3 +214,20 @@ async def test_a_kept_value_that_is_not_a_cursor_is_replaced(
 
     assert ids(triggerer.events(number)) == [one]
     await triggerer.shut_down()
+
+
+@in_event_loop
+async def test_a_watcher_that_airflow_takes_away_reports_nothing_more(
+    simulator: ServiceSimulator, workflow_id: str
+) -> None:
+    triggerer, state = PersistingTriggerer(), AssetState()
+    taken, stays = triggerer.start(watcher(workflow_id, state)), triggerer.start(watcher(workflow_id))
+    await polled(simulator)
+    await triggerer.kill(taken)
+    kept = dict(state.kept)
+    simulator.start_execution(workflow_id, status="success")
+    await until(lambda: len(triggerer.events(stays)) == 1)
+    await polled(simulator)
+
+    assert (triggerer.fired(taken), state.kept) == ([], kept)
+    await triggerer.shut_down()
