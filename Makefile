@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs site release test-floors lint format constraints clean
+.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -109,6 +109,9 @@ bench-viewers: $(READY) ## measure what 50 viewers of the largest execution cost
 
 docs: site ## build the documentation site into .site/html; warnings, dead links and code that no test runs are errors
 	$(BIN)/python -m pytest tests/docs
+
+pictures: $(STACK)/.ready ## make the screenshots in docs/images again, of the pages as they are now
+	$(STACK)/bin/python -m scripts.pictures
 
 site: $(SITE) ## build the site as make docs does, without the tests of its code, which make test runs, too
 	$(BIN)/python -m scripts.site

@@ -9,7 +9,7 @@ from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
-_RELATIVE = re.compile(r"\]\((?!https://|#)([^)]+)\)")
+_RELATIVE = re.compile(r"""(?:\]\(|src(?:set)?=")(?!https://|#)([^)"]+)""")
 _URLS = {"Documentation", "Changelog", "Repository", "Issues"}
 #: What users need to rebuild and to test the release.
 _IN_THE_SDIST = ("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "constraints.txt", "tests/conftest.py")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
-from scripts.site.links import page_of, with_links
+from scripts.site.links import page_of, with_links, with_pictures
 
 DOCUMENTATION = "DOCUMENTATION_URL"
 REPOSITORY = "REPOSITORY_URL"
@@ -29,13 +30,15 @@ def project_urls(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def readme(text: str, environ: Mapping[str, str]) -> str:
-    """The README, with links to pages of the documentation instead of files of the repository; as it is without both
-    addresses."""
+    """The README, with links to pages of the documentation instead of files of the repository, and pictures for light
+    pages; as it is without both addresses."""
     if missing_addresses(environ):
         return text
     documentation = environ[DOCUMENTATION].rstrip("/")
 
     def page(file: str, anchor: str) -> str:
+        if file.startswith("docs/images/"):
+            return f"{documentation}/_images/{PurePosixPath(file).name}"
         return f"{documentation}/{page_of(file)}.html" + (f"#{anchor}" if anchor else "")
 
-    return with_links(text, "README.md", page)
+    return with_links(with_pictures(text, r"![\g<alt>](\g<light>)"), "README.md", page)

@@ -23,6 +23,7 @@ html_title = f"{project} {version}"
 html_baseurl = os.environ.get("DOCUMENTATION_URL", "")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 4
 myst_fence_as_directive = {"mermaid"}
 nitpicky = True

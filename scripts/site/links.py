@@ -12,6 +12,13 @@ _CODE = r"^```.*?^```$|^~~~.*?^~~~$|^    \S[^\n]*$|`[^`\n]+`"
 # What is in code is matched first, so that it is left as it is.
 _LINK = re.compile(rf"(?P<code>{_CODE})|\]\((?P<target>[^)\s]+)\)", re.M | re.S)
 
+#: A picture with another version for dark pages, as GitHub takes it.
+_PICTURE = re.compile(
+    r'^<picture>\n *<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>\S+)">\n'
+    r' *<img alt="(?P<alt>[^"]*)" src="(?P<light>\S+)">\n</picture>$',
+    re.M,
+)
+
 
 def page_of(file: str) -> str:
     """The page that shows a file, without its suffix.
@@ -51,6 +58,15 @@ def with_links(text: str, file: str, replace: Callable[[str, str], str]) -> str:
         return f"]({replace(_joined(folder, name), anchor)})"
 
     return _LINK.sub(replaced, text)
+
+
+def with_pictures(text: str, template: str) -> str:
+    """Replace the pictures that have another version for dark pages.
+
+    :param text: Markdown.
+    :param template: takes its place; may use the groups ``alt``, ``light`` and ``dark``.
+    """
+    return _PICTURE.sub(template, text)
 
 
 def _joined(folder: PurePosixPath, name: str) -> str:

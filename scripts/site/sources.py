@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path, PurePosixPath
 
 from scripts.site.api import api_texts
-from scripts.site.links import EXAMPLES, page_of, with_links
+from scripts.site.links import EXAMPLES, page_of, with_links, with_pictures
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OF_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
@@ -21,6 +21,8 @@ _TREE = """
 {pages}
 ```
 """
+# Furo shows one of them, also if the reader chooses between light and dark.
+_PICTURES = r"![\g<alt>](\g<light>){.only-light}\n![\g<alt>](\g<dark>){.only-dark}"
 _MERMAID = re.compile(r"^```mermaid\n", re.M)
 
 
@@ -75,7 +77,7 @@ def _page(file: str, code: set[str]) -> str:
             return up + target.removeprefix("docs/")
         return f"{up}{page_of(target)}.md" + (f"#{anchor}" if anchor else "")
 
-    text = with_links((ROOT / file).read_text(), file, replaced)
+    text = with_links(with_pictures((ROOT / file).read_text(), _PICTURES), file, replaced)
     text = _MERMAID.sub("```{mermaid}\n", text)
     if page_of(file) == "decisions/index":
         pages = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("*.md") if path.stem != "README")

@@ -80,7 +80,8 @@ def headings(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if "://" not in target]
+    found = re.findall(r"""(?:\]\(|src(?:set)?=")([^)"\s]+)[)"]""", page.read_text())
+    targets = [target for target in found if "://" not in target]
     for target in targets:
         name, _, anchor = target.partition("#")
         path = page.parent / name if name else page

@@ -9,8 +9,10 @@ import pytest
 from scripts.site.api import api_pages, public_names
 from scripts.site.check import mistakes
 from scripts.site.examples import example_of
-from scripts.site.links import page_of, with_links
+from scripts.site.links import page_of, with_links, with_pictures
 from scripts.site.sources import ROOT, navigation
+
+from .test_documentation import PAGES
 
 KINDS = ("Operator", "Sensor", "Notifier", "service_workflow")
 PAGE = """<html><head><link rel="stylesheet" href="style.css"></head>
@@ -73,6 +75,11 @@ def test_links_are_replaced_but_not_in_code() -> None:
     replaced = with_links(text, "docs/decisions/bridge.md", lambda file, anchor: f"<{file} {anchor}>")
 
     assert replaced == text.replace("../names.md#rule", "<docs/names.md rule>")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_pictures_of_a_page_are_those_that_the_site_knows(page: Path) -> None:
+    assert "<picture" not in with_pictures(page.read_text(), r"![\g<alt>](\g<light>) \g<dark>")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ ADDRESSES = {
     "REPOSITORY_URL": "https://code.example.com/provider",
 }
 README = (
-    "See [Names](docs/names.md#the-rule), [DAGs](example_dags), [Airflow](https://airflow.apache.org).\n" + "x" * 1000
+    "See [Names](docs/names.md#the-rule), [DAGs](example_dags), [Airflow](https://airflow.apache.org).\n"
+    '<picture>\n<source media="(prefers-color-scheme: dark)" srcset="docs/images/a-dark.png">\n'
+    '<img alt="A tab" src="docs/images/a.png">\n</picture>\n' + "x" * 1000
 )
 
 
@@ -44,7 +46,8 @@ def test_the_addresses_become_links() -> None:
     }
     assert readme(README, ADDRESSES).startswith(
         "See [Names](https://docs.example.com/provider/names.html#the-rule), "
-        "[DAGs](https://docs.example.com/provider/examples/index.html), [Airflow](https://airflow.apache.org)."
+        "[DAGs](https://docs.example.com/provider/examples/index.html), [Airflow](https://airflow.apache.org).\n"
+        "![A tab](https://docs.example.com/provider/_images/a.png)\n"
     )
 
 
@@ -107,6 +110,7 @@ def built(folder: Path, text: str, *, version: str = "1.2.3", urls: bool = True)
     ("wrong", "says"),
     [
         ({"text": README}, "the README of provider.whl has the relative link docs/names.md#the-rule"),
+        ({"text": README}, "the README of provider.whl has the relative link docs/images/a-dark.png"),
         ({"text": "Short."}, "provider.whl has no README"),
         ({"version": "1.2.4"}, "provider.whl is version 1.2.4, not 1.2.3"),
         ({"urls": False}, "provider.whl has the addresses [], not"),

@@ -203,3 +203,56 @@ def running(size: int = 13, done: int = 7) -> dict[str, Any]:
     one = execution(nodes, connections, runs, "running")
     one["data"]["executionData"] = {"nodeExecutionStack": [{"node": nodes[done], "data": {"main": [[]]}}]}
     return one
+
+
+def nightly_sync() -> dict[str, Any]:
+    """A branch, one side of which is an agent; the node that writes what both put out fails."""
+    kind, of_ai = "n8n-nodes-base.", "@n8n/n8n-nodes-langchain."
+    subs = {
+        "OpenAI model": ("ai_languageModel", of_ai + "lmChatOpenAi"),
+        "Find similar items": ("ai_tool", of_ai + "toolWorkflow"),
+    }
+    nodes = [
+        node("Airflow calls", 0, 0, kind + "webhook"),
+        node("Read orders", 220, 0, kind + "httpRequest"),
+        node("In stock?", 440, 0, kind + "if"),
+        node("Reserve items", 660, 0, kind + "dataTable"),
+        node("Offer another", 660, 160, of_ai + "agent"),
+        node("OpenAI model", 440, 320, subs["OpenAI model"][1], parameters={"model": {"value": "gpt-4o-mini"}}),
+        node("Find similar items", 660, 320, subs["Find similar items"][1]),
+        node("Merge", 880, 0, kind + "merge"),
+        node("Update shop", 1100, 0, kind + "httpRequest"),
+        node("Send report", 1320, 0, kind + "emailSend"),
+    ]
+    connections: dict[str, Any] = {
+        "Airflow calls": {"main": [to("Read orders")]},
+        "Read orders": {"main": [to("In stock?")]},
+        "In stock?": {"main": [to("Reserve items"), to("Offer another")]},
+        "Reserve items": {"main": [to("Merge")]},
+        "Offer another": {"main": [to("Merge")]},
+        "Merge": {"main": [to("Update shop")]},
+        "Update shop": {"main": [to("Send report")]},
+        **{name: {how: [to("Offer another", kind=how)]} for name, (how, _) in subs.items()},
+    }
+
+    def sub(at: int, took: int, name: str, **more: Any) -> dict[str, Any]:
+        tokens = {"tokenUsage": {"promptTokens": 830, "completionTokens": 92, "totalTokens": 922}}
+        return run(at, took, data={subs[name][0]: [[{"json": tokens if name == "OpenAI model" else {}}]]}, **more)
+
+    error = {"message": "503 Service Unavailable: the shop is being updated", "name": "NodeApiError"}
+    found = {"subExecution": {"executionId": "4712", "workflowId": "s"}}
+    runs = {
+        "Airflow calls": [run(0, 4)],
+        "Read orders": [run(6, 780, items=240)],
+        "In stock?": [run(788, 9, items=[228, 12])],
+        "Reserve items": [run(799, 1_340, items=228)],
+        "Offer another": [run(2_141, 5_600, items=12)],
+        "OpenAI model": [sub(2_160, 1_900, "OpenAI model"), sub(5_150, 2_500, "OpenAI model")],
+        "Find similar items": [sub(4_080, 1_050, "Find similar items", metadata=found)],
+        "Merge": [run(7_743, 3, items=240)],
+        "Update shop": [run(7_748, 2_090, "error", items=[], error=error)],
+    }
+    one = execution(nodes, connections, runs, "error", id="4711")
+    one["workflowData"]["name"] = "Nightly sync"
+    one["data"]["resultData"]["error"] = {**error, "node": {"name": "Update shop"}}
+    return one

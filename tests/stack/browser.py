@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -26,6 +27,11 @@ SECONDS = 60
 #: Judges the accessibility of pages; the Makefile puts it there.
 AXE = Path(sys.prefix, "axe.min.js")
 SIZE = (1400, 1300)
+# Width and height of what a picture shows.
+_PICTURED = """
+const place = (selector) => document.querySelector(selector).getBoundingClientRect(), main = place("main");
+return [innerWidth, arguments[0] ? place(arguments[0]).top : main.bottom + main.top];
+"""
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",  # which is not available to root
@@ -120,9 +126,9 @@ class Browser:
             self._driver.switch_to.default_content()
 
     @contextmanager
-    def looking_like(self, *, width: int = SIZE[0], dark: bool = False) -> Iterator[None]:
-        """With a window of another width, or a system whose colours are dark."""
-        metrics = {"width": width, "height": SIZE[1], "deviceScaleFactor": 1, "mobile": False}
+    def looking_like(self, *, width: int = SIZE[0], dark: bool = False, scale: int = 1) -> Iterator[None]:
+        """With a window of another width, a system whose colours are dark, or so many pixels of the screen for one."""
+        metrics = {"width": width, "height": SIZE[1], "deviceScaleFactor": scale, "mobile": False}
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
@@ -279,3 +285,10 @@ class Browser:
         """Keep a screenshot; they are numbered."""
         self._taken += 1
         self._driver.save_screenshot(str(self._screenshots / f"{self._taken:02d}-{name}.png"))
+
+    def picture(self, above: str | None = None) -> bytes:
+        """The page as PNG: all of it, or what is above an element, which a selector names."""
+        width, height = self.run(_PICTURED, above)
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        arguments = {"clip": clip, "captureBeyondViewport": True}
+        return base64.b64decode(self._driver.execute_cdp_cmd("Page.captureScreenshot", arguments)["data"])

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from airflow_provider_service._core.pages import rendering
-from airflow_provider_service._core.pages.execution_view import view_of
-from airflow_provider_service._core.pages.reading import ExecutionReading
-from airflow_provider_service._core.pages.task_view import TaskView
-from airflow_provider_service.client.models import Execution
 from tests.databases.debian import Progress
 from tests.pages import workflows
 
 from .browser import Browser
 from .conftest import STACK_FOLDER
+from .execution_page import ExecutionPage
 from .keyboard import check_every_control_is_reached
 
 SHAPES = {
@@ -50,61 +43,20 @@ _PLACE = "const one = document.getElementById('drawing'); return [one.scrollLeft
 _FOCUSED = "return document.activeElement.id || document.activeElement.getAttribute('href')"
 
 
-class _Page:
-    """A server of one page, on which an execution goes on."""
-
-    def __init__(self) -> None:
-        self.execution: dict[str, Any] = workflows.chain(3)
-        page = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                content_type, body = page.answer(self.path)
-                self.send_response(200)
-                for name, value in {
-                    "Content-Type": content_type,
-                    "Content-Security-Policy": rendering.POLICY,
-                    "Content-Length": str(len(body)),
-                }.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def answer(self, path: str) -> tuple[str, bytes]:
-        name = path.rpartition("/")[2]
-        if name in rendering.ASSETS:
-            return rendering.ASSETS[name], rendering.asset(name)
-        execution = Execution.model_validate(self.execution)
-        seen = rendering.drawn(ExecutionReading("https://service.example.com", view_of(execution)))
-        state = {"success": "success", "error": "failed"}.get(execution.status, "deferred")
-        part = rendering.task_part(TaskView("dag", "run", "task", -1, state, True, "service_default", "7"), seen)
-        html = part.html if path.endswith("?part=view") else rendering.page(part, "Orders", "")
-        return "text/html; charset=utf-8", html.encode()
+@pytest.fixture(scope="module")
+def page() -> Iterator[ExecutionPage]:
+    with ExecutionPage(workflows.chain(3)) as page:
+        yield page
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[_Page]:
-    page = _Page()
-    threading.Thread(target=page.server.serve_forever, daemon=True).start()
-    yield page
-    page.server.shutdown()
-    page.server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser(page: _Page, progress: Progress) -> Iterator[Browser]:
-    address = f"http://127.0.0.1:{page.server.server_port}"
-    with Browser(address, STACK_FOLDER / "screenshots-of-drawings", progress=progress) as browser:
+def browser(page: ExecutionPage, progress: Progress) -> Iterator[Browser]:
+    with Browser(page.address, STACK_FOLDER / "screenshots-of-drawings", progress=progress) as browser:
         yield browser
 
 
 @pytest.fixture
-def show(browser: Browser, page: _Page) -> Callable[..., Browser]:
+def show(browser: Browser, page: ExecutionPage) -> Callable[..., Browser]:
     """``show("loop")`` opens the page of an execution."""
 
     def open_page(shape: str) -> Browser:
@@ -220,7 +172,7 @@ def test_it_is_zoomed_and_moved_by_mouse(show: Callable[..., Browser]) -> None:
     )
 
 
-def test_an_execution_is_followed_without_a_flicker(show: Callable[..., Browser], page: _Page) -> None:
+def test_an_execution_is_followed_without_a_flicker(show: Callable[..., Browser], page: ExecutionPage) -> None:
     browser = show("running")
     browser.press(Keys.TAB)
     browser.click("//button[.='Show all']")
