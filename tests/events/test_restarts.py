@@ -126,6 +126,7 @@ async def test_an_event_is_recorded_as_soon_as_it_is_stored(simulator: ServiceSi
     await triggerer.shut_down()
 
 
+@pytest.mark.real_time  # Airflow's own time limit goes by the clock of the event loop
 @airflow_features.kept_cursors
 @in_event_loop
 async def test_an_event_that_airflow_drops_is_not_recorded(
