@@ -188,7 +188,9 @@ def _create_table(kit: Kit) -> None:
     kit.service.client.data_tables.delete(made["data_table_id"])
 
 
-@feature(OPERATOR, "`ServiceCreateDataTableOperator` that adds columns", "create_data_table_column")
+@feature(
+    OPERATOR, "`ServiceCreateDataTableOperator` that adds columns", "create_data_table", "create_data_table_column"
+)
 def _add_columns(kit: Kit) -> None:
     table = kit.tables.create({"sku": "string"})
     kit.run(ServiceCreateDataTableOperator, name=table.name, columns=COLUMNS)
@@ -358,7 +360,7 @@ def _ensure_projects(kit: Kit) -> None:
 SECRET = {"name": "X-Key", "value": "one"}
 
 
-@feature(OPERATOR, ServiceCreateCredentialOperator)
+@feature(OPERATOR, ServiceCreateCredentialOperator, "list_credentials")
 def _create_credential(kit: Kit) -> None:
     found = kit.run(
         ServiceCreateCredentialOperator,
