@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import conf  # noqa: TID251 - here it is read for all others
 from airflow.providers.common.compat.version_compat import AIRFLOW_V_3_0_PLUS
@@ -16,9 +16,9 @@ def base_url() -> str:
     return conf.get("api" if AIRFLOW_V_3_0_PLUS else "webserver", "base_url", fallback=None) or ""
 
 
-def base_url_parts() -> SplitResult:
-    """The parts of :func:`base_url`."""
-    return urlsplit(base_url())
+def base_path() -> str:
+    """The path of :func:`base_url`, below which Airflow's own pages are, without a slash at its end."""
+    return urlsplit(base_url()).path.rstrip("/")
 
 
 def deployment() -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import require
 from airflow_provider_service._core.runs.output import read_whole
-from airflow_provider_service.client._execution_data import last_node, nodes_of, output_of
+from airflow_provider_service.client._execution_data import last_output, nodes_of, output_of
 from airflow_provider_service.client.errors import ServiceLookupError
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 from airflow_provider_service.client.resources import Executions
@@ -46,10 +46,9 @@ class HookExecutions(Executions):
             f"execution {execution.id} has not ended (status '{execution.status}'), so its output is not complete; "
             "wait for it with ServiceExecutionSensor",
         )
-        name = last_node(execution) if node is None else node
-        items = output_of(execution, name or "")
+        items = last_output(execution) if node is None else output_of(execution, node)
         if items is None:
-            ran = ", ".join(repr(one.node) for one in (nodes_of(execution) or [])[:_MAX_NAMED_NODES]) or "none"
+            ran = ", ".join(repr(one.node) for one in nodes_of(execution)[:_MAX_NAMED_NODES]) or "none"
             whose = "of its last node" if node is None else f"of node {node!r}"
             raise ServiceLookupError(f"execution {execution.id} shows no output {whose}; its nodes that ran: {ran}")
         return items

@@ -110,7 +110,7 @@ def _page(request: Request, user: BaseUser, connection_id: str, done: Checkup) -
         runs=list(islice(_answers.readable(request, user, runs), SHOWN_RUNS)),
         made_at=clock().utcnow(),
     )
-    part = listing.connection_part(view, airflow=settings.base_url_parts().path.rstrip("/"))
+    part = listing.connection_part(view, airflow=settings.base_path())
     return _answers.page(request, part, f"Connection {connection_id}")
 
 

@@ -61,5 +61,5 @@ def _page(request: Request, user: BaseUser, executions: Executions, dag_id: str 
         place=f"run {run_id}" if run_id is not None else f"DAG {dag_id}" if dag_id is not None else "",
         limit=_COMPLETE if executions.is_complete else _LIMITED,
     )
-    part = listing.executions_part(view, airflow=settings.base_url_parts().path.rstrip("/"), problem=problem)
+    part = listing.executions_part(view, airflow=settings.base_path(), problem=problem)
     return _answers.page(request, part, "Service executions", 400 if problem else 200, is_zoned=True)

@@ -45,7 +45,7 @@ class LazyApp:
 
 def address(path: str) -> str:
     """Address of a page on this Airflow, which may be below a path."""
-    base = settings.base_url_parts().path.rstrip("/")
+    base = settings.base_path()
     return f"{base}{URL_PREFIX}{path}"
 
 

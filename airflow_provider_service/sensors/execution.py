@@ -204,13 +204,13 @@ class ServiceExecutionSensor(ServiceBaseSensor):
             self._is_linked = True
 
     def _settle(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service._core.runs.output import read_output
-        from airflow_provider_service.hooks.service import ServiceHook
-
         result = settle(outcome, soft_fail=self.soft_fail, never_fail=self.never_fail)
         wanted = self._wanted_output()
         if wanted is None:
             return result
+        from airflow_provider_service._core.runs.output import read_output
+        from airflow_provider_service.hooks.service import ServiceHook
+
         with fail_without_retry(), ServiceHook(self.service_conn_id) as hook:
             return {**result, **read_output(hook.client, outcome.execution_id, wanted)}
 

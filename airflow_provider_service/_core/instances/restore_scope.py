@@ -40,13 +40,10 @@ class RestoreScope:
 
         :raises ServiceInputError: a kind is unknown, or one of the lists is none or empty.
         """
-        for argument, given in (("kinds", kinds), ("names", names)):
-            if given is not None:
-                require(as_texts(argument, given), f"{argument} must not be an empty list; None restores everything")
-        wanted = None if kinds is None else as_texts("kinds", kinds)
+        wanted, named = _selection("kinds", kinds), _selection("names", names)
         for one in wanted or ():
             require_choice("each of kinds", one, KINDS)
-        return cls(wanted, None if names is None else as_texts("names", names), mapping)
+        return cls(wanted, named, mapping)
 
     def of(self, backup: StoredBackup) -> StoredBackup:
         """The part of a backup that is restored, with the names that it gets.
@@ -95,6 +92,14 @@ class RestoreScope:
         if problems:
             raise ServiceInputError(f"the backup cannot be restored, and nothing was written: {'; '.join(problems)}")
         return replace(backup, contents=contents, workflows={one.name: one for one in workflows})
+
+
+def _selection(argument: str, given: object) -> list[str] | None:
+    if given is None:
+        return None
+    texts = as_texts(argument, given)
+    require(texts, f"{argument} must not be an empty list; None restores everything")
+    return texts
 
 
 def _name(entry: Any) -> str:
