@@ -17,7 +17,6 @@ from tests.client.contract import CONTRACT
 from tests.operators.test_every_operator import OPERATORS
 from tests.package.test_copies import sensors
 
-from .features import objects, runs  # noqa: F401 - each adds its features
 from .features.kit import DATABASE, FEATURES, Feature, Kit
 from .features.table import column_of
 from .outcomes import PROPERTY

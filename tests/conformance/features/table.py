@@ -14,7 +14,7 @@ from tests.conformance import table
 from tests.conformance.refusals import version_of
 from tests.live.servers import GENERATIONS
 
-from . import objects, runs  # noqa: F401 - each adds its features
+from . import data_tables, objects, runs  # noqa: F401 - each adds its features
 from .kit import FEATURES, GROUPS, Feature
 
 DOCUMENT = table.DOCUMENT.with_name("versions.md")
