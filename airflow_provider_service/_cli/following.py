@@ -8,10 +8,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._airflow.task_arguments import FAULT_TOLERANCE_SECONDS, LEAST_POLL_SECONDS
+from airflow_provider_service._core.runs.nodes import NodeLog
 from airflow_provider_service._core.text_table import cut
-from airflow_provider_service._core.waits.nodes import NodeLog
-from airflow_provider_service._core.waits.wait import Wait
-from airflow_provider_service._core.waits.watch import poll_here
+from airflow_provider_service._core.waits.watch import Wait, poll_here
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def _wait(screen: Screen, arguments: argparse.Namespace, hook: ServiceHook, exec
     from airflow_provider_service._airflow.connection import webhook_headers_as
     from airflow_provider_service._cli.following import NodeLines, follow, wait_for
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service._core.waits.nodes import end_of
+    from airflow_provider_service._core.waits.outcome import end_of
     from airflow_provider_service._core.waits.stop import stop_overdue
 
     lines = NodeLines(screen)

@@ -15,11 +15,9 @@ from airflow_provider_service._core.lineage.headers import parent_headers
 from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
 from airflow_provider_service._core.runs.workflow import resume_or_start
-from airflow_provider_service._core.waits.nodes import result_of
-from airflow_provider_service._core.waits.outcome import Outcome, not_kept, started
+from airflow_provider_service._core.waits.outcome import Outcome, not_kept, result_of, started
 from airflow_provider_service._core.waits.stop import stop_overdue
-from airflow_provider_service._core.waits.wait import Wait
-from airflow_provider_service._core.waits.watch import poll_here
+from airflow_provider_service._core.waits.watch import Wait, poll_here
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceRunNotKeptError
 

@@ -160,7 +160,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         return self._result(self._outcome)
 
     def _result(self, outcome: Outcome) -> dict[str, Any]:
-        from airflow_provider_service._core.waits.nodes import result_of
+        from airflow_provider_service._core.waits.outcome import result_of
 
         if not self.wait_for_completion:
             return outcome.to_xcom(only_ids=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._airflow.task_arguments import Duration, OnVanished
     from airflow_provider_service._core.waits.outcome import Outcome
-    from airflow_provider_service._core.waits.wait import Wait
+    from airflow_provider_service._core.waits.watch import Wait
 
 # Time that Airflow may need to run a task again after its trigger has fired.
 RESUMING_SECONDS = 30.0
@@ -97,7 +97,7 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         return outcome or self._defer(wait, resumed_with)
 
     def _wait_for(self, execution_id: str, deadline: float = math.inf) -> Wait:
-        from airflow_provider_service._core.waits.wait import Wait
+        from airflow_provider_service._core.waits.watch import Wait
 
         return Wait(
             execution_id=execution_id,

@@ -23,7 +23,7 @@ from airflow_provider_service._airflow.task_arguments import (
     as_rendered,
 )
 from airflow_provider_service._core.waits.outcome import Outcome, broken, settle
-from airflow_provider_service._core.waits.wait import Wait
+from airflow_provider_service._core.waits.watch import Wait
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.links.service import (
     WORKFLOW_PAGE,

@@ -20,7 +20,7 @@ from airflow_provider_service._airflow.task_arguments import (
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.waits.outcome import broken
 from airflow_provider_service._core.waits.stop import stop_execution
-from airflow_provider_service._core.waits.wait import Wait
+from airflow_provider_service._core.waits.watch import Wait
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import Duration, OnVanished

@@ -20,7 +20,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_service._core.waits.wait import Wait
+from airflow_provider_service._core.waits.watch import Wait
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor

@@ -1,17 +1,19 @@
-"""What the nodes of an execution did, as a table for the log and in short for a result."""
+"""What the nodes of an execution did: as a table for the log, also while a worker waits, and in short for a result."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._core.text_table import cut, text_table
+from airflow_provider_service.client._clock import clock
+from airflow_provider_service.client._execution_data import NodeRun, nodes_of
 from airflow_provider_service.client._texts import one_line
+from airflow_provider_service.client.errors import ServiceAnswerTooLargeError, ServiceError
 
 if TYPE_CHECKING:
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.client._execution_data import NodeRun
     from airflow_provider_service.client.models import Execution
 
 log = logging.getLogger(__name__)
@@ -19,6 +21,14 @@ log = logging.getLogger(__name__)
 #: Nodes in a table or a result, in the order in which they began.
 MAX_NODES = 50
 MAX_MESSAGE_CHARS = 200
+# Reading data costs the server more than a poll, so there is little of it: the pause doubles while nothing changes.
+LEAST_PAUSE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 300.0
+#: Executions with more data are left alone until they end.
+MAX_WATCHED_MIB = 1
+
+#: Shows the nodes of an execution.
+Show = Callable[[Sequence[NodeRun]], None]
 
 _COLUMNS = ("node", "status", "seconds", "items", "message")
 
@@ -70,3 +80,49 @@ def nodes_in_short(nodes: Sequence[NodeRun] | None) -> dict[str, Any]:
         for one in nodes[:MAX_NODES]
     ]
     return {"nodes": shown, "node_count": len(nodes)}
+
+
+class NodeLog:
+    """Logs the nodes of an execution that a worker waits for, each time that they have changed.
+
+    The service shows them while the execution sleeps, or if its workflow saves its progress.
+
+    :param config: the server.
+    :param show: shows the nodes instead of the log.
+    :param pauses: the shortest and the longest pause between two reads, in seconds.
+    """
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        execution_id: str,
+        *,
+        show: Show = log_nodes,
+        pauses: tuple[float, float] = (LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS),
+    ) -> None:
+        self._config, self._execution_id = config, execution_id
+        self._show, (self._least_pause, self._longest_pause) = show, pauses
+        self._pause = self._least_pause
+        self._next = clock().monotonic() + self._pause
+        self._shown: list[NodeRun] = []
+
+    def poll(self) -> None:
+        """Read the nodes if it is time, and log them if they have changed; a failure does not affect the wait."""
+        if clock().monotonic() < self._next:
+            return
+        nodes = self._read()
+        has_changed = bool(nodes) and nodes != self._shown
+        self._pause = self._least_pause if has_changed else min(2 * self._pause, self._longest_pause)
+        self._next = max(self._next, clock().monotonic() + self._pause)
+        if has_changed:
+            self._shown = nodes
+            self._show(nodes)
+
+    def _read(self) -> list[NodeRun]:
+        try:
+            return nodes_of(read_small(self._config, self._execution_id, MAX_WATCHED_MIB))
+        except ServiceAnswerTooLargeError:
+            self._next = float("inf")
+        except ServiceError as error:
+            log.debug("The nodes of execution %s cannot be shown: %s", self._execution_id, error)
+        return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_fixed
 
 from airflow_provider_service._airflow.arguments import OUTPUT_CHOICES, read_count, require, require_output
 from airflow_provider_service._core.object_storage import require_place, write_whole
-from airflow_provider_service._core.runs.nodes import log_nodes, nodes_in_short, read_small
+from airflow_provider_service._core.runs.nodes import Show, log_nodes, nodes_in_short, read_small
 from airflow_provider_service._core.runs.search import RUN_KEY_FIELD, RUN_KEY_HEADER
 from airflow_provider_service._core.text_table import cut
 from airflow_provider_service.client._execution_data import (
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.runs.request import MakeHeaders, RunRequest
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client._client import Resources
-    from airflow_provider_service.client._execution_data import NodeRun
     from airflow_provider_service.client.models import Execution
 
 log = logging.getLogger(__name__)
@@ -99,18 +98,18 @@ def read_end(
     wanted: WantedOutput | None,
     headers: MakeHeaders | None = None,
     *,
-    show: Callable[[Sequence[NodeRun]], None] = log_nodes,
+    show: Show | None = None,
 ) -> dict[str, Any]:
     """Read an execution that has ended, and log what its nodes did.
 
     :param wanted: the output that is wanted as well, if any.
     :param headers: makes the headers of the call, whose values are hidden in the output; None if there were none.
-    :param show: shows the nodes instead of the log.
+    :param show: shows the nodes; None to log them.
     :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
     """
     execution = _small(client, execution_id) if wanted is None else _whole(client, execution_id)
     nodes = nodes_of(execution) if execution is not None else None
-    show(nodes or [])
+    (show or log_nodes)(nodes or [])
     shown = nodes_in_short(nodes)
     return shown if wanted is None else {**shown, **_output(execution, wanted, headers)}
 

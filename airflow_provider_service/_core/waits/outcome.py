@@ -14,6 +14,10 @@ from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, EN
 from airflow_provider_service.links.service import execution_url
 
 if TYPE_CHECKING:
+    from airflow_provider_service._core.runs.nodes import Show
+    from airflow_provider_service._core.runs.output import WantedOutput
+    from airflow_provider_service._core.runs.request import MakeHeaders
+    from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.errors import ServiceRunNotKeptError
     from airflow_provider_service.client.models import Execution
 
@@ -146,3 +150,37 @@ def settle(
     if outcome.verdict == "timed_out":
         raise AirflowSensorTimeout(outcome.message)
     raise AirflowFailException(outcome.message)
+
+
+def result_of(
+    client: ServiceClient, outcome: Outcome, wanted: WantedOutput | None, headers: MakeHeaders
+) -> dict[str, Any]:
+    """End a task whose wait is over: as the outcome says, after what the nodes did was read and logged.
+
+    :param wanted: the output that is wanted if the execution has succeeded.
+    :param headers: makes the headers of the call, whose values are hidden in the output.
+    :returns: what the task returns when the execution succeeded: the outcome, what the nodes did, and the output.
+    """
+    end = end_of(client, outcome, wanted, headers)
+    return {**settle(outcome, retry_helps=True), **end}
+
+
+def end_of(
+    client: ServiceClient,
+    outcome: Outcome,
+    wanted: WantedOutput | None,
+    headers: MakeHeaders,
+    *,
+    show: Show | None = None,
+) -> dict[str, Any]:
+    """Read what the nodes did and put out of an execution whose wait is over, and show the nodes.
+
+    :param wanted: the output that is wanted if the execution has succeeded.
+    :param headers: makes the headers of the call, whose values are hidden in the output.
+    :param show: shows the nodes; None to log them.
+    """
+    from airflow_provider_service._core.runs.output import nothing_of, read_end
+
+    if outcome.status is None and outcome.verdict != "timed_out":
+        return nothing_of(wanted)
+    return read_end(client, outcome.execution_id, wanted if outcome.status == "success" else None, headers, show=show)

@@ -23,8 +23,8 @@ from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.waits import reads
 from airflow_provider_service._core.waits.outcome import Outcome
-from airflow_provider_service._core.waits.statistics import PollStatistics
 from airflow_provider_service._core.waits.waiter import Waiter
+from airflow_provider_service._core.waits.watch import PollStatistics
 from airflow_provider_service.client import ServiceClient, ServiceConfig, errors
 from airflow_provider_service.client._clock import Timer, clock
 from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES
@@ -311,21 +311,15 @@ def _raised(answer: T | BaseException) -> T:
     return answer
 
 
-class _Shared:
-    """What the waits of an event loop share: pollers, and the connections that are being read."""
-
-    def __init__(self) -> None:
-        self.pollers: list[Poller] = []
-        self.configs: dict[str, asyncio.Task[ServiceConfig]] = {}
-
-
-_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+#: What the waits of an event loop share: its pollers, and the connections that are being read.
+_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Poller]] = WeakKeyDictionary()
+_configs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Task[ServiceConfig]]] = WeakKeyDictionary()
 
 
 async def poller_of(service_conn_id: str, interval: float) -> Poller:
     """The poller for a connection as it is now. Simultaneous callers read the connection only once."""
     loop = asyncio.get_running_loop()
-    configs = _shared.setdefault(loop, _Shared()).configs
+    configs = _configs.setdefault(loop, {})
     reading = configs.get(service_conn_id)
     if reading is None:
         reading = Context().run(loop.create_task, config_for(service_conn_id))
@@ -336,7 +330,7 @@ async def poller_of(service_conn_id: str, interval: float) -> Poller:
 
 def poller_for(config: ServiceConfig, interval: float) -> Poller:
     """The poller of the running event loop for a server and an interval; it is created if there is none."""
-    pollers = _shared.setdefault(asyncio.get_running_loop(), _Shared()).pollers
+    pollers = _pollers.setdefault(asyncio.get_running_loop(), [])
     for poller in pollers:
         if (poller.config, poller.interval) == (config, interval):
             return poller
@@ -345,11 +339,11 @@ def poller_for(config: ServiceConfig, interval: float) -> Poller:
 
 
 def _report_active() -> None:
-    pollers = (poller for shared in _shared.values() for poller in shared.pollers)
-    metrics.report_of_host(metrics.WAITS_ACTIVE, sum(len(poller._waits) for poller in pollers))
+    waits = sum(len(poller._waits) for pollers in _pollers.values() for poller in pollers)
+    metrics.report_of_host(metrics.WAITS_ACTIVE, waits)
 
 
 def _forget(poller: Poller) -> None:
-    for shared in _shared.values():
-        if poller in shared.pollers:
-            shared.pollers.remove(poller)
+    for pollers in _pollers.values():
+        if poller in pollers:
+            pollers.remove(poller)

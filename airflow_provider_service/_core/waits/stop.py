@@ -11,7 +11,7 @@ from airflow_provider_service.client import errors
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.outcome import Outcome
-    from airflow_provider_service._core.waits.wait import Wait
+    from airflow_provider_service._core.waits.watch import Wait
     from airflow_provider_service.client import ServiceClient, ServiceConfig
 
 log = logging.getLogger(__name__)

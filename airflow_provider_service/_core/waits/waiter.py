@@ -15,7 +15,7 @@ from airflow_provider_service.client.models._executions import number_of
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.waits.outcome import Outcome
-    from airflow_provider_service._core.waits.wait import Wait
+    from airflow_provider_service._core.waits.watch import Wait
 
 log = logging.getLogger(__name__)
 

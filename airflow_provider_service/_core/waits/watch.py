@@ -1,24 +1,75 @@
-"""The reads of a wait, with its one deadline and its one tolerance of faults."""
+"""A wait for an execution: its settings, and its reads, with their one deadline and their one tolerance of faults."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_service._airflow import metrics
 from airflow_provider_service._core.waits.faults import FaultTolerance
 from airflow_provider_service._core.waits.outcome import Outcome, broken, judge
-from airflow_provider_service._core.waits.statistics import PollStatistics
-from airflow_provider_service._core.waits.wait import Wait
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.waits.nodes import NodeLog
+    from airflow_provider_service._airflow.task_arguments import OnVanished
+    from airflow_provider_service._core.runs.nodes import NodeLog
     from airflow_provider_service.client import ServiceClient, ServiceConfig
     from airflow_provider_service.client.models import Execution
 
 MAX_MESSAGE_CHARS = 1000
+
+
+# Two waits for the same execution are two waits, so none equals another. The slots are written down, and no field has
+# a default, since those that dataclass makes forbid subclasses with fields that change.
+@dataclass(frozen=True, eq=False)
+class Wait:
+    """A wait for one execution.
+
+    :param execution_id: the execution.
+    :param service_conn_id: Airflow connection of type ``n8n`` or ``service``.
+    :param deadline: date and time that ends the wait, in seconds since the epoch.
+    :param timeout: seconds from the begin of the wait to the deadline, for the message.
+    :param poll_interval: seconds between two polls.
+    :param on_vanished: what it means that the execution cannot be found: it was deleted or pruned, its workflow does
+        not save such executions, or it never existed.
+    :param fault_tolerance: seconds that polls may fail in a row.
+    """
+
+    __slots__ = (
+        "deadline",
+        "execution_id",
+        "fault_tolerance",
+        "on_vanished",
+        "poll_interval",
+        "service_conn_id",
+        "timeout",
+    )
+
+    execution_id: str
+    service_conn_id: str
+    deadline: float
+    timeout: float
+    poll_interval: float
+    on_vanished: OnVanished
+    fault_tolerance: float
+
+    @classmethod
+    def of(cls, holder: object) -> Wait:
+        """The wait whose values are attributes of an object."""
+        return Wait(**{field.name: getattr(holder, field.name) for field in fields(Wait)})
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds to the deadline; 0 when it has passed."""
+        return max(self.deadline - clock().now(), 0.0)
+
+    def to_arguments(self) -> dict[str, Any]:
+        """The wait as a trigger's arguments, which Airflow stores."""
+        return asdict(self)
 
 
 class Watch(Wait):
@@ -103,6 +154,28 @@ class Watch(Wait):
         return Outcome(self.execution_id, "succeeded" if self.on_vanished == "succeed" else "vanished", message)
 
 
+class PollStatistics:
+    """Reports the requests that a client sends for polls, and how long polls last.
+
+    :param client: sends nothing else.
+    """
+
+    def __init__(self, client: ServiceClient) -> None:
+        self._transport, self._reported = client.transport, 0
+
+    @contextmanager
+    def poll(self) -> Iterator[None]:
+        """Report one poll, and the requests since the one before."""
+        began = clock().monotonic()
+        try:
+            yield
+        finally:
+            metrics.report_duration(metrics.POLL_DURATION, clock().monotonic() - began)
+            sent = self._transport.requests_sent
+            metrics.count(metrics.POLL_REQUESTS, sent - self._reported)
+            self._reported = sent
+
+
 def poll_here(
     config: ServiceConfig,
     wait: Wait,
@@ -118,7 +191,7 @@ def poll_here(
     :param only_once: give up after one poll.
     :param nodes: shows the nodes; None to log them.
     """
-    from airflow_provider_service._core.waits.nodes import NodeLog
+    from airflow_provider_service._core.runs.nodes import NodeLog
     from airflow_provider_service.client import ServiceClient
 
     watch, nodes = Watch(wait), nodes or NodeLog(config, wait.execution_id)
