@@ -214,24 +214,22 @@ class ServiceClient(Resources):
     :param config: address, key and limits.
     """
 
+    #: Sends the requests.
+    transport: Transport
+
     def __init__(self, config: ServiceConfig) -> None:
         from airflow_provider_service.client._http.transport import Transport
 
-        self._own_transport = Transport(config)
+        self.transport = Transport(config)
 
     @property
     def base_url(self) -> str:
         """Address of the service, which its pages are relative to."""
-        return self._own_transport.config.base_url
-
-    @property
-    def transport(self) -> Transport:
-        """The transport that sends the requests."""
-        return self._own_transport
+        return self.transport.config.base_url
 
     def close(self) -> None:
         """Close idle connections."""
-        self._own_transport.close()
+        self.transport.close()
 
     def __enter__(self) -> Self:
         return self

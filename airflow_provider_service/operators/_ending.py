@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError, wait
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,12 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_service._core.daemon_threads import in_background
 from airflow_provider_service._core.waits.killed import ASKING_SECONDS, Decision, TaskNow, ask, decide, undecided
+from airflow_provider_service._core.waits.stop import stop_execution
 from airflow_provider_service.client._clock import clock
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.attempt import Attempt
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service.client import ServiceConfig
 
 log = logging.getLogger(__name__)
 
@@ -35,22 +36,20 @@ class EndingTask:
     - ``fate``: what became of the execution, for messages; None while that is not decided, and if there is none.
 
     :param ti: the task instance.
-    :param attempt: the attempt.
-    :param stop: stops an execution, and returns whether it has ended now.
+    :param start: of the execution.
+    :param config: the server.
     """
 
-    def __init__(self, ti: Any, attempt: Attempt, stop: Callable[[str], bool]) -> None:
+    def __init__(self, ti: Any, start: IdempotentStart, config: ServiceConfig) -> None:
         self.fate: str | None = None
-        self._ti, self._attempt, self._stop = ti, attempt, stop
+        self._ti, self._start, self._config = ti, start, config
         self._attempts_left = ti.try_number <= (ti.max_tries or 0)
         self._answer: Future[TaskNow] | None = None
         self._is_settling = False
 
-    def settle(self, waiting_for: str | None, find: Callable[[], str | None], *, in_signal: bool) -> None:
+    def settle(self, *, in_signal: bool) -> None:
         """Decide what becomes of the execution, and stop it if that is decided. Safe to repeat, and to interrupt.
 
-        :param waiting_for: the execution that the task waits for, if its id is known.
-        :param find: looks for an execution that is being started.
         :param in_signal: whether little time is left, and the task may decide later.
         """
         if self._is_settling or self.fate is not None:  # a second signal interrupts the handler of the first
@@ -58,9 +57,9 @@ class EndingTask:
         self._is_settling = True
         begin = clock().monotonic()
         try:
-            decision = self._decide(waiting_for, in_signal=in_signal)
+            decision = self._decide(in_signal=in_signal)
             if decision is not None:
-                self.fate = self._carry_out(decision, waiting_for, find)
+                self.fate = self._carry_out(decision)
                 if in_signal:
                     self._free_the_line(ENDING_SECONDS_IN_A_SIGNAL - (clock().monotonic() - begin))
         finally:
@@ -73,16 +72,19 @@ class EndingTask:
         if self._answer is not None:
             wait([self._answer], max(0.0, seconds))
 
-    def _carry_out(self, decision: Decision, waiting_for: str | None, find: Callable[[], str | None]) -> str | None:
+    def _carry_out(self, decision: Decision) -> str | None:
+        execution_id = self._start.execution_id
         if not decision.stops:
-            return f"{_name(waiting_for)} keeps running: {decision.reason}"
-        execution_id = waiting_for or find()
+            what = "what the task has started" if execution_id is None else f"execution {execution_id}"
+            return f"{what} keeps running: {decision.reason}"
+        execution_id = execution_id or self._start.just_started(self._config)
         if execution_id is None:
             return None
-        how = "was stopped" if self._stop(execution_id) else "could NOT be stopped and may still be running"
-        return f"{_name(execution_id)} {how}: {decision.reason}"
+        was_stopped = stop_execution(self._config, execution_id)
+        how = "was stopped" if was_stopped else "could NOT be stopped and may still be running"
+        return f"execution {execution_id} {how}: {decision.reason}"
 
-    def _decide(self, execution_id: str | None, *, in_signal: bool) -> Decision | None:
+    def _decide(self, *, in_signal: bool) -> Decision | None:
         if _has_timed_out():
             return Decision(True, "the task ran into its execution_timeout")
         if in_signal and _interrupts_a_request():
@@ -97,17 +99,13 @@ class EndingTask:
             return undecided(error, attempts_left=self._attempts_left)
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows whether the task was ended
             return undecided(error, attempts_left=self._attempts_left)
-        return decide(now, execution_id, attempts_left=self._attempts_left)
+        return decide(now, self._start.execution_id, attempts_left=self._attempts_left)
 
     def _ask(self, seconds: float) -> TaskNow:
         """Ask Airflow in a thread, since the supervisor, its API server or its database may be slow to answer."""
         if self._answer is None:
-            self._answer = in_background(ask, self._ti, self._attempt, name="service-end")
+            self._answer = in_background(ask, self._ti, self._start.attempt, name="service-end")
         return self._answer.result(seconds)
-
-
-def _name(execution_id: str | None) -> str:
-    return f"execution {execution_id}" if execution_id is not None else "what the task has started"
 
 
 def _has_timed_out() -> bool:

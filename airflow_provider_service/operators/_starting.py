@@ -104,12 +104,11 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """Prepare the idempotent start, and what becomes of the execution if the task is killed."""
         from airflow_provider_service._core.runs.attempt import Attempt
         from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
-        from airflow_provider_service._core.waits.stop import stop_execution
         from airflow_provider_service.operators._ending import EndingTask
 
-        attempt = Attempt.of_task(context)
-        self._ending = EndingTask(context["ti"], attempt, partial(stop_execution, self.hook.config))
-        self._start = IdempotentStart(self.hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
+        attempt, hook = Attempt.of_task(context), self.hook
+        self._start = IdempotentStart(hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
+        self._ending = EndingTask(context["ti"], self._start, hook.config)
         return self._start
 
     def execute_complete(self, context: Context, event: Any) -> RunResult:
@@ -136,22 +135,15 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """The execution, which is also reported as a run of the workflow; also when it failed, or after a deferral."""
         from airflow_provider_service._core.lineage import facets
 
-        execution_id = self._execution_id if self._outcome is None else self._outcome.execution_id
+        known = self._start if self._outcome is None else self._outcome
+        execution_id = None if known is None else known.execution_id
         if not facets.is_installed() or not execution_id:
             return facets.empty()
         return facets.of_execution(task_instance, self.hook.config.base_url, execution_id, self._outcome)
 
-    @property
-    def _execution_id(self) -> str | None:
-        """The execution that this attempt has resumed or started, once its id is known."""
-        return None if self._start is None else self._start.execution_id
-
     def _settle(self, *, in_signal: bool) -> None:
         if self._ending is not None and self.cancel_on_kill:
-            self._ending.settle(self._execution_id, self._just_started, in_signal=in_signal)
-
-    def _just_started(self) -> str | None:
-        return self._start.just_started(self.hook.config) if self._start is not None else None
+            self._ending.settle(in_signal=in_signal)
 
     def _finish(self, outcome: Outcome) -> dict[str, Any]:
         from airflow_provider_service._core.waits.stop import stop_overdue

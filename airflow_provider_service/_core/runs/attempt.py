@@ -68,7 +68,10 @@ class Attempt:
 
         ti, run = context["ti"], context.get("dag_run")
         start = getattr(run, "start_date", None)
-        key = key_of(ti, run, *names)._replace(first=_first_attempt(ti, context["task"].retries or 0))
+        # Clearing raises the highest number allowed to the attempts so far plus all retries.
+        first = max(1, (ti.max_tries or 0) - (context["task"].retries or 0) + 1)
+        # Later than this attempt it can only be where the DAG's retries were lowered since.
+        key = key_of(ti, run, *names)._replace(first=first if first <= ti.try_number else 1)
         return cls(
             key,
             start - CLOCK_SKEW if start else None,
@@ -168,28 +171,18 @@ def key_of(ti: Any, run: Any, *names: str) -> RunKey:
     from airflow_provider_service._core.runs.search import RunKey
 
     start = getattr(run, "start_date", None)
+    # Deployments of Airflow that share the service may run the same DAGs. Airflow 2 shows tasks the DAG run's number in
+    # its database, Airflow 3 when the run was due.
+    number = None if AIRFLOW_V_3_0_PLUS else getattr(run, "id", None)
+    deployment = _digest(settings.deployment(), str(number or getattr(run, "run_after", None)))
     return RunKey(
         task=_digest(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, *names),
         attempt=ti.try_number,
         start=str((start - _EPOCH) // timedelta(microseconds=1)) if start else "",
-        deployment=_deployment(run)[:12],
+        deployment=deployment[:12],
         # Airflow forgets the begin of a finished DAG run when it is cleared.
         was_cleared=run is not None and getattr(run, "clear_number", None) != 0,
     )
-
-
-def _first_attempt(ti: Any, retries: int) -> int:
-    # Clearing raises the highest number allowed to the attempts so far plus all retries.
-    first = max(1, (ti.max_tries or 0) - retries + 1)
-    # Later than this attempt it can only be where the DAG's retries were lowered since.
-    return first if first <= ti.try_number else 1
-
-
-def _deployment(run: Any) -> str:
-    """Distinguish the deployments of Airflow that share the service, even if they run the same DAGs."""
-    # Airflow 2 shows tasks the DAG run's number in its database, Airflow 3 when the run was due.
-    number = None if AIRFLOW_V_3_0_PLUS else getattr(run, "id", None)
-    return _digest(settings.deployment(), str(number or getattr(run, "run_after", None)))
 
 
 def _digest(*parts: Any) -> str:

@@ -1,16 +1,24 @@
-"""Run a workflow for a key: what an attempt resumes, and what it starts."""
+"""Run a workflow for a key: what an attempt resumes, and what it starts by which method."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.runs.search import EarlierRuns
-from airflow_provider_service._core.runs.start_methods.choice import choose, methods_used
-from airflow_provider_service.client.errors import ServiceRunInDoubtError
+from airflow_provider_service._core.runs.start_methods.bridge import BridgeStartMethod
+from airflow_provider_service._core.runs.start_methods.mcp import McpStartMethod
+from airflow_provider_service._core.runs.start_methods.webhook import WebhookStartMethod
+from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.request import RunRequest
+    from airflow_provider_service._core.runs.start_methods.start_method import StartMethod
+    from airflow_provider_service.client import ServiceClient
+
+# "auto" takes the first that can: one for an endpoint of the API itself, once there is one, would be the first.
+START_METHODS: tuple[type[StartMethod], ...] = (WebhookStartMethod, McpStartMethod, BridgeStartMethod)
 
 
 def resume_or_start(request: RunRequest, start: IdempotentStart) -> str:
@@ -20,12 +28,13 @@ def resume_or_start(request: RunRequest, start: IdempotentStart) -> str:
     :raises ServiceInputError: the workflow cannot be run as it stands; nothing was started.
     """
     earlier = None if start.attempt.is_first else _earlier(request, start)
-    return earlier or start.launch(choose(request, start.client).starter(start))
+    return earlier or start.launch(_choose(request, start.client).starter(start))
 
 
 def _earlier(request: RunRequest, start: IdempotentStart) -> str | None:
     """The execution that this attempt resumes instead of starting one."""
-    attempt, used = start.attempt, methods_used(request, start.client)
+    attempt = start.attempt
+    used = [method for method in _methods(request, start.client) if method.may_have_been_used()]
     runs = EarlierRuns.joined(method.earlier(start) for method in used)
     attempt.follow(runs)
     run = runs.resumable(attempt.key)
@@ -48,3 +57,23 @@ def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
     if failed.status == "canceled":  # the service would cancel its retry as well
         return None
     return start.earlier_retry(failed) or start.retry(failed)
+
+
+def _choose(request: RunRequest, client: ServiceClient) -> StartMethod:
+    """Choose the start method that is asked for or, with ``auto``, the first that can start the workflow.
+
+    :raises ServiceInputError: none can, for reasons that the message lists; nothing was started.
+    """
+    reasons = []
+    general = request.reason_unavailable()
+    for method in _methods(request, client) if general is None else ():
+        reason = method.reason_unavailable()
+        if reason is None:
+            return method
+        reasons.append(f"{method.name}: {reason}")
+    why = general or "; ".join(reasons)
+    raise ServiceInputError(f"{request.label} cannot be started. {why}. Nothing was started")
+
+
+def _methods(request: RunRequest, client: ServiceClient) -> Iterator[StartMethod]:
+    return (kind(request, client) for kind in START_METHODS if request.start in ("auto", kind.name))

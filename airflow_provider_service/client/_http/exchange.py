@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,8 @@ from airflow_provider_service.client._http.event_stream import EVENT_STREAM, eve
 from airflow_provider_service.client._http.redaction import HiddenText, masked
 from airflow_provider_service.client._nesting import is_too_deep
 from airflow_provider_service.client._texts import one_line
+
+log = logging.getLogger(__name__)
 
 MAX_REDIRECTS = 10
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -73,10 +76,6 @@ class Answer:
             except (LookupError, ValueError):
                 continue
         return self.content[:size].decode("latin-1")
-
-    def with_content(self, content: bytes) -> Answer:
-        """The same answer with another body, such as a part of this one."""
-        return Answer(self.status_code, self.headers, content)
 
     def json(self) -> Any:
         """The JSON value of the body.
@@ -126,7 +125,8 @@ class Session(requests.Session):
         self._settings_of: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
         self.auth = _as_it_is  # otherwise requests looks for the host in ~/.netrc
         self.headers["Accept"] = "application/json"
-        self.headers["User-Agent"] = user_agent(config.application)
+        products = (f"airflow-provider-service/{__version__}", config.application, default_user_agent())
+        self.headers["User-Agent"] = " ".join(filter(None, products))
         adapter = TimedAdapter(pool_connections=4, pool_maxsize=32)
         self.mount("http://", adapter)
         self.mount("https://", adapter)
@@ -135,7 +135,7 @@ class Session(requests.Session):
         self,
         request: requests.PreparedRequest,
         path: str,
-        timeout: float,
+        timeout: float | None,
         *,
         follow: bool,
         is_answer: IsAnswer | None = None,
@@ -143,19 +143,21 @@ class Session(requests.Session):
         """Send a request and read the whole answer.
 
         :param path: path of the call, for error messages.
-        :param timeout: seconds from now within which the whole answer must arrive, redirects included.
+        :param timeout: seconds from now within which the whole answer must arrive, redirects included; None for those
+            of the settings.
         :param follow: follow redirects within the origin, with the key; otherwise a redirect is an error.
         :param is_answer: finds the event that is the answer if it comes as an event stream, of which nothing else is
             kept, and which is not read any further; empty if there is no such event.
         :raises ServiceApiError: the subclass that says why there is no answer.
         :raises ServiceConfigError: the TLS or proxy settings cannot be used.
         """
-        timeout = min(timeout, MAX_SECONDS)
+        timeout = min(timeout or self._config.timeout, MAX_SECONDS)
         deadline = Deadline(timeout)
         for _ in range(MAX_REDIRECTS):
             answer = self._exchange_once(request, path, timeout, deadline, is_answer)
             target = self._redirect_of(answer, request, path, follow)
             if target is None:
+                log.debug("%s %s answered %s", request.method, path, answer.status_code)
                 return answer
             request = self._to(target, request)
         raise errors.ServiceRedirectError(
@@ -187,15 +189,15 @@ class Session(requests.Session):
                 with closing(response):
                     parts = self._parts(response, method, path, deadline)
                     if is_answer and answer.content_type == EVENT_STREAM:
-                        content = next(filter(is_answer, event_data(parts)), b"")
+                        answer.content = next(filter(is_answer, event_data(parts)), b"")
                     else:
-                        content = b"".join(parts)
+                        answer.content = b"".join(parts)
         except _FAILURES as error:
             failed = failures.failure_to_answer(error, method, path, self._config, timeout=timeout, proxy=proxy)
         else:
             if response.status_code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED and proxy and url.startswith("http:"):
                 raise failures.proxy_error(str(response.reason), method, path, proxy, status=response.status_code)
-            return answer.with_content(content)
+            return answer
         # Raised outside the handler, so that the error's context keeps no frames that hold the request's headers.
         raise failed
 
@@ -242,12 +244,6 @@ class Session(requests.Session):
         followed.headers.pop("Cookie", None)
         followed.prepare_cookies(self.cookies)
         return followed
-
-
-def user_agent(application: str | None) -> str:
-    """The User-Agent header: this package, the application and the HTTP library, each with its version."""
-    products = (f"airflow-provider-service/{__version__}", application, default_user_agent())
-    return " ".join(filter(None, products))
 
 
 def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:

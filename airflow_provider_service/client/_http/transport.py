@@ -113,7 +113,7 @@ class Transport:
 
         def send() -> Any:
             sent = clock().now()
-            answer = self._exchange(request, target, timeout, follow=method == "GET")
+            answer = self._session.exchange(request, target, timeout, follow=method == "GET")
             self._server_clock.learn(answer.headers.get("Date"), sent, clock().now())
             return answers.decode(answer, target, called, secret=self._key, binary=binary)
 
@@ -154,7 +154,7 @@ class Transport:
         request = self._prepare(method, self.config.webhook_root + target + query, headers, data)
 
         def send() -> WebhookAnswer:
-            answer = self._exchange(request, target, timeout, follow=False)
+            answer = self._session.exchange(request, target, timeout, follow=False)
             return webhook_answers.read_answer(answer, method, target, headers)
 
         return _retrying(False, self._start_seconds, stopped)(send)
@@ -196,7 +196,7 @@ class Transport:
         request = self._prepare("POST", self.config.base_url + MCP_PATH, headers, self._limited_body(body))
 
         def send() -> dict[str, Any]:
-            answer = self._exchange(request, MCP_PATH, timeout, follow=False, is_answer=mcp_answers.is_answer)
+            answer = self._session.exchange(request, MCP_PATH, timeout, follow=False, is_answer=mcp_answers.is_answer)
             return mcp_answers.read_result(answer, MCP_PATH, secret)
 
         return _retrying(repeatable, self._start_seconds, stopped)(send)
@@ -234,7 +234,7 @@ class Transport:
         """
         request = self._prepare("GET", self.config.base_url + path, {})
         try:
-            return self._exchange(request, path, None, follow=False)
+            return self._session.exchange(request, path, None, follow=False)
         except ServiceError:
             return None
 
@@ -257,11 +257,6 @@ class Transport:
         except ValueError as error:
             reason = type(error).__name__
         raise ServiceInputError(f"the request cannot be written ({reason}); nothing was sent")
-
-    def _exchange(self, request: requests.PreparedRequest, path: str, timeout: float | None, **options: Any) -> Answer:
-        answer = self._session.exchange(request, path, timeout or self.config.timeout, **options)
-        log.debug("%s %s answered %s", request.method, path, answer.status_code)
-        return answer
 
 
 def _retrying(repeatable: bool, seconds: float, stopped: threading.Event | None = None) -> Retrying:

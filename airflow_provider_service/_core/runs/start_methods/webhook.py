@@ -6,8 +6,9 @@ import logging
 from collections.abc import Mapping
 from enum import Enum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_service._core.object_storage import storage_path
 from airflow_provider_service._core.runs import start_and_find
 from airflow_provider_service._core.runs.search import (
     CLOCK_SKEW,
@@ -19,10 +20,10 @@ from airflow_provider_service._core.runs.search import (
     starting_call,
 )
 from airflow_provider_service._core.runs.starting import CallStarter
-from airflow_provider_service._core.runs.stored_files import stored_files
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._http.webhook_answers import checked_headers, is_refusal
+from airflow_provider_service.client._texts import one_line
 from airflow_provider_service.client.errors import ServiceInputError, ServiceRunInDoubtError, ServiceRunNotKeptError
 from airflow_provider_service.client.models import WebhookAnswer, WebhookTrigger
 from airflow_provider_service.client.resources._webhooks import checked_files, checked_payload, filled_path
@@ -79,11 +80,30 @@ class WebhookStartMethod:
         trigger = start.client.webhooks.find(request.workflow, request.trigger_node, method=request.webhook_method)
         filled_path(trigger, request.path_parameters)
         checked_headers(request.headers(trigger.authentication))
-        files = stored_files(request.files)
+        files = _stored_files(request.files)
         checked_files(trigger, files)
         checked_payload(trigger, request.payload, with_files=bool(files))
         request.make_active(start.client)
         return WebhookStarter(request, start, trigger, files)
+
+
+def _stored_files(files: Mapping[str, Any] | None) -> Mapping[str, FileSource] | None:
+    """Resolve paths as Airflow does: ``/path``, ``s3://bucket/key``, or ``s3://conn_id@bucket/key``.
+
+    :raises ServiceInputError: a path names an object storage that is not known or not installed.
+    """
+    if not isinstance(files, Mapping):
+        return files
+    return {name: _stored_file(name, value) if isinstance(value, str) else value for name, value in files.items()}
+
+
+def _stored_file(name: str, path: str) -> FileSource:
+    try:
+        found: FileSource = storage_path(path)
+        found.is_file()  # connects to the storage
+    except (ImportError, ValueError) as error:
+        raise ServiceInputError(f"files[{name!r}], {path!r}: {one_line(str(error))}; nothing was started") from error
+    return found
 
 
 class WebhookStarter(CallStarter):
@@ -98,7 +118,7 @@ class WebhookStarter(CallStarter):
         request: RunRequest,
         start: IdempotentStart,
         trigger: WebhookTrigger,
-        files: Mapping[str, FileSource] | None = None,
+        files: Mapping[str, FileSource] | None,
     ) -> None:
         search = RunSearch(request.workflow.id, clock().utcnow() - CLOCK_SKEW)
         called, is_kept = f"webhook {trigger.path!r}", request.workflow.keeps_executions
