@@ -86,6 +86,10 @@ _DETAILED = _flag("--detailed-exitcode", "exit with status 3 instead of 0 if the
 _MAPPING = _option(
     "--mapping", metavar="FILE", help="YAML or JSON file with the names and values that differ in the instance"
 )
+_RECORD = (
+    _option("--deployment-name", metavar="NAME", help="name under which the instance records what is deployed"),
+    _flag("--archive-missing", "archive what was deployed under this name before and is not among the workflows now"),
+)
 _SOURCE = _option("source", nargs="+", help="folders, .json files, or addresses of object storage")
 _TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
 _SELECTION = (
@@ -103,13 +107,13 @@ COMMANDS = (
     Command(
         "plan",
         "show what a deployment of workflow files would change",
-        (_SOURCE, *_TARGET, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
+        (_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
         _STATUSES_OF_PLANS,
     ),
     Command(
         "deploy",
         "deploy workflow files: all of them, or none",
-        (_SOURCE, *_TARGET, _MAPPING, _ACTIVATE, _REPORT, _YES),
+        (_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _YES),
     ),
     Command(
         "export",
@@ -130,6 +134,7 @@ COMMANDS = (
             _option("--source-uri", metavar="URI", help="that connection itself"),
             *_SELECTION,
             *_named("project", "destination-", "project to deploy to"),
+            *_RECORD,
             _MAPPING,
             _ACTIVATE,
             _REPORT,

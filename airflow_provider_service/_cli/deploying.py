@@ -97,6 +97,19 @@ def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
         return InstanceMapping.read(None, arguments.mapping)
 
 
+def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Under which name a deployment is recorded, and whether what has left is archived, as a target takes them.
+
+    :raises UsageError: there can be no such record.
+    """
+    from airflow_provider_service._core.instances.deployment_record import require_deployment_name
+
+    name, archive_missing = arguments.deployment_name, arguments.archive_missing
+    with checking():
+        name = require_deployment_name(name, archive_missing=archive_missing)
+    return {"deployment_name": name, "archive_missing": archive_missing}
+
+
 @contextmanager
 def checking() -> Iterator[None]:
     """Turn errors of arguments into wrong usage.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_service._airflow.references import PARENT_FOLDER, PROJECT
 from airflow_provider_service._cli.connecting import connected
-from airflow_provider_service._cli.deploying import check_arguments, deploy, read_mapping, workflows_page
+from airflow_provider_service._cli.deploying import check_arguments, deploy, read_mapping, read_record, workflows_page
 
 if TYPE_CHECKING:
     from airflow_provider_service._cli.screen import Screen
@@ -24,9 +24,9 @@ def deploy_files(screen: Screen, arguments: argparse.Namespace, *, preview: bool
     from airflow_provider_service._core.instances.source import read_source
 
     check_arguments(arguments, PROJECT, PARENT_FOLDER)
-    mapping = read_mapping(arguments)
+    mapping, record = read_mapping(arguments), read_record(arguments)
     with connected(screen, arguments.conn_id, arguments.uri) as hook:
         project_id, folder_id = PROJECT.id_in(arguments, hook), PARENT_FOLDER.id_in(arguments, hook)
-        target = DeploymentTarget(hook, project_id, folder_id, mapping=mapping)
+        target = DeploymentTarget(hook, project_id, folder_id, **record, mapping=mapping)
         sources = lambda: read_source(arguments.source)  # noqa: E731
         return deploy(screen, arguments, target, sources, workflows_page(hook), preview=preview)

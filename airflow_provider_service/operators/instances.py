@@ -108,10 +108,10 @@ class ServiceExportWorkflowsOperator(ServiceBaseOperator):
 class _DeployingOperator(ServiceBaseOperator):
     """Base of the operators that bring the workflows of an instance in line with definitions."""
 
-    checks = {"activate": OPTIONAL_FLAG, "preview": require_flag}
+    checks = {"activate": OPTIONAL_FLAG, "archive_missing": require_flag, "preview": require_flag}
     operator_extra_links = (ServicePageLink(),)
-    deployment_name: str | None = None
-    archive_missing: bool = False
+    deployment_name: str | None
+    archive_missing: bool
     activate: bool | None
     preview: bool
     report_path: str | None
@@ -212,7 +212,6 @@ class ServiceDeployWorkflowsOperator(DefinitionsMixin, _DeployingOperator):
         "report_path",
     )
     references: ClassVar[Sequence[Alternatives]] = (PROJECT, PARENT_FOLDER, MAPPING)
-    checks = {**_DeployingOperator.checks, "archive_missing": require_flag}
 
     def __init__(
         self,
@@ -268,7 +267,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     What runs on the source, or the draft of a workflow that is not active there, is deployed to the instance of
     ``service_conn_id`` exactly as ``ServiceDeployWorkflowsOperator`` deploys a folder: a plan comes first, whatever the
     workflows refer to is found by its name, and if anything fails, everything is put back. Give either
-    ``workflow_names``, a tag, or a project.
+    ``workflow_names``, a tag, or a project. What is no longer selected stays there, unless an earlier promotion with
+    the same ``deployment_name`` deployed it and ``archive_missing`` is True.
 
     :param source_conn_id: Airflow connection of type ``n8n`` or ``service`` of the instance to read from.
     :param workflow_names: exact names of the workflows.
@@ -279,6 +279,11 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
     :param destination_project_id: id of the project to deploy to; if None, workflows are looked up in all projects, and
         created in the personal project of the key's user, unless ``mapping`` has the project of the source.
     :param destination_project_name: exact name of that project, instead of its id.
+    :param deployment_name: name under which the instance that is deployed to records the ids of the workflows, in an
+        inactive workflow; give each promotion a name of its own. None (the default) for no record.
+    :param archive_missing: whether workflows that the record holds and that are not selected any more, such as deleted,
+        archived or renamed ones, are archived; False by default. Requires ``deployment_name``. A workflow that others
+        start is refused.
     :param mapping: names that differ between the two instances, and values of nodes, such as
         ``{"credentials": {"Mail (test)": "Mail"}}``, likewise ``data_tables``, ``projects``, ``tags``, ``workflows``
         and ``values``; or the same as text in YAML or JSON. None (the default) if all names are the same.
@@ -300,6 +305,7 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         *OPTIONAL_TAG.fields,
         *PROJECT.fields,
         *OPTIONAL_DESTINATION_PROJECT.fields,
+        "deployment_name",
         *MAPPING.fields,
         "report_path",
     )
@@ -316,6 +322,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         project_name: Templated[str | None] = None,
         destination_project_id: Templated[str | None] = None,
         destination_project_name: Templated[str | None] = None,
+        deployment_name: Templated[str | None] = None,
+        archive_missing: bool = False,
         mapping: Templated[Mapping[str, Any] | str | None] = None,
         mapping_path: Templated[str | None] = None,
         activate: bool | None = None,
@@ -333,6 +341,8 @@ class ServicePromoteWorkflowsOperator(_DeployingOperator):
         self.project_name = as_rendered(project_name)
         self.destination_project_id = as_rendered(destination_project_id)
         self.destination_project_name = as_rendered(destination_project_name)
+        self.deployment_name = as_rendered(deployment_name)
+        self.archive_missing = archive_missing
         self.mapping = as_rendered(mapping)
         self.mapping_path = as_rendered(mapping_path)
         self.activate = activate

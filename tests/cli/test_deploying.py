@@ -129,6 +129,37 @@ def test_a_promotion(cli, simulator, second, second_client, folder):
     assert cli(*promote, "child", "--preview", "--detailed-exitcode").status == 0
 
 
+def archived(client):
+    return [one.name for one in client.workflows.list() if one.is_archived]
+
+
+def test_what_has_left_is_archived_if_that_is_wanted(cli, client, second_client, folder):
+    owned = ("--deployment-name", "shop", "--archive-missing")
+    promote = ("promote", "--source-conn-id", "service_default", "--conn-id", "production", "--workflow-names", "child")
+    assert cli("deploy", folder, *owned, "--yes").status == 0
+    assert cli(*promote, "parent", *owned, "--yes").status == 0
+    (folder / "parent.json").unlink()
+
+    assert "parent: archive" in cli("plan", folder, *owned).out
+    assert "archive" not in cli("plan", folder, "--deployment-name", "shop").out
+    assert cli(*promote, *owned, "--yes", "--json").result["archived"] == ["parent"]
+    assert archived(client) == []
+    assert cli("deploy", folder, *owned, "--yes").status == 0
+    assert archived(client) == archived(second_client) == ["parent"]
+
+
+@pytest.mark.parametrize("command", ["plan", "deploy", "promote"])
+def test_archiving_needs_a_name(cli, simulator, folder, command):
+    simulator.clear_requests()
+    arguments = ["--tag-name", "release", "--source-conn-id", "production"] if command == "promote" else [folder]
+
+    ended = cli(command, *arguments, "--archive-missing", *([] if command == "plan" else ["--yes"]))
+
+    assert ended.status == 2
+    assert not simulator.requests
+    assert "archive_missing=True needs deployment_name" in ended.err
+
+
 def test_names_that_differ_are_in_a_file(cli, simulator, second_client, folder, tmp_path):
     mapping = tmp_path / "production.yaml"
     mapping.write_text("workflows: {child: kid}\nvalues: {parent: {Webhook: {path: live}}}")

@@ -81,3 +81,53 @@ def test_a_selection_is_required_and_must_find_something(execute, staging, secon
         execute(ServicePromoteWorkflowsOperator, **promote)
     with pytest.raises(AirflowFailException, match="the source has no workflow to promote"):
         execute(ServicePromoteWorkflowsOperator, **promote, project_id="nope")
+
+
+def test_what_has_left_the_source_is_archived_if_it_was_promoted(execute, client, deploy, second_client, writes):
+    deploy([workflow(name, webhook(name), active=True, tags=["release"]) for name in ("a", "b", "c")])
+    second_client.workflows.create("by hand", [webhook("hand")], {}, {})
+    promote = {"source_conn_id": "service_default", "service_conn_id": "production", "tag_name": "release"}
+    owned = {**promote, "deployment_name": "release", "archive_missing": True}
+    execute(ServicePromoteWorkflowsOperator, **owned)
+    held = {one.name: one for one in client.workflows.list()}
+    client.workflows.update_tags(held["a"].id, [])  # no longer selected
+    client.workflows.archive(held["b"].id)
+    c = client.workflows.get(held["c"].id)
+    client.workflows.update(c.id, "renamed", c.nodes, c.connections, {})
+
+    assert execute(ServicePromoteWorkflowsOperator, **promote, preview=True)["archived"] == []
+    done = execute(ServicePromoteWorkflowsOperator, **owned)
+
+    assert (done["created"], done["archived"]) == (["renamed"], ["a", "b", "c"])
+    there = {one.name: one for one in second_client.workflows.list() if not one.name.startswith("Airflow: ")}
+    assert {name for name, one in there.items() if one.is_archived} == {"a", "b", "c"}
+    assert there.keys() == {"a", "b", "c", "renamed", "by hand"}
+    assert there["renamed"].active  # it has taken over the webhook
+    writes()
+    assert execute(ServicePromoteWorkflowsOperator, **owned)["outcome"] == "unchanged"
+    assert writes() == []
+
+
+def test_nothing_is_archived_if_the_promotion_fails(execute, client, deploy, second, second_client):
+    deploy([workflow(name, webhook(name), active=True, tags=["release"]) for name in ("a", "b")])
+    promote = {"source_conn_id": "service_default", "service_conn_id": "production", "tag_name": "release"}
+    owned = {**promote, "deployment_name": "release", "archive_missing": True}
+    execute(ServicePromoteWorkflowsOperator, **owned)
+    [gone] = [one for one in client.workflows.list() if one.name == "b"]
+    client.workflows.archive(gone.id)
+    deploy([workflow("new", webhook("new"), active=True, tags=["release"])])
+    second.inject("status", status=400, method="POST", path="/activate$", times=1)
+
+    with pytest.raises(AirflowFailException, match="Everything that it had changed was put back"):
+        execute(ServicePromoteWorkflowsOperator, **owned)
+
+    there = {one.name: one for one in second_client.workflows.list() if not one.name.startswith("Airflow: ")}
+    assert {name: bool(one.is_archived) for name, one in there.items()} == {"a": False, "b": False}
+
+
+def test_without_a_name_nothing_is_known_to_archive(execute, staging, second):
+    promote = {"source_conn_id": "service_default", "service_conn_id": "production", "tag_name": "release"}
+    second.clear_requests()
+    with pytest.raises(AirflowFailException, match="archive_missing=True needs deployment_name"):
+        execute(ServicePromoteWorkflowsOperator, **promote, archive_missing=True)
+    assert not second.requests

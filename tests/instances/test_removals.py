@@ -67,7 +67,7 @@ def test_the_plan_says_what_is_archived_and_why(client, execute, deploy, caplog,
         "Plan: archive 2, unchanged 1",
         f"{RECORD}: update",
         "b: archive",
-        "    it no longer has a definition, and it is active",
+        "    it has left the source, and it is active",
         "idle: archive",
     ):
         assert line in caplog.messages

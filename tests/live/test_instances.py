@@ -16,6 +16,8 @@ from airflow_provider_service._core.instances.source import Source, read_source
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import ServiceDeploymentError
 from airflow_provider_service.client.models import Workflow
+from airflow_provider_service.operators.instances import ServicePromoteWorkflowsOperator
+from airflow_provider_service.testing import run_task
 from tests.instances.workflows import address, node, parent, webhook, workflow
 
 from .conftest import MakeServer
@@ -122,6 +124,36 @@ def test_promotion_between_two_servers(
         assert without_ids(there, names) == without_ids(client, names)
     if has_tables:
         client.data_tables.delete(table.id)
+
+
+def test_a_promotion_archives_what_it_promoted_and_is_no_longer_selected(
+    client: ServiceClient, live_server: LiveServer, make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if live_server.generation.major == 1:
+        pytest.skip("a server of version 1 does not archive by its API")
+    tag = ["live promotion"]
+    deploy(client, [workflow(name, webhook(f"left-{name}"), active=True, tags=tag) for name in ("stays", "leaves")])
+    with make_server() as other, connect(monkeypatch, other, "N8N_PRODUCTION") as there:
+        there.workflows.create("by hand", [webhook("hand")], {}, {})
+
+        def promote() -> dict[str, list[str]]:
+            connections = {"source_conn_id": "service_default", "service_conn_id": "n8n_production"}
+            owned = {"tag_name": tag[0], "deployment_name": "live", "archive_missing": True}
+            return run_task(ServicePromoteWorkflowsOperator(task_id="promote", **connections, **owned)).return_value
+
+        assert promote()["created"] == ["leaves", "stays"]
+        [left] = client.workflows.list(name="leaves")
+        client.workflows.update_tags(left.id, [])
+
+        assert promote()["archived"] == ["leaves"]
+
+        held = {one.name: (bool(one.is_archived), one.active) for one in there.workflows.list()}
+        assert {name: held[name] for name in ("stays", "leaves", "by hand")} == {
+            "stays": (False, True),
+            "leaves": (True, False),
+            "by hand": (False, False),
+        }
+        assert promote()["outcome"] == "unchanged"
 
 
 def test_a_mapping_leads_to_other_names_and_values(client: ServiceClient, live_server: LiveServer) -> None:

@@ -126,7 +126,7 @@ class _Planner:
             if names := [name for name, ids in needed if gone.id in ids]:
                 yield (
                     f"{gone.name!r} ({gone.id}) has left the source and would be archived, but {_quoted(names)} "
-                    "starts it: change that first, or put its definition back"
+                    "starts it: change that first, or put it back"
                 )
 
     def _existing(self, name: str) -> Workflow | None:
@@ -207,7 +207,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def _archived(before: Workflow) -> WorkflowChange:
-    words = "it no longer has a definition" + (", and it is active" if before.active else "")
+    words = "it has left the source" + (", and it is active" if before.active else "")
     return WorkflowChange(
         name=before.name,
         workflow_id=before.id,
