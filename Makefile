@@ -28,7 +28,7 @@ AIRFLOW ?= 2.11 3.0 3.1 3.2 3.3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures site release test-floors lint format constraints clean
+.PHONY: help demo acceptance smoke-live smoke-stack test test-matrix test-live test-chaos test-delays test-mutation test-stack conformance bench bench-imports bench-starts bench-transfers bench-waiting bench-sizing bench-triggerer bench-pages bench-viewers stack-wheel docs pictures plots site release test-floors lint format constraints clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -112,6 +112,9 @@ docs: site ## build the documentation site into .site/html; warnings, dead links
 
 pictures: $(STACK)/.ready ## make the screenshots in docs/images again, of the pages as they are now
 	$(STACK)/bin/python -m scripts.pictures
+
+plots: $(SITE) ## plot the tables of docs/benchmarks.md and docs/sizing.md again
+	$(BIN)/python -m scripts.plots
 
 site: $(SITE) ## build the site as make docs does, without the tests of its code, which make test runs, too
 	$(BIN)/python -m scripts.site
