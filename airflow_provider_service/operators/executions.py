@@ -96,10 +96,12 @@ class ServiceRetryExecutionOperator(ServiceStartingOperator):
 
     def begin(self, context: Context, start: IdempotentStart) -> tuple[str, str]:
         """Resume the retry of an earlier attempt, or start one."""
+        from airflow_provider_service._core.runs.service_retry import resume_or_retry
+
         original = self.hook.executions.get(self.execution_id)
         workflow_id = original.workflow_id or ""
         self.link_workflow(context, workflow_id)
-        return start.resume_or_retry(original, load_workflow=self.load_workflow), workflow_id
+        return resume_or_retry(original, start, load_workflow=self.load_workflow), workflow_id
 
     def further_result(self, outcome: Outcome) -> dict[str, Any]:
         """The execution that was retried."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_service._airflow import metrics
 from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.service_retry import RetryStarter, find_earlier_retry, keeps_executions
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client.errors import (
     ServiceError,
@@ -25,7 +24,6 @@ from airflow_provider_service.client.errors import (
 if TYPE_CHECKING:
     from airflow_provider_service._core.runs.attempt import Attempt
     from airflow_provider_service.client import ServiceConfig
-    from airflow_provider_service.client.models import Execution
 
 log = logging.getLogger(__name__)
 
@@ -108,37 +106,6 @@ class IdempotentStart:
         log.info("Resuming execution %s, which %s", execution_id, what_it_is)
         metrics.count(metrics.RUNS_RESUMED)
         return execution_id
-
-    def resume_or_retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
-        """Resume the retry that an earlier attempt requested, or ask the service for one; return its id.
-
-        :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-        :raises ServiceRunInDoubtError: an earlier attempt may have asked for a retry that cannot be found.
-        """
-        found = None if self.attempt.is_first else self.earlier_retry(original)
-        if found is not None:
-            return found
-        is_in_doubt = not self.attempt.is_first and self.attempt.may_have_started_unseen
-        if is_in_doubt and not keeps_executions(self.client, original):
-            raise ServiceRunInDoubtError(
-                f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
-                "executions"
-            )
-        return self.retry(original, load_workflow=load_workflow)
-
-    def earlier_retry(self, original: Execution) -> str | None:
-        """The retry of an execution that an earlier attempt asked for, unless that has failed."""
-        found = find_earlier_retry(self.client, original, self.attempt.key, self.attempt.since, self.stopped)
-        if found is None:
-            return None
-        return self.resume(found.id, f"retries {original.id}")
-
-    def retry(self, original: Execution, *, load_workflow: bool | None = None) -> str:
-        """Ask the service to retry an execution, once; return the id of the new one."""
-        log.info("Asking the service to retry execution %s", original.id)
-        return self.launch(
-            RetryStarter(self.client, original, load_workflow=load_workflow, timeout=self.timeout, stopped=self.stopped)
-        )
 
     def launch(self, starter: Starter) -> str:
         """Start an execution, after saving for the next attempt that it may have been started; return its id."""

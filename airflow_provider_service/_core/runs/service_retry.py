@@ -6,9 +6,7 @@ is made once, and the new execution is looked for meanwhile: it names the one th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -20,21 +18,37 @@ from airflow_provider_service.client.errors import ServiceRunInDoubtError, Servi
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.search import RunKey
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service.client import ServiceClient
     from airflow_provider_service.client.models import Execution
 
 
-def find_earlier_retry(
-    client: ServiceClient, original: Execution, key: RunKey, since: datetime | None, stopped: threading.Event
-) -> Execution | None:
-    """Find the newest retry of an execution that an attempt resumes.
+def resume_or_retry(original: Execution, start: IdempotentStart, *, load_workflow: bool | None = None) -> str:
+    """Resume the retry that an earlier attempt requested, or ask the service for one; return its id.
 
-    It began after a date and time by our clock or, if the DAG run was cleared, is still active since before that. The
-    search is long enough for a call that was on its way when its attempt was killed.
+    :param load_workflow: run the current workflow instead of the one that was saved with the execution.
+    :raises ServiceRunInDoubtError: an earlier attempt may have asked for a retry that cannot be found.
     """
-    is_older = began_before(client, since)
+    if not start.attempt.is_first:
+        found = earlier_retry(original, start)
+        if found is not None:
+            return found
+        if start.attempt.may_have_started_unseen and not keeps_executions(start.client, original):
+            raise ServiceRunInDoubtError(
+                f"an earlier attempt may have retried execution {original.id}, whose workflow does not keep all its "
+                "executions"
+            )
+    return start.launch(RetryStarter(original, start, load_workflow=load_workflow))
 
+
+def earlier_retry(original: Execution, start: IdempotentStart) -> str | None:
+    """Resume the newest retry of an execution that an earlier attempt asked for, unless that has failed; return its id.
+
+    It began after the first attempt or, if the DAG run was cleared, is still active since before that. The search is
+    long enough for a call that was on its way when its attempt was killed.
+    """
+    client, key = start.client, start.attempt.key
+    is_older = began_before(client, start.attempt.since)
     retries = RetrySearch(original)
 
     def resumable(one: Execution) -> bool:
@@ -46,7 +60,9 @@ def find_earlier_retry(
         newest_first = sorted(retries.read(client, exhaustive=exhaustive), key=lambda one: -one.number)
         return next(filter(resumable, newest_first), None)
 
-    return start_and_find.search_for(search, start_and_find.SETTLING_SECONDS, stopped) or search(exhaustive=True)
+    found = start_and_find.search_for(search, start_and_find.SETTLING_SECONDS, start.stopped)
+    found = found or search(exhaustive=True)
+    return None if found is None else start.resume(found.id, f"retries {original.id}")
 
 
 class RetrySearch:
@@ -75,31 +91,18 @@ class RetryStarter:
 
     ``started_nothing`` says, after an error, that there provably is none.
 
-    :param client: the service.
     :param original: the execution to retry.
+    :param start: what it is retried for.
     :param load_workflow: run the current workflow instead of the one that was saved with the execution.
-    :param timeout: seconds to keep the call open.
-    :param stopped: set from outside to give up early.
     """
 
-    def __init__(
-        self,
-        client: ServiceClient,
-        original: Execution,
-        *,
-        load_workflow: bool | None,
-        timeout: float,
-        stopped: threading.Event,
-    ) -> None:
-        self._client = client
-        self._original = original
-        self._load_workflow = load_workflow
-        self._timeout = timeout
-        self._stopped = stopped
+    def __init__(self, original: Execution, start: IdempotentStart, *, load_workflow: bool | None = None) -> None:
+        self._client, self._timeout, self._stopped = start.client, start.timeout, start.stopped
+        self._original, self._load_workflow = original, load_workflow
         self.started_nothing = False
         self.after = 0
         self._retries = RetrySearch(original)
-        self._known = frozenset(one.id for one in self._retries.read(client))
+        self._known = frozenset(one.id for one in self._retries.read(self._client))
 
     def start(self) -> str:
         """Start the retry and return the id of the new execution. Never calls twice.

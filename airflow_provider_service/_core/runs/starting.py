@@ -7,7 +7,6 @@ arrived, or who called before, looks for executions that carry the key.
 from __future__ import annotations
 
 import logging
-import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,8 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotStartedError
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.runs.search import EarlierRuns, RunKey, Search
+    from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
+    from airflow_provider_service._core.runs.search import EarlierRuns, Search
     from airflow_provider_service._core.runs.start_and_find import IsAnswered
     from airflow_provider_service.client import ServiceClient
 
@@ -32,29 +32,19 @@ class CallStarter(ABC):
 
     ``started_nothing`` says, after an error, that there provably is none.
 
-    :param client: the service.
+    :param start: what the call is made for; the call carries its key.
     :param called: what is called, for messages.
-    :param key: the key that the call carries.
     :param search: finds its execution.
     :param is_kept: whether the workflow keeps its executions, so that a search can find them.
-    :param stopped: set from outside to give up early.
     """
 
     #: Whether the call is answered when the run begins, and not only when it ends.
     answers_at_once: bool = False
 
-    def __init__(
-        self,
-        client: ServiceClient,
-        called: str,
-        key: RunKey,
-        search: Search,
-        *,
-        is_kept: bool,
-        stopped: threading.Event,
-    ) -> None:
-        self._client, self._called, self._key, self._search = client, called, key, search
-        self._is_kept, self._stopped = is_kept, stopped
+    def __init__(self, start: IdempotentStart, called: str, search: Search, *, is_kept: bool) -> None:
+        self._client, self._key = start.client, start.attempt.key
+        self._timeout, self._stopped = start.timeout, start.stopped
+        self._called, self._search, self._is_kept = called, search, is_kept
         self.started_nothing = False
         self.after = 0
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from airflow_provider_service._core.runs.search import EarlierRuns
+from airflow_provider_service._core.runs.service_retry import RetryStarter, earlier_retry
 from airflow_provider_service._core.runs.start_methods.bridge import BridgeStartMethod
 from airflow_provider_service._core.runs.start_methods.mcp import McpStartMethod
 from airflow_provider_service._core.runs.start_methods.webhook import WebhookStartMethod
@@ -56,7 +57,7 @@ def _retry_of_failed(start: IdempotentStart, runs: EarlierRuns) -> str | None:
     failed = start.client.executions.get(failed_id)
     if failed.status == "canceled":  # the service would cancel its retry as well
         return None
-    return start.earlier_retry(failed) or start.retry(failed)
+    return earlier_retry(failed, start) or start.launch(RetryStarter(failed, start))
 
 
 def _choose(request: RunRequest, client: ServiceClient) -> StartMethod:

@@ -130,11 +130,8 @@ class BridgeStarter(CallStarter):
         self, request: RunRequest, start: IdempotentStart, bridge: Workflow, items: Sequence[Any], children: Children
     ) -> None:
         search = BridgeSearch([bridge.id], children, clock().utcnow() - CLOCK_SKEW)
-        called = f"bridge {bridge.id}"
-        super().__init__(
-            start.client, called, start.attempt.key, search, is_kept=bridge.keeps_executions, stopped=start.stopped
-        )
-        self._request, self._bridge, self._children, self._timeout = request, bridge, children, start.timeout
+        super().__init__(start, f"bridge {bridge.id}", search, is_kept=bridge.keeps_executions)
+        self._request, self._bridge, self._children = request, bridge, children
         self._deadline: float | None = None
         self._body = {"workflowId": request.workflow.id, "items": list(items)}
 

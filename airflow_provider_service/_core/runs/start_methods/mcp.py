@@ -193,9 +193,8 @@ class McpStarter(CallStarter):
     answers_at_once = True
 
     def __init__(self, request: RunRequest, call: McpCall, start: IdempotentStart, search: Search) -> None:
-        called, is_kept = f"{request.label} through MCP", request.keeps_executions
-        super().__init__(start.client, called, start.attempt.key, search, is_kept=is_kept, stopped=start.stopped)
-        self._request, self._call, self._timeout = request, call, start.timeout
+        super().__init__(start, f"{request.label} through MCP", search, is_kept=request.keeps_executions)
+        self._request, self._call = request, call
         self.after = call.after
         config = self._client.transport.config
         self._overdue_seconds = config.retry_deadline + config.timeout

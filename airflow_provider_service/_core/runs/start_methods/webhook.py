@@ -118,12 +118,11 @@ class WebhookStarter(CallStarter):
         request: RunRequest,
         start: IdempotentStart,
         trigger: WebhookTrigger,
-        files: Mapping[str, FileSource] | None,
+        files: Mapping[str, FileSource] | None = None,
     ) -> None:
         search = RunSearch(request.workflow.id, clock().utcnow() - CLOCK_SKEW)
-        called, is_kept = f"webhook {trigger.path!r}", request.workflow.keeps_executions
-        super().__init__(start.client, called, start.attempt.key, search, is_kept=is_kept, stopped=start.stopped)
-        self._request, self._trigger, self._files, self._timeout = request, trigger, files, start.timeout
+        super().__init__(start, f"webhook {trigger.path!r}", search, is_kept=request.workflow.keeps_executions)
+        self._request, self._trigger, self._files = request, trigger, files
         self.answers_at_once = trigger.response_mode == "onReceived"
 
     def send(self) -> WebhookAnswer:
