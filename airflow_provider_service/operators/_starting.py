@@ -80,12 +80,18 @@ class ServiceStartingOperator(ServiceWaitingOperator):
             raise ServiceTaskKilledError(f"{error}; {fate}" if fate else str(error)) from None
 
     def _run(self, context: Context) -> dict[str, Any]:
+        from airflow_provider_service._core.runs.attempt import Attempt
+        from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
         from airflow_provider_service._core.waits.outcome import EXECUTION_ID_KEY, not_kept, started
         from airflow_provider_service.client.errors import ServiceRunInDoubtError, ServiceRunNotKeptError
+        from airflow_provider_service.operators._ending import EndingTask
 
         deadline = clock().now() + self.wait_seconds
+        attempt, hook = Attempt.of_task(context), self.hook
+        self._start = IdempotentStart(hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
+        self._ending = EndingTask(context["ti"], self._start, hook.config)
         try:
-            execution_id, workflow_id = self._prepare(context).run(partial(self.begin, context))
+            execution_id, workflow_id = self._start.run(partial(self.begin, context))
         except ServiceRunInDoubtError as error:
             if isinstance(error, ServiceRunNotKeptError) and self.on_vanished == "succeed":
                 return self._result(not_kept(error))
@@ -97,19 +103,8 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         context["ti"].xcom_push(key=EXECUTION_ID_KEY, value=execution_id)
         self.log.info("Execution %s: %s", execution_id, url)
         if not self.wait_for_completion:
-            return started(self.hook.config.base_url, workflow_id, execution_id)
+            return started(hook.config.base_url, workflow_id, execution_id)
         return self._finish(self.wait(execution_id, deadline))
-
-    def _prepare(self, context: Context) -> IdempotentStart:
-        """Prepare the idempotent start, and what becomes of the execution if the task is killed."""
-        from airflow_provider_service._core.runs.attempt import Attempt
-        from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
-        from airflow_provider_service.operators._ending import EndingTask
-
-        attempt, hook = Attempt.of_task(context), self.hook
-        self._start = IdempotentStart(hook.client, attempt, timeout=self.wait_seconds, stopped=self._killed)
-        self._ending = EndingTask(context["ti"], self._start, hook.config)
-        return self._start
 
     def execute_complete(self, context: Context, event: Any) -> RunResult:
         """End the task according to the event of the trigger."""

@@ -94,7 +94,16 @@ class ServiceWaitingOperator(ServiceBaseOperator):
         outcome = poll_here(self.hook.config, wait, self._killed, only_once=self.deferrable)
         if self._killed.is_set():
             raise ServiceTaskKilledError(f"the task was killed while execution {execution_id} had not ended")
-        return outcome or self._defer(wait, resumed_with)
+        if outcome is not None:
+            return outcome
+        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
+
+        self.defer(
+            trigger=ServiceExecutionTrigger(**wait.to_arguments(), cancel_on_kill=self.cancel_on_kill),
+            method_name="execute_complete",
+            kwargs=resumed_with,
+        )
+        raise AssertionError("defer always raises")
 
     def _wait_for(self, execution_id: str, deadline: float = math.inf) -> Wait:
         from airflow_provider_service._core.waits.watch import Wait
@@ -108,13 +117,3 @@ class ServiceWaitingOperator(ServiceBaseOperator):
             on_vanished=self.on_vanished,
             fault_tolerance=read_seconds("fault_tolerance", self.fault_tolerance, or_zero=True),
         )
-
-    def _defer(self, wait: Wait, resumed_with: dict[str, Any]) -> Outcome:
-        from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
-
-        self.defer(
-            trigger=ServiceExecutionTrigger(**wait.to_arguments(), cancel_on_kill=self.cancel_on_kill),
-            method_name="execute_complete",
-            kwargs=resumed_with,
-        )
-        raise AssertionError("defer always raises")

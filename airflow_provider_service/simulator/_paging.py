@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+DEFAULT_LIMIT, MAX_LIMIT = 100, 250
+DEFAULT_TAKE = 10
+
 
 def encode_cursor(**position: Any) -> str:
     """Write a cursor: base64 of compact JSON."""
@@ -40,22 +43,20 @@ def page(
     call: Call,
     items: Sequence[Item],
     *,
-    default: int = 100,
-    maximum: int = 250,
     over: Literal["clamp", "refuse"] = "clamp",
     shape: Callable[[Item], Any] | None = None,
 ) -> dict[str, Any]:
     """Answer one page of an offset list: ``{"data": [...], "nextCursor": str | None}``.
 
     A limit of 0 returns everything and a cursor that points to itself; a cursor's own limit is honoured, even above
-    ``maximum``. The service does both.
+    the largest. The service does both.
 
     :param items: the whole filtered and sorted list
-    :param over: what happens to a query's limit above ``maximum``
+    :param over: what happens to a query's limit above the largest
     :param shape: turns each item of this page into JSON-able data
     :raises ApiError: 400 for a limit or cursor that is refused, 500 for a cursor with an offset that is not a number
     """
-    offset, limit = _offset_and_limit(call.query, default, maximum, over)
+    offset, limit = _offset_and_limit(call.query, over)
     chosen = items[offset : offset + limit] if limit else items[offset:]
     more = len(items) > offset + limit
     return {
@@ -64,12 +65,12 @@ def page(
     }
 
 
-def _offset_and_limit(query: Mapping[str, Any], default: int, maximum: int, over: str) -> tuple[int, int]:
-    limit: int = query.get("limit", default)
-    if limit > maximum:
+def _offset_and_limit(query: Mapping[str, Any], over: str) -> tuple[int, int]:
+    limit: int = query.get("limit", DEFAULT_LIMIT)
+    if limit > MAX_LIMIT:
         if over == "refuse":
-            raise ApiError(400, f"request/query/limit must be <= {maximum}")
-        limit = maximum
+            raise ApiError(400, f"request/query/limit must be <= {MAX_LIMIT}")
+        limit = MAX_LIMIT
     if not query.get("cursor"):
         return query.get("offset", 0), limit
     position = decode_cursor(query["cursor"])
@@ -87,8 +88,6 @@ def keyset_page(
     *,
     id_of: Callable[[Item], int],
     shape: Callable[[Item], Any],
-    default: int = 100,
-    maximum: int = 250,
 ) -> dict[str, Any]:
     """Answer one page of a newest-first list whose cursor is the last id seen.
 
@@ -96,14 +95,14 @@ def keyset_page(
 
     :param select: yields matching items with ids below its argument (None: all), newest first
     """
-    limit: int = min(call.query.get("limit", default), maximum)
+    limit: int = min(call.query.get("limit", DEFAULT_LIMIT), MAX_LIMIT)
     last_id: int | None = None
     if call.query.get("cursor"):
         position = decode_cursor(call.query["cursor"])
         if str(position.get("lastId", "")).isdigit():
             last_id = int(position["lastId"])
             if isinstance(position.get("limit"), int):
-                limit = min(max(position["limit"], 1), maximum)
+                limit = min(max(position["limit"], 1), MAX_LIMIT)
     matching = iter(select(last_id))
     chosen = list(islice(matching, limit)) if limit else list(matching)
     more = bool(chosen) and next(matching, None) is not None
@@ -117,11 +116,10 @@ def skip_take(
     call: Call,
     items: Sequence[Item],
     *,
-    default: int = 10,
     shape: Callable[[Item], Any] | None = None,
 ) -> dict[str, Any]:
     """Answer one slice of a list: ``{"count": all of them, "data": [...]}``, by the query's ``skip`` and ``take``."""
     skip: int = call.query.get("skip", 0)
-    take: int = call.query.get("take", default)
+    take: int = call.query.get("take", DEFAULT_TAKE)
     chosen = items[skip : skip + take]
     return {"count": len(items), "data": [shape(item) for item in chosen] if shape else list(chosen)}

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def rows_in(
-    given: Any, note_columns: NoteColumns = ignore_columns, *, name: str = "rows"
-) -> Generator[Any, None, None]:
+def rows_in(given: Any, note_columns: NoteColumns = ignore_columns) -> Generator[Any, None, None]:
     """The rows of a DataFrame or of an Arrow table, or of anything that gives rows, or such tables, one at a time.
 
     What comes one at a time is never held as a whole. The rows themselves are not checked here.
@@ -33,19 +31,18 @@ def rows_in(
     :param given: a DataFrame of pandas, anything with ``__arrow_c_stream__``, ``__arrow_c_array__`` or
         ``__dataframe__``, such as a DataFrame of polars or a table of pyarrow, or an iterable of these or of mappings.
     :param note_columns: takes the names of the columns of each DataFrame or table before its first row.
-    :param name: the argument, for messages.
     :raises ServiceInputError: it is something else, a library is missing, or the names of the columns are not text or
         not distinct.
     """
     if is_frame(given):
-        return _frame_rows(given, name, note_columns)
+        return _frame_rows(given, note_columns)
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         hint = ": collect() it first" if hasattr(given, "collect") else ""
         raise ServiceInputError(
-            f"{name} must be a DataFrame, or mappings of columns to values in a list or a generator, not "
+            "rows must be a DataFrame, or mappings of columns to values in a list or a generator, not "
             f"{type(given).__name__}{hint}; nothing was written"
         )
-    return _rows_of_items(given, name, note_columns)
+    return _rows_of_items(given, note_columns)
 
 
 def is_frame(given: Any) -> bool:
@@ -77,18 +74,18 @@ def pandas_frame(types: Mapping[str, str], rows: Iterable[SourceRow]) -> Any:
     return arrow_table(types, rows).to_pandas(types_mapper=own_types.get, split_blocks=True, self_destruct=True)
 
 
-def _rows_of_items(items: Iterable[Any], name: str, note_columns: NoteColumns) -> Generator[Any, None, None]:
+def _rows_of_items(items: Iterable[Any], note_columns: NoteColumns) -> Generator[Any, None, None]:
     for item in items:
         # Most are rows, of which there may be millions.
         if not isinstance(item, dict) and is_frame(item):
-            yield from _frame_rows(item, name, note_columns)
+            yield from _frame_rows(item, note_columns)
         else:
             yield item
 
 
-def _frame_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
+def _frame_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
     read = _pandas_rows if _is_pandas(frame) else _arrow_rows
-    return read(frame, name, note_columns)
+    return read(frame, note_columns)
 
 
 def _is_pandas(given: Any) -> bool:
@@ -96,14 +93,14 @@ def _is_pandas(given: Any) -> bool:
     return pandas is not None and isinstance(given, getattr(pandas, "DataFrame", ()))
 
 
-def _pandas_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
+def _pandas_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
     """Rows without Arrow, which refuses columns of mixed values: each value is judged by the type of its column.
 
     An index with a name is a column; one without is left out, as it only numbers the rows.
     """
     levels = [level for level in frame.index.names if level is not None]
     names = [*levels, *frame.columns]
-    _require_names(names, name)
+    _require_names(names)
     note_columns(names)
     for start in range(0, len(frame), BATCH_ROWS):
         chunk = frame.iloc[start : start + BATCH_ROWS]
@@ -128,27 +125,27 @@ def _python_value(value: Any) -> Any:
     return value
 
 
-def _arrow_rows(frame: Any, name: str, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
-    arrow = _pyarrow(f"a {type(frame).__name__} as {name}")
-    with _explained(arrow, frame, name):
+def _arrow_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, None, None]:
+    arrow = _pyarrow(f"a {type(frame).__name__} as rows")
+    with _explained(arrow, frame):
         reader = _reader(arrow, frame)
-    _require_names(reader.schema.names, name)
+    _require_names(reader.schema.names)
     note_columns(reader.schema.names)
     for field in reader.schema:
         if isinstance(field.type, arrow.BaseExtensionType):
             # Its stored values are not what it means, such as the number of a month.
             raise ServiceInputError(
-                f"{name}: column {field.name!r} has the type {field.type}, which no column of a data table can hold: "
+                f"rows: column {field.name!r} has the type {field.type}, which no column of a data table can hold: "
                 "convert it to text, or leave it out; nothing was written"
             )
     batches = iter(reader)
     while True:
-        with _explained(arrow, frame, name):
+        with _explained(arrow, frame):
             batch = next(batches, None)
         if batch is None:
             return
         for start in range(0, batch.num_rows, BATCH_ROWS):
-            with _explained(arrow, frame, name):
+            with _explained(arrow, frame):
                 rows = list(python_rows(arrow, batch.slice(start, BATCH_ROWS)))
             yield from rows
 
@@ -164,23 +161,23 @@ def _reader(arrow: ModuleType, frame: Any) -> Any:
 
 
 @contextmanager
-def _explained(arrow: ModuleType, frame: Any, name: str) -> Iterator[None]:
+def _explained(arrow: ModuleType, frame: Any) -> Iterator[None]:
     try:
         yield
     except (arrow.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError) as error:
         raise ServiceInputError(
-            f"{name}: the {type(frame).__name__} cannot be read as rows: {error}; nothing was written"
+            f"rows: the {type(frame).__name__} cannot be read as rows: {error}; nothing was written"
         ) from error
 
 
-def _require_names(names: Iterable[Any], argument: str) -> None:
+def _require_names(names: Iterable[Any]) -> None:
     known = list(names)
     others = [one for one in known if not isinstance(one, str)]
     if others:
         raise ServiceInputError(
-            f"{argument}: the names of columns must be text, not {shown(others[0])}: rename them; nothing was written"
+            f"rows: the names of columns must be text, not {shown(others[0])}: rename them; nothing was written"
         )
-    require_distinct(known, argument)
+    require_distinct(known, "rows")
 
 
 def _pyarrow(user: str) -> ModuleType:

@@ -96,14 +96,14 @@ def read_end(
     client: ServiceClient,
     execution_id: str,
     wanted: WantedOutput | None,
-    headers: MakeHeaders | None = None,
+    headers: MakeHeaders,
     *,
     show: Show | None = None,
 ) -> dict[str, Any]:
     """Read an execution that has ended, and log what its nodes did.
 
     :param wanted: the output that is wanted as well, if any.
-    :param headers: makes the headers of the call, whose values are hidden in the output; None if there were none.
+    :param headers: makes the headers of the call, whose values are hidden in the output.
     :param show: shows the nodes; None to log them.
     :returns: ``{"nodes", "node_count"}`` and, if output is wanted, what :func:`_output` returns.
     """
@@ -114,11 +114,9 @@ def read_end(
     return shown if wanted is None else {**shown, **_output(execution, wanted, headers)}
 
 
-def read_output(
-    client: ServiceClient, execution_id: str, wanted: WantedOutput, headers: MakeHeaders | None = None
-) -> dict[str, Any]:
+def read_output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
     """Read what a node of an execution put out, whoever started it: what :func:`_output` returns."""
-    return _output(_whole(client, execution_id), wanted, headers)
+    return _output(_whole(client, execution_id), wanted, headers=None)
 
 
 def nothing_of(wanted: WantedOutput | None) -> dict[str, Any]:

@@ -324,17 +324,13 @@ def find_earlier_runs(client: ServiceClient, search: Search, key: RunKey, stoppe
     return search.earlier(client, key, exhaustive=True)
 
 
-def list_back(
-    client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool = False
-) -> Iterator[Execution]:
+def list_back(client: ServiceClient, workflow_id: str, is_older: IsOlder) -> Iterator[Execution]:
     """List the executions of a workflow back to the first that is older than wanted; each once.
 
     Several lists are read, each newest first, since those that run now are only in a list of their own. One that
     begins or ends between the two can be in neither: look twice before taking it that there is none.
-
-    :param and_all_active: also those that have not ended, however old.
     """
-    return _each_once(chain(*_lists(client, workflow_id, is_older, and_all_active=and_all_active)))
+    return _each_once(chain(*_lists(client, workflow_id, is_older)))
 
 
 def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
@@ -357,8 +353,12 @@ def began_before(client: ServiceClient, since: datetime | None) -> IsOlder:
 
 
 def _lists(
-    client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool
+    client: ServiceClient, workflow_id: str, is_older: IsOlder, *, and_all_active: bool = False
 ) -> list[Iterator[Execution]]:
+    """The lists to read, each newest first.
+
+    :param and_all_active: also those that have not ended, however old.
+    """
     bounds: dict[ExecutionStatus | None, IsOlder] = {"running": is_older}
     if and_all_active:
         bounds = dict.fromkeys(ACTIVE_STATUSES, began_before(client, None))

@@ -207,14 +207,9 @@ class Executions(Resource):
 
 
 def _checked_id(execution_id: int | str) -> int | str:
-    require(
-        _is_above_zero(execution_id),
-        f"an execution id must be a whole number from 1, not {shown(execution_id)}",
-    )
+    if isinstance(execution_id, str):
+        is_number = execution_id.isascii() and execution_id.isdecimal() and execution_id.strip("0") != ""
+    else:
+        is_number = isinstance(execution_id, int) and execution_id > 0
+    require(is_number, f"an execution id must be a whole number from 1, not {shown(execution_id)}")
     return execution_id
-
-
-def _is_above_zero(value: object) -> bool:
-    if isinstance(value, str):
-        return value.isascii() and value.isdecimal() and value.strip("0") != ""
-    return isinstance(value, int) and value > 0
