@@ -205,7 +205,7 @@ def test_that_an_activated_webhook_is_not_live_at_once_is_no_reason_to_warn(
         assert task_run(workflow_id=workflow_id).attempt(1)["status"] == "success"
     ours = [one for one in caplog.records if one.name.startswith("airflow_provider_service.")]
     assert {one.levelname for one in ours if "the webhook is not live" in one.getMessage()} == {"INFO"}
-    assert [one for one in ours if one.levelno > logging.INFO and "outside of the Task Runner" not in one.msg] == []
+    assert [one for one in ours if one.levelno > logging.INFO and "cannot be called outside" not in one.msg] == []
 
 
 def test_a_full_queue_holds_no_deferred_task(monkeypatch: pytest.MonkeyPatch, task_run: MakeRun) -> None:
