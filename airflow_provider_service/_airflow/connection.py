@@ -115,15 +115,40 @@ def _not_defined(service_conn_id: str) -> AirflowNotFoundException:
     return AirflowNotFoundException(f"The conn_id `{first}` isn't defined{also}")
 
 
-def _authentication_of(connection: _Fields, authentication: str) -> dict[str, str]:
-    """The headers of a webhook's own authentication, whose values the task's log hides.
+class WebhookHeaders:
+    """The headers of a webhook's call: those that are given, and the webhook's own authentication.
 
-    :param connection: user and password; for a header its name as login and its value as password; for a signed token
-        no login, the secret as password, and its algorithm in ``extra``.
-    :param authentication: the authentication of the webhook node, such as ``basicAuth``.
-    :raises ServiceInputError: no login, or a token cannot be signed.
-    :raises ServiceConfigError: ``extra`` cannot be read.
+    :param connection: holds the authentication: user and password; for a header its name as login and its value as
+        password; for a signed token no login, the secret as password, and its algorithm in ``extra``. None if there is
+        none.
+    :param given: further headers.
+    :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
     """
+
+    def __init__(self, connection: Connection | None, given: Mapping[str, str] | None) -> None:
+        self._connection, given = None if connection is None else _fields_of(connection), hidden(given)
+        del connection  # the frame of an error would show it
+        from airflow_provider_service.client._http.webhook_answers import checked_headers
+
+        self._given = checked_headers({} if given is None else given, "webhook_headers")
+
+    @property
+    def arguments(self) -> dict[str, bool]:
+        """Which arguments they were made of, by the names that operators and the hook give these."""
+        return {"webhook_headers": bool(self._given), "webhook_conn_id": self._connection is not None}
+
+    def __call__(self, authentication: str) -> dict[str, str]:
+        """Make them for the authentication of the webhook's node, such as ``basicAuth``.
+
+        :raises ServiceInputError: the connection has no login, or a token cannot be signed.
+        :raises ServiceConfigError: its ``extra`` cannot be read.
+        """
+        own = {} if self._connection is None else _authentication_of(self._connection, authentication)
+        return {**self._given, **own}
+
+
+def _authentication_of(connection: _Fields, authentication: str) -> dict[str, str]:
+    """The headers of a webhook's own authentication, whose values the task's log hides."""
     from airflow_provider_service.client.resources._webhooks import authentication_headers
 
     algorithm = _extra(f"connection '{connection.conn_id}'", connection.extra).get("algorithm")
@@ -134,28 +159,6 @@ def _authentication_of(connection: _Fields, authentication: str) -> dict[str, st
         mask_secret(str(value))
         mask_secret(value.removeprefix("Bearer "))
     return headers
-
-
-def webhook_headers_as(
-    connection: Connection | None, given: Mapping[str, str] | None
-) -> Callable[[str], dict[str, str]]:
-    """What makes the headers of a call: those that are given, and the webhook's own authentication.
-
-    :param connection: holds the authentication: user and password; for a header its name as login and its value as
-        password. None if there is none.
-    :raises ServiceInputError: the headers are not a mapping, or cannot be sent.
-    """
-    fields, given = None if connection is None else _fields_of(connection), hidden(given)
-    del connection  # the frame of an error would show it
-    from airflow_provider_service.client._http.webhook_answers import checked_headers
-
-    headers = checked_headers({} if given is None else given, "webhook_headers")
-
-    def make(authentication: str) -> dict[str, str]:
-        own = {} if fields is None else _authentication_of(fields, authentication)
-        return {**headers, **own}
-
-    return make
 
 
 def _extra(source: str, text: str | None) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def perform(screen: Screen, arguments: argparse.Namespace) -> int:
 
 
 def _wait(screen: Screen, arguments: argparse.Namespace, hook: ServiceHook, execution_id: str) -> int:
-    from airflow_provider_service._airflow.connection import webhook_headers_as
+    from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._cli.following import NodeLines, follow, wait_for
     from airflow_provider_service._core.runs.output import WantedOutput
     from airflow_provider_service._core.waits.outcome import end_of
@@ -63,12 +63,10 @@ def _wait(screen: Screen, arguments: argparse.Namespace, hook: ServiceHook, exec
 
     lines = NodeLines(screen)
     wait = wait_for(execution_id, poll_interval=arguments.poll_interval, timeout=arguments.timeout)
-    outcome = follow(hook.client, wait, lines)
-    if outcome.verdict == "timed_out":
-        outcome = stop_overdue(hook.client, outcome, wait)
+    outcome = stop_overdue(hook.client, follow(hook.client, wait, lines), wait)
     wanted = WantedOutput.of(_return_output(arguments.output), None, arguments.output_path)
     webhook = None if arguments.webhook_conn_id is None else hook.get_connection(arguments.webhook_conn_id)
-    end = end_of(hook.client, outcome, wanted, webhook_headers_as(webhook, None), show=lines.show)
+    end = end_of(hook.client, outcome, wanted, WebhookHeaders(webhook, None), show=lines.show)
     if end.get("output") is not None:
         screen.line(json.dumps(end["output"], indent=2, ensure_ascii=False))
     return show_end(screen, outcome, end)

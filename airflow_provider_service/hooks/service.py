@@ -178,7 +178,7 @@ class ServiceHook(Resources, BaseHook):
             that cannot be found, or it has vanished. Airflow does not retry the task: that would not help, or might
             run the workflow twice.
         """
-        from airflow_provider_service._airflow.connection import webhook_headers_as
+        from airflow_provider_service._airflow.connection import WebhookHeaders
         from airflow_provider_service._core.runs.output import WantedOutput
         from airflow_provider_service._core.runs.request import RunRequest
         from airflow_provider_service.client._http.redaction import hidden
@@ -200,7 +200,7 @@ class ServiceHook(Resources, BaseHook):
             require_flag("wait_for_completion", wait_for_completion)
             wanted = WantedOutput.of(return_output, max_output_items, output_path)
             wait = wait_as(self.service_conn_id, timeout, poll_interval, on_vanished)
-            headers = webhook_headers_as(
+            headers = WebhookHeaders(
                 None if webhook_conn_id is None else self.get_connection(webhook_conn_id), webhook_headers
             )
             request = RunRequest(
@@ -215,8 +215,6 @@ class ServiceHook(Resources, BaseHook):
                 path_parameters=path_parameters,
                 webhook_method=webhook_method,
                 files=files,
-                has_webhook_headers=bool(webhook_headers),
-                has_webhook_conn=webhook_conn_id is not None,
             )
             return run_once(
                 self.client,

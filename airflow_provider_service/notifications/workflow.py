@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
 
-    from airflow_provider_service._core.runs.request import MakeHeaders
+    from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service.client import ServiceConfig
 
 __all__ = ["ServiceNotifier"]
@@ -105,27 +105,27 @@ class ServiceNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Call the workflow's webhook."""
-        from airflow_provider_service._airflow.connection import webhook_headers_as
+        from airflow_provider_service._airflow.connection import WebhookHeaders
         from airflow_provider_service.hooks.service import ServiceHook
 
         hook = ServiceHook(self.service_conn_id)
-        headers = webhook_headers_as(hook.get_connection(self.webhook_conn_id) if self.webhook_conn_id else None, None)
+        headers = WebhookHeaders(hook.get_connection(self.webhook_conn_id) if self.webhook_conn_id else None, None)
         self._send(hook.config, headers, self._notice(context))
 
     async def async_notify(self, context: Context) -> None:
         """Call the workflow's webhook from an event loop."""
         from airflow.providers.common.compat.connection import get_async_connection
 
-        from airflow_provider_service._airflow.connection import config_for, webhook_headers_as
+        from airflow_provider_service._airflow.connection import WebhookHeaders, config_for
         from airflow_provider_service._core.daemon_threads import in_daemon_thread
 
         config = await config_for(self.service_conn_id)
-        headers = webhook_headers_as(
+        headers = WebhookHeaders(
             await get_async_connection(self.webhook_conn_id) if self.webhook_conn_id else None, None
         )
         await in_daemon_thread(self._send, config, headers, self._notice(context))
 
-    def _send(self, config: ServiceConfig, headers: MakeHeaders, notice: dict[str, Any]) -> None:
+    def _send(self, config: ServiceConfig, headers: WebhookHeaders, notice: dict[str, Any]) -> None:
         from airflow_provider_service._core.runs.request import RunRequest
         from airflow_provider_service.client import ServiceClient
         from airflow_provider_service.client._http.encoding import to_json

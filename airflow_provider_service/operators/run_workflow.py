@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack
 
+    from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._airflow.task_arguments import (
         Duration,
         OnRetry,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     )
     from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service._core.runs.request import MakeHeaders
     from airflow_provider_service.client._http.multipart import FileSource
     from airflow_provider_service.client.models._mcp import Mode
 
@@ -234,8 +234,6 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
             path_parameters=self.path_parameters,
             webhook_method=self.webhook_method,
             files=self.files,
-            has_webhook_headers=bool(revealed(self.webhook_headers)),
-            has_webhook_conn=self.webhook_conn_id is not None,
             has_rendered_payload=self.has_rendered_payload,
             parent_headers=parent_headers(context["ti"]),
         )
@@ -254,10 +252,10 @@ class ServiceRunWorkflowOperator(SealedFieldsMixin, ServiceStartingOperator):
         """The headers of the call that started the execution; their values are hidden in its output."""
         return self._headers()(authentication)
 
-    def _headers(self) -> MakeHeaders:
-        from airflow_provider_service._airflow.connection import webhook_headers_as
+    def _headers(self) -> WebhookHeaders:
+        from airflow_provider_service._airflow.connection import WebhookHeaders
 
-        return webhook_headers_as(
+        return WebhookHeaders(
             None if self.webhook_conn_id is None else self.hook.get_connection(self.webhook_conn_id),
             revealed(self.webhook_headers),
         )

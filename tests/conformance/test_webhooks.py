@@ -13,6 +13,7 @@ import jwt
 import pytest
 import requests
 
+from airflow_provider_service._airflow.connection import WebhookHeaders
 from airflow_provider_service._core.runs.attempt import Attempt
 from airflow_provider_service._core.runs.idempotent_start import IdempotentStart
 from airflow_provider_service._core.runs.request import RunRequest
@@ -305,7 +306,7 @@ def test_test_addresses_answer_only_while_an_editor_listens(bench: Workbench, se
 
 
 def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: int = 1) -> WebhookStarter:
-    request = RunRequest(flow, {"a": 1}, None, lambda _: {}, activate=False)
+    request = RunRequest(flow, {"a": 1}, None, WebhookHeaders(None, None), activate=False)
     mine = Attempt(RunKey(unique("key"), attempt), None)
     start = IdempotentStart(service.client, mine, timeout=timeout, stopped=threading.Event())
     return WebhookStarter(request, start, service.client.webhooks.find(flow))

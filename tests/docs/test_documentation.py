@@ -14,7 +14,7 @@ import jwt
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_service._airflow.connection import webhook_headers_as
+from airflow_provider_service._airflow.connection import WebhookHeaders
 from airflow_provider_service.hooks.service import ServiceHook
 from airflow_provider_service.simulator import ServiceSimulator
 from scripts.site.api import api_pages, public_names
@@ -138,9 +138,9 @@ def test_connections_of_webhooks_are_read(line: str, monkeypatch: pytest.MonkeyP
     connection = ServiceHook.get_connection(name.removeprefix("AIRFLOW_CONN_").lower())
 
     if connection.login:
-        assert webhook_headers_as(connection, None)("headerAuth") == {"X-Orders-Key": "key"}
+        assert WebhookHeaders(connection, None)("headerAuth") == {"X-Orders-Key": "key"}
     else:
-        token = webhook_headers_as(connection, None)("jwtAuth")["Authorization"].removeprefix("Bearer ")
+        token = WebhookHeaders(connection, None)("jwtAuth")["Authorization"].removeprefix("Bearer ")
         assert jwt.get_unverified_header(token)["alg"] == "HS256"
 
 

@@ -16,6 +16,7 @@ from airflow_provider_service.client._webhook_conflicts import naming_the_holder
 from airflow_provider_service.client.resources._webhooks import methods_of
 
 if TYPE_CHECKING:
+    from airflow_provider_service._airflow.connection import WebhookHeaders
     from airflow_provider_service._airflow.task_arguments import OnRetry, Start
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models import Workflow
@@ -61,7 +62,7 @@ class RunRequest:
     :param workflow: the whole workflow.
     :param payload: what the trigger takes.
     :param trigger_node: name of the node that begins the run; required if several could.
-    :param headers: makes further headers of a webhook's call.
+    :param headers: further headers of a webhook's call.
     :param activate: activate the workflow when it is not active.
     :param start: the start method.
     :param mode: what runs: the published version, or the draft.
@@ -70,8 +71,6 @@ class RunRequest:
     :param path_parameters: values of the parameters in a webhook's path, by name.
     :param files: files that the call of a webhook carries, by the name of their field.
     :param webhook_method: method of a webhook's call, if its node takes several; by default the first of them.
-    :param has_webhook_headers: whether any further headers were given.
-    :param has_webhook_conn: whether a connection with the webhook's own authentication was given.
     :param has_rendered_payload: whether the payload is what a template has rendered to.
     :param parent_headers: tell the workflow what has started it, in a webhook's call; further headers override them.
     """
@@ -79,7 +78,7 @@ class RunRequest:
     workflow: Workflow
     payload: Any
     trigger_node: str | None
-    headers: MakeHeaders
+    headers: WebhookHeaders
     activate: bool
     start: Start = "auto"
     mode: Mode = "production"
@@ -88,8 +87,6 @@ class RunRequest:
     path_parameters: Mapping[str, Any] | None = None
     webhook_method: str | None = None
     files: Mapping[str, Any] | None = None
-    has_webhook_headers: bool = False
-    has_webhook_conn: bool = False
     has_rendered_payload: bool = False
     parent_headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -109,8 +106,7 @@ class RunRequest:
             "path_parameters": self.path_parameters,
             "webhook_method": self.webhook_method,
             "files": self.files,
-            "webhook_headers": self.has_webhook_headers,
-            "webhook_conn_id": self.has_webhook_conn,
+            **self.headers.arguments,
         }
         names = ", ".join(name for name, value in arguments.items() if value)
         return f"only the call of a webhook takes {names}" if names else ""

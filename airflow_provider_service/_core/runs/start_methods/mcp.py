@@ -126,7 +126,8 @@ class McpStartMethod:
 
     def starter(self, start: IdempotentStart) -> McpStarter:
         """Check the call, make the workflow available in MCP, and activate it if it has to be."""
-        request, trigger = self._request, self._trigger()
+        request = self._request
+        trigger = request.single_trigger(_STARTED_IN[request.mode])
         if trigger.kind != "chat":
             request.refuse_rendered_text()
         inputs = _inputs(trigger, request.payload, start.attempt.key)
@@ -152,9 +153,6 @@ class McpStartMethod:
         request = self._request
         others = {"webhook"} if request.start == "auto" and request.mode == "production" else set()
         return request.triggers_ever(_STARTED_IN[request.mode] - others)
-
-    def _trigger(self) -> Trigger:
-        return self._request.single_trigger(_STARTED_IN[self._request.mode])
 
     def _search_by_key(self, trigger: Trigger, since: datetime | None) -> Search | None:
         """A search for the executions of calls that carry a key; None where calls carry none."""
