@@ -26,7 +26,10 @@ from bench.waiting import shared_wait
 
 WARM_ROUNDS, ROUNDS = 2, 3
 ROUND_SECONDS = 600.0
-HEADER = "| triggerers | waits | of each | requests a minute, all | of each | pages of the longest list | % of a core |"
+HEADER = (
+    "| triggerers | waits | waits per triggerer | requests a minute | requests a minute per triggerer "
+    "| pages of the longest list | % of a core per triggerer |"
+)
 
 
 class Rounds(Clock):

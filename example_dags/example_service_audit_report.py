@@ -18,7 +18,7 @@ with DAG(
     params={"folder": "/tmp"},  # noqa: S108 - the user names the folder
     tags=["service", "example"],
 ) as dag:
-    # The report is written first: it is also there if a finding then fails the task.
+    # The report is written first, so it exists even if a finding then fails the task.
     audit = ServiceGenerateAuditOperator(
         task_id="audit",
         fail_on=["database", "filesystem"],

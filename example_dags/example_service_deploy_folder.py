@@ -20,8 +20,8 @@ with DAG(
     },
     tags=["service", "example"],
 ) as dag:
-    # The plan is logged, with what changes in which node. With preview=True, the task stops there. Workflows that this
-    # deployment deployed before, and that have left the folder, are archived with the rest.
+    # The log shows the plan, with the changes of each node. With preview=True, the task stops there. Workflows that an
+    # earlier run deployed, and that are no longer in the folder, are archived.
     deploy = ServiceDeployWorkflowsOperator(
         task_id="deploy",
         source="{{ params.folder }}",
@@ -29,7 +29,7 @@ with DAG(
         archive_missing=True,
     )
 
-    # One file a workflow, as it runs now: to compare, to commit, or to deploy elsewhere.
+    # One file per workflow, as it runs now: to compare, to commit, or to deploy elsewhere.
     export = ServiceExportWorkflowsOperator(
         task_id="export",
         path="{{ params.copies }}",

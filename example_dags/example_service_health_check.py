@@ -36,7 +36,7 @@ with DAG(
     schedule="@hourly",
     start_date=datetime(2026, 1, 1),
     catchup=False,
-    # Two runs at once would both create the workflow: the service allows a name to be used twice.
+    # Two simultaneous runs would both create the workflow, since the service allows duplicate names.
     max_active_runs=1,
     tags=["service", "example"],
 ) as dag:
@@ -53,7 +53,7 @@ with DAG(
         max_failure_rate=0.1,
         max_age_of_success=timedelta(hours=12),
         max_duration_p95=timedelta(minutes=10),
-        # The alert holds the message of the task, which names each unhealthy workflow and why it is.
+        # The alert contains the message of the task, which names each unhealthy workflow and the reason.
         on_failure_callback=ServiceNotifier(
             workflow_id="{{ ti.xcom_pull(task_ids='activate')['workflow_id'] }}",
             message="Workflows are unhealthy",

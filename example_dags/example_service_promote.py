@@ -17,7 +17,7 @@ with DAG(
     default_args={
         "source_conn_id": "service_staging",
         "service_conn_id": "service_production",
-        # What is called otherwise in production.
+        # Names that differ in production.
         "mapping": {"credentials": {"Mail (staging)": "Mail"}, "tags": {"staging": "production"}},
     },
     tags=["service", "example"],
@@ -36,7 +36,7 @@ with DAG(
         if len(changed) > most:
             raise ValueError(f"{len(changed)} workflows would be changed, more than {most}: {sorted(changed)}")
 
-    # Whatever the workflows name is found in production by its name there; if anything fails, everything goes back.
+    # Objects that the workflows name are found in production by their names. A failure rolls everything back.
     promote = ServicePromoteWorkflowsOperator(
         task_id="promote",
         tag_name="{{ params.tag }}",

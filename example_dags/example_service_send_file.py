@@ -10,7 +10,7 @@ with DAG(
     "example_service_send_file",
     schedule=None,
     catchup=False,
-    # A path on the worker, or a URL of an object storage, such as s3://conn_id@bucket/invoice.pdf.
+    # A path on the worker, or an address in object storage, such as s3://conn_id@bucket/invoice.pdf.
     params={"customer": Param(7), "invoice": Param("s3://aws_default@invoices/invoice.pdf")},
     tags=["service", "example"],
 ) as dag:

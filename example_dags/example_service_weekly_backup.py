@@ -17,8 +17,8 @@ with DAG(
     params={"folder": "/tmp"},  # noqa: S108 - the user names the folder
     tags=["service", "example"],
 ) as dag:
-    # Whoever may read the archive reads the values of variables and the rows of tables, but no secret of a credential.
-    # Backups of this instance in the folder are deleted when there are eight newer ones.
+    # The archive contains the values of variables and the rows of tables, but no secrets of credentials.
+    # Older backups of this instance are deleted, so that eight remain in the folder.
     back_up = ServiceBackupOperator(
         task_id="back_up",
         path="{{ params.folder }}/service-{{ run_id | replace(':', '_') }}.zip",

@@ -36,7 +36,7 @@ def definitions(credential_id: str, table_id: str) -> list[dict[str, Any]]:
 
 
 def fill(client: ServiceClient) -> None:
-    """Create something of every kind that needs no licence."""
+    """Create something of every kind that needs no license."""
     credential = client.credentials.create("mail", "httpHeaderAuth", {"name": "X-Key", "value": "top-secret"})
     create_tag(client, "unused")
     stock = client.data_tables.create("stock", [{"name": name, "type": kind} for name, kind in COLUMNS.items()])

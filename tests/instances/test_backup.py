@@ -193,7 +193,7 @@ def test_projects_members_folders_and_their_tables(client, back_up, restore, sec
     assert restore()["outcome"] == "unchanged"
 
 
-def test_what_the_licence_does_not_show_is_said(simulator, client, back_up, restore, second, second_client):
+def test_what_the_license_hides_is_reported(simulator, client, back_up, restore, second, second_client):
     fill(client)
     client.variables.create("REGION", "eu")
     back_up()

@@ -28,7 +28,7 @@ NEVER_BACKED_UP = {
     "folders of personal projects": "the service does not show which project is that of the key's user",
     "ids and dates of rows": "the service gives new ones to rows that are inserted",
     "passwords and keys of users": "the service never shows them; users are in the archive as a list",
-    "settings of the instance": "licence, settings, community packages, source control and MCP have no copy in the API",
+    "settings of the instance": "license, settings, community packages, source control and MCP have no copy in the API",
 }
 
 

@@ -1,4 +1,4 @@
-"""What an instance holds, kind by kind, as far as its server, its licence and the key show it."""
+"""What an instance holds, kind by kind, as far as its server, its license and the key show it."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class ObjectsPlan:
             yield DesiredStateChange("update", label, {"rows": entry.rows}, perform)
 
     def _project_here(self, name: str | None) -> str | None:
-        """The team project as this instance has it; without a licence for projects, everything is personal."""
+        """The team project as this instance has it; without a license for projects, everything is personal."""
         return name if self._existing.team_projects is not None else None
 
 
