@@ -22,7 +22,7 @@ from bench.measuring import Measured, measured, spread
 from bench.row_work import CASES, Case, Row, Way, Work
 from bench.service import Service
 
-HEADER = "| work | rows | way | seconds | rows a second | memory, MiB | times faster than the first |"
+HEADER = "| job | rows | method | seconds | rows a second | memory, MiB | times faster than the first |"
 TYPES = {"sku": "string", "name": "string", "stock": "number", "active": "boolean"}
 
 

@@ -31,7 +31,7 @@ from airflow_provider_service.simulator._samples import WITH_ID, chain, node, tr
 from bench.service import Service
 
 AT_ONCE = 100
-HEADER = "| way | median, s | 5th to 95th percentile, s | requests per start | times a bare call |"
+HEADER = "| start method | median, s | 5th to 95th percentile, s | requests per start | times a bare call |"
 DONE = node("Done", "noOp", 1, {}, 1)
 
 
