@@ -8,8 +8,9 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 
-from airflow_provider_service._airflow.arguments import has_template
+from airflow_provider_service._airflow.arguments import has_template, require
 from airflow_provider_service.client._http.redaction import hidden
+from airflow_provider_service.client._nesting import MAX_NESTING, is_too_deep
 
 
 class Sealed:
@@ -63,7 +64,7 @@ class SealedFieldsMixin:
         return partial
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, sealed_literals(value) if name in self.sealed_fields else value)
+        super().__setattr__(name, _sealed(name, value) if name in self.sealed_fields else value)
 
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         # The only method with which both plain and mapped tasks render.
@@ -157,7 +158,12 @@ def verbatim(value: Any) -> Any:
 
 
 def _sealed_in(arguments: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    return {name: sealed_literals(value) if name in fields else value for name, value in arguments.items()}
+    return {name: _sealed(name, value) if name in fields else value for name, value in arguments.items()}
+
+
+def _sealed(name: str, value: Any) -> Any:
+    require(not is_too_deep(value), f"{name} must not be nested more than {MAX_NESTING} levels deep; nothing was done")
+    return sealed_literals(value)
 
 
 def sealed_literals(value: Any) -> Any:

@@ -8,6 +8,7 @@ import logging
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, redact
 
+from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.operators.credentials import (
     ServiceCreateCredentialOperator,
     ServiceUpdateCredentialOperator,
@@ -150,6 +151,26 @@ def test_data_of_a_mapped_task_is_never_shown():
     task._do_render_template_fields(task, task.template_fields, {"secret": SECRET}, task.get_template_env(), set())
     assert json.loads(shown(task))["data"] == "***"
     assert task.data.reveal()["value"] == SECRET
+
+
+def nested(depth):
+    value = SECRET
+    for _ in range(depth):
+        value = {"inner": value}
+    return value
+
+
+@pytest.mark.parametrize("give", [ServiceCreateCredentialOperator, ServiceCreateCredentialOperator.partial])
+def test_data_that_is_nested_too_deeply_is_refused_in_the_dag_file(give):
+    with pytest.raises(ServiceInputError, match="data must not be nested more than 200 levels deep") as refused:
+        give(task_id="task", **HEADER, data=nested(400))
+    assert SECRET not in str(refused.value)
+
+
+def test_a_number_that_cannot_be_written_is_refused_before_anything_is_sent(execute, client):
+    with pytest.raises(AirflowFailException, match=r"cannot be written as JSON: .*nothing was sent"):
+        execute(ServiceCreateCredentialOperator, **HEADER, data={"name": 10**5000})
+    assert list(client.credentials.list()) == []
 
 
 def test_secrets_are_masked_in_logs_once_rendered():
