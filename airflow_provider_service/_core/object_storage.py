@@ -43,7 +43,7 @@ def storage_path(path: Any, *, conn_id: str | None = None) -> Any:
     from airflow.providers.common.compat.sdk import ObjectStoragePath
 
     if isinstance(path, str) and "://" not in path:
-        path = str(Path(path).absolute())  # Airflow 2 would take "." for the root
+        path = str(Path(path).absolute())  # what "." is differs between versions: on Airflow 2, the root
     # On Airflow 2, None would replace the connection that the address names.
     return ObjectStoragePath(path) if conn_id is None else ObjectStoragePath(path, conn_id=conn_id)
 
