@@ -125,6 +125,10 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a folder below that of the run
         folder = folder.parent
     own, of_the_run = AIRFLOW_HOME / "airflow.db", folder / "airflow.db"
+    # A test that has asked Airflow for something without this fixture has left an empty one.
+    own.unlink(missing_ok=True)
+    if (engine := getattr(sys.modules.get("airflow.settings"), "engine", None)) is not None:
+        engine.dispose()
     with (folder / "airflow.db.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not of_the_run.exists():
