@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import BaseOperatorLink
 
+from airflow_provider_service._airflow.attempts import keep
 from airflow_provider_service.client._ids import is_plain_id
 
 if TYPE_CHECKING:
@@ -109,6 +110,11 @@ class ServiceExecutionLink(ServiceLink):
     """Button to the execution's page."""
 
     name = "Execution"
+
+    def push(self, context: Context, url: str) -> None:
+        """Make the button of this task instance lead to an address, and keep it for the time after this attempt."""
+        super().push(context, url)
+        keep(context, "execution", url)
 
 
 class ServiceDataTableLink(ServiceLink):

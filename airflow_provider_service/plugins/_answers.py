@@ -27,10 +27,10 @@ HEADERS = {
 }
 
 
-def page(request: Request, part: Part, title: str, status: int = 200, *, is_zoned: bool = False) -> HTMLResponse:
+def page(request: Request, part: Part, title: str, status: int = 200, *, takes: str = "") -> HTMLResponse:
     """A page, or only the part of it that changes, if that is asked for."""
     is_whole = request.query_params.get("part") != "view"
-    html = rendering.page(part, title, request.scope["root_path"], is_zoned=is_zoned) if is_whole else part.html
+    html = rendering.page(part, title, request.scope["root_path"], takes=takes) if is_whole else part.html
     return HTMLResponse(html, status, headers=HEADERS)
 
 

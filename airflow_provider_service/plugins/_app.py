@@ -20,7 +20,7 @@ from airflow_provider_service.plugins._execution_pages import executions_page
 from airflow_provider_service.plugins._task_pages import TaskKey, TaskPages
 
 _PART_THAT_CHANGES = "view"
-_UNMAPPED, _LARGEST_INDEX = "{MAP_INDEX}", 2**31 - 1
+_UNMAPPED, _LARGEST_NUMBER = "{MAP_INDEX}", 2**31 - 1
 _KEPT = {**_answers.HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 _READS_TASKS = Depends(requires_access_dag("GET", DagAccessEntity.TASK_INSTANCE))
 _READS_CONNECTIONS = Depends(requires_access_connection("GET"))
@@ -70,12 +70,14 @@ async def _task_page(
     task_id: str,
     map_index: str,
     part: str | None = None,
+    try_number: str | None = None,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     index = -1 if map_index == _UNMAPPED else _number(map_index)
+    attempt = None if try_number is None else _number(try_number)
     pages: TaskPages = request.app.state.tasks
     page = await pages.get(
-        TaskKey(dag_id, run_id, task_id, index), request.scope["root_path"], whole=part != _PART_THAT_CHANGES
+        TaskKey(dag_id, run_id, task_id, index, attempt), request.scope["root_path"], whole=part != _PART_THAT_CHANGES
     )
     if page is None:
         raise HTTPException(404)
@@ -93,7 +95,7 @@ def _number(text: str) -> int:
         number = int(text)
     except ValueError:
         raise HTTPException(404) from None
-    if not -1 <= number <= _LARGEST_INDEX:  # the database would refuse to look for it
+    if not -1 <= number <= _LARGEST_NUMBER:  # the database would refuse to look for it
         raise HTTPException(404)
     return number
 

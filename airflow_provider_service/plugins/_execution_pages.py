@@ -62,4 +62,4 @@ def _page(request: Request, user: BaseUser, executions: Executions, dag_id: str 
         limit=_COMPLETE if executions.is_complete else _LIMITED,
     )
     part = listing.executions_part(view, airflow=settings.base_path(), problem=problem)
-    return _answers.page(request, part, "Service executions", 400 if problem else 200, is_zoned=True)
+    return _answers.page(request, part, "Service executions", 400 if problem else 200, takes="zone")

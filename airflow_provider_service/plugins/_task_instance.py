@@ -14,6 +14,7 @@ from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY, MAX_ATTEMPTS, read_attempts
 from airflow_provider_service._core.pages.proof import Evidence
 from airflow_provider_service._core.pages.task_view import AttemptView, TaskView
 from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
@@ -34,8 +35,6 @@ try:
 except ImportError:  # before Airflow 3.3
     TaskStateStoreModel = None  # type: ignore[assignment,misc,unused-ignore]
 
-#: Attempts that are shown, the latest of them.
-MAX_ATTEMPTS = 50
 #: Tasks whose declared arguments are remembered.
 MAX_KNOWN = 1_000
 #: A longer text is no address.
@@ -46,64 +45,95 @@ _known: OrderedDict[tuple[Any, str], dict[str, Any]] = OrderedDict()
 
 
 class Found(NamedTuple):
-    """A task instance, where its execution is according to its link, and what proves which execution is its own."""
+    """An attempt, where its execution is according to its link, and what proves which execution is the task's own."""
 
     task: TaskView
     address: ExecutionAddress | None
     evidence: Evidence
 
 
-def find(dag_id: str, run_id: str, task_id: str, map_index: int) -> Found | None:
-    """Read a task instance; None if there is no such task instance."""
+def find(dag_id: str, run_id: str, task_id: str, map_index: int, attempt: int | None = None) -> Found | None:
+    """Read a task instance; None if there is no such task instance, or no such attempt of it.
+
+    :param attempt: the number of the attempt that is looked at; None for the latest.
+    """
+    key = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
     with create_session(scoped=False) as session:
-        return _find(session, {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index})
+        return _find(session, key, attempt)
 
 
-def _find(session: Session, key: dict[str, Any]) -> Found | None:
+def _find(session: Session, key: dict[str, Any], number: int | None) -> Found | None:
     ti = session.scalar(select(TaskInstance).filter_by(**key))
     if ti is None:
         return None
-    address = read_execution_url(_link(session, key))
-    arguments = _arguments(session, ti, key)
-    execution_id = address.execution_id if address else None
-    latest = AttemptView(ti.try_number, _text(ti.state), ti.start_date, ti.end_date, execution_id)
+    kept = _kept(session, key)
+    addresses = {**kept, ti.try_number: read_execution_url(_link(session, key))}
+    attempts = [
+        AttemptView(*row, address.execution_id if (address := addresses.get(row[0])) else None)
+        for row in (
+            (ti.try_number, _text(ti.state), ti.start_date, ti.end_date),
+            *_earlier(session, key, ti.try_number),
+        )
+    ]
+    shown = next((one for one in attempts if number in (None, one.number)), None)
+    if shown is None:
+        return None
+    arguments, address = _arguments(session, ti, key), addresses.get(shown.number)
     view = TaskView(
         **key,
-        state=_text(ti.state),
+        state=shown.state,
         is_ours="service_conn_id" in arguments or address is not None,
         service_conn_id=arguments.get("service_conn_id"),
-        execution_id=execution_id,
+        execution_id=shown.execution_id,
         execution_url=page_url(address.base_url, EXECUTION_PAGE, *address[1:]) if address else None,
         workflow_url=page_url(address.base_url, WORKFLOW_PAGE, address.workflow_id) if address else None,
-        # Before the first attempt there is none to show.
-        attempts=(*([latest] if ti.try_number else []), *_earlier(session, key, ti.try_number)),
+        attempts=tuple(one for one in attempts if one.number),  # before the first one there is none to show
+        number=shown.number,
     )
-    return Found(view, address, _evidence(session, ti, key, arguments))
+    saved = frozenset((one.execution_id, one.workflow_id) for one in kept.values() if one is not None)
+    return Found(view, address, _evidence(session, ti, key, arguments, saved))
 
 
-def _evidence(session: Session, ti: TaskInstance, key: dict[str, Any], arguments: dict[str, str | None]) -> Evidence:
+def _kept(session: Session, key: dict[str, Any]) -> dict[int, ExecutionAddress | None]:
+    """Where the executions of the attempts are, as far as the task's state holds that."""
+    attempts = read_attempts(_state(session, key, ATTEMPTS_KEY))
+    return {number: read_execution_url(facts.get("execution")) for number, facts in attempts.items()}
+
+
+def _evidence(
+    session: Session,
+    ti: TaskInstance,
+    key: dict[str, Any],
+    arguments: dict[str, str | None],
+    saved: frozenset[tuple[str, str]],
+) -> Evidence:
     run_key = key_of(ti, session.scalar(select(DagRun).filter_by(dag_id=ti.dag_id, run_id=ti.run_id)))
     workflows = (arguments.get("workflow_id"), arguments.get("workflow_name"))
     return Evidence(
         run_key=run_key,
         execution_id=arguments.get("execution_id"),
         workflows=tuple(filter(None, workflows)),
-        saved=_saved(session, key, run_key.task),
+        saved=saved | _saved(session, key, run_key.task),
     )
 
 
-def _saved(session: Session, key: dict[str, Any], task: str) -> tuple[str, str] | None:
-    """The execution and the workflow that the task has saved in its state."""
+def _saved(session: Session, key: dict[str, Any], task: str) -> frozenset[tuple[str, str]]:
+    """The execution and the workflow that the task has saved in its state for its next attempt."""
+    state = _state(session, key, STATE_KEY)
+    if not isinstance(state, dict) or state.get("key") != task:
+        return frozenset()
+    return frozenset({(str(state.get("execution_id")), str(state.get("workflow_id")))})
+
+
+def _state(session: Session, key: dict[str, Any], name: str) -> Any:
+    """What the task has saved under a name in its state; None before Airflow 3.3."""
     if TaskStateStoreModel is None:
         return None
-    found = session.scalar(select(TaskStateStoreModel.value).filter_by(**key, key=STATE_KEY))
+    found = session.scalar(select(TaskStateStoreModel.value).filter_by(**key, key=name))
     try:
-        state = json.loads(found or "null")
-    except ValueError:
+        return json.loads(found or "null")
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(state, dict) or state.get("key") != task:
-        return None
-    return str(state.get("execution_id")), str(state.get("workflow_id"))
 
 
 def _link(session: Session, key: dict[str, Any]) -> str | None:
@@ -113,7 +143,8 @@ def _link(session: Session, key: dict[str, Any]) -> str | None:
     return value if isinstance(value, str) and len(value) <= MAX_ADDRESS_CHARS else None
 
 
-def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[AttemptView]:
+def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[tuple[int, str | None, Any, Any]]:
+    """The attempts before the latest, the latest of them first: number, state, begin and end."""
     found = session.execute(
         select(
             TaskInstanceHistory.try_number,
@@ -126,7 +157,7 @@ def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[Attempt
         .order_by(TaskInstanceHistory.try_number.desc())
         .limit(MAX_ATTEMPTS)
     )
-    return [AttemptView(number, _text(state), start, end) for number, state, start, end in found]
+    return [(number, _text(state), start, end) for number, state, start, end in found]
 
 
 def _arguments(session: Session, ti: TaskInstance, key: dict[str, Any]) -> dict[str, str | None]:

@@ -28,12 +28,13 @@ T = TypeVar("T")
 
 
 class TaskKey(NamedTuple):
-    """A task instance."""
+    """A task instance, and the number of the attempt that is looked at; None for the latest."""
 
     dag_id: str
     run_id: str
     task_id: str
     map_index: int
+    attempt: int | None = None
 
 
 class Packed(NamedTuple):
@@ -59,7 +60,7 @@ class TaskPages:
         self._pages: Snapshots[Packed] = Snapshots(lambda _: math.inf)
 
     async def get(self, key: TaskKey, root: str, *, whole: bool) -> Packed | None:
-        """A page; None if there is no such task instance.
+        """A page; None if there is no such task instance, or no such attempt of it.
 
         :param root: path below which its files are.
         :param whole: the page, instead of only the part of it that changes.
@@ -137,6 +138,8 @@ def _packed(
 ) -> Packed:
     task, address, evidence = found
     why_hidden = evidence.why_hidden(seen, address.workflow_id) if seen is not None and address is not None else None
+    if seen is not None:
+        task = task.started_by(evidence.started_by(seen))
     part = rendering.task_part(task, seen, why_hidden, root=root, problem=problem)
-    html = rendering.page(part, f"{task.task_id}: execution", root) if whole else part.html
+    html = rendering.page(part, f"{task.task_id}: execution", root, takes="try_number") if whole else part.html
     return Packed(rendering.packed(html), part.version)

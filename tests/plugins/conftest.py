@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY
 from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
 
 DAG, RUN = "pages_dag", "manual__2026-05-04T03:02:01+00:00"
@@ -73,7 +74,8 @@ def dag_run(airflow_app: Any) -> int:
 def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
     """``put_task(state, links=..., fields=...)`` puts a task instance into the database and returns its path.
 
-    ``saved`` is what stands in its state: a mapping as the task itself saves it, or anything else.
+    ``saved`` is what stands in its state: a mapping as the task itself saves it, or anything else; ``kept`` is what
+    stands there of its attempts.
     """
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.taskinstance import TaskInstance
@@ -97,6 +99,7 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
         links: dict[str, Any] | None = None,
         fields: dict[str, Any] | None = None,
         saved: Any = None,
+        kept: Any = None,
         task_id: str | None = None,
         attempts: int = 1,
         map_index: int = -1,
@@ -120,15 +123,13 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
             insert(RenderedTaskInstanceFields, **key, rendered_fields=fields)
         for name, value in (links or {}).items():
             insert(XComModel, **key, dag_run_id=dag_run, key=name, value=value, timestamp=BEGAN)
-        if saved is not None:
-            from airflow.models.task_state_store import TaskStateStoreModel
+        if isinstance(saved, dict):
+            saved = {"key": key_of(SimpleNamespace(**key, try_number=1), None).task, **saved}
+        for name, state in ((STATE_KEY, saved), (ATTEMPTS_KEY, kept)):
+            if state is not None:
+                from airflow.models.task_state_store import TaskStateStoreModel
 
-            state = (
-                {"key": key_of(SimpleNamespace(**key, try_number=1), None).task, **saved}
-                if isinstance(saved, dict)
-                else saved
-            )
-            insert(TaskStateStoreModel, **key, dag_run_id=dag_run, key=STATE_KEY, value=json.dumps(state))
+                insert(TaskStateStoreModel, **key, dag_run_id=dag_run, key=name, value=json.dumps(state))
         index = "{MAP_INDEX}" if map_index < 0 else str(map_index)
         return f"/service-pages/dags/{DAG}/runs/{RUN}/tasks/{task_id}/{index}"
 

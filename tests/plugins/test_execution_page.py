@@ -174,7 +174,7 @@ def test_earlier_attempts_are_listed(reader, waiting_task, start, simulator):
     text = reader.get(path).text
 
     assert text.count("<td>failed</td>") == 3
-    assert text.count("no longer known") == 2
+    assert text.count("<td>not known</td>") == 2
     assert "data-follow" not in text
 
 
@@ -211,7 +211,7 @@ def test_a_task_that_failed_before_it_started_anything_says_why_and_where_more_i
     ]
 
 
-def test_a_task_that_failed_with_a_connection_that_works_leads_to_its_log(reader, put_task):
+def test_a_task_that_failed_with_a_connection_that_works_leads_to_its_log(reader, put_task, simulator):
     text = reader.get(put_task("failed", fields={"service_conn_id": "service_default"})).text
 
     assert "Its log says why" in text

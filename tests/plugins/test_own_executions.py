@@ -21,7 +21,7 @@ from tests.runs.workflows import CALLED, DONE, FAIL, FORM, SCHEDULE, put, put_br
 from .conftest import BEGAN, DAG, RUN
 
 pytestmark = airflow_features.pages
-OWN_EXECUTIONS = Path(__file__).parent / "dags" / "own_executions.py"
+DAGS = Path(__file__).parent / "dags"
 CONNECTION = {"service_conn_id": "service_default"}
 
 
@@ -188,7 +188,7 @@ def test_a_task_shows_what_it_has_really_run(airflow_app, browser_of, simulator,
     put(simulator, FORM, DONE, name="Form", availableInMCP=True)
     put(simulator, SCHEDULE, DONE, name="Schedule", availableInMCP=True)
 
-    _, runs = run_dag(OWN_EXECUTIONS, conf)
+    _, runs = run_dag(DAGS / "own_executions.py", conf)
 
     ended = {one.task_id: one.state for one in runs}
     assert {name for name, state in ended.items() if state == "success"} == {"webhook", "form", "schedule", "bridge"}
@@ -212,14 +212,14 @@ def forget_states() -> None:
         session.execute(TaskStateStoreModel.__table__.delete())
 
 
-def page_of(task_id: str) -> str:
-    """The page of a task of the latest run of the DAG."""
+def page_of(task_id: str, dag_id: str = "own_executions") -> str:
+    """The page of a task of the latest run of a DAG."""
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
     with create_session() as session:
         run_id = session.scalar(
-            select(DagRun.run_id).where(DagRun.dag_id == "own_executions").order_by(DagRun.id.desc()).limit(1)
+            select(DagRun.run_id).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(1)
         )
-    return f"/dags/own_executions/runs/{run_id}/tasks/{task_id}/{{MAP_INDEX}}"
+    return f"/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/{{MAP_INDEX}}"

@@ -12,8 +12,9 @@ import pytest
 import requests
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
+from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY
 from airflow_provider_service._core.runs import start_and_find
-from airflow_provider_service._core.runs.attempt import Attempt
+from airflow_provider_service._core.runs.attempt import STATE_KEY, Attempt
 from airflow_provider_service._core.runs.search import RUN_KEY_HEADER
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import (
@@ -146,9 +147,12 @@ def test_a_vanished_run_is_not_repeated(task_run: MakeRun, simulator: ServiceSim
 def test_the_note_and_the_id_are_plain_json(task_run: MakeRun, simulator: ServiceSimulator, tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     task_run(workflow_id=put(simulator, webhook(), DONE), store=StateStore(path)).attempt(1)
-    [kept] = json.loads(path.read_text()).values()
+    state = json.loads(path.read_text())
+    kept = state.pop(STATE_KEY)
     assert kept.keys() == {"key", "attempt", "execution_id", "workflow_id", "after"}
     assert (kept["attempt"], kept["execution_id"]) == (1, "1")
+    page = f"{simulator.base_url}/workflow/{kept['workflow_id']}/executions/1"
+    assert state == {ATTEMPTS_KEY: {"1": {"execution": page}}}
 
 
 # ---------------------------------------------------------------- task runs are distinguished

@@ -31,14 +31,14 @@ class Evidence:
     :param run_key: what marks the calls of the task.
     :param execution_id: the execution that the task was asked to wait for, to stop or to retry; None if it was not.
     :param workflows: id and name of the workflow that the task was asked to run.
-    :param saved: execution and workflow that the task has saved in its state (Airflow 3.3 and newer), by id. Whoever
-        may edit the task instance may write it, too.
+    :param saved: executions and their workflows that the task has saved in its state (Airflow 3.3 and newer), by id.
+        Whoever may edit the task instance may write it, too.
     """
 
     run_key: RunKey
     execution_id: str | None = None
     workflows: Collection[str] = ()
-    saved: tuple[str, str] | None = None
+    saved: Collection[tuple[str, str]] = ()
 
     def why_hidden(self, seen: ExecutionReading, workflow_id: str) -> str | None:
         """Say why an execution may not be shown; None if it is the task's own, or was not read at all.
@@ -62,9 +62,13 @@ class Evidence:
             return None
         return f"{_KEYLESS if is_shown else _NOT_SHOWN}, {_NO_STATE}"
 
+    def started_by(self, seen: ExecutionReading) -> int | None:
+        """The number of the attempt that has started an execution, if its call shows that."""
+        return self.run_key.attempt_of(seen.call.tag if seen.call else None)
+
     def _was_told(self, view: ExecutionView) -> bool:
         return self.execution_id is not None and self.execution_id in (view.execution_id, view.retry_of)
 
     def _has_saved(self, view: ExecutionView) -> bool:
         is_own_workflow = view.workflow_id in self.workflows or view.workflow_name in self.workflows
-        return is_own_workflow and self.saved == (view.execution_id, view.workflow_id)
+        return is_own_workflow and (view.execution_id, view.workflow_id) in self.saved

@@ -109,11 +109,11 @@ def packed(html: str) -> bytes:
     return gzip.compress(html.encode(), compresslevel=5, mtime=0)
 
 
-def page(part: Part, title: str, root: str, *, is_zoned: bool = False) -> str:
+def page(part: Part, title: str, root: str, *, takes: str = "") -> str:
     """A whole page.
 
     :param root: path below which its files are.
-    :param is_zoned: whether the page depends on the time zone that is chosen in Airflow.
+    :param takes: name of the field of its address that holds what is chosen in Airflow: ``zone`` or ``try_number``.
     """
     from markupsafe import Markup
 
@@ -123,7 +123,7 @@ def page(part: Part, title: str, root: str, *, is_zoned: bool = False) -> str:
         .render(
             part=Markup(part.html),  # noqa: S704 - what it shows was escaped when it was rendered
             title=title,
-            is_zoned=is_zoned,
+            takes=takes,
             addresses={name: address(name, root) for name in ASSETS},
         )
     )

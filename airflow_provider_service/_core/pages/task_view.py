@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import quote
 
@@ -22,7 +22,7 @@ class AttemptView:
     """An attempt of the task.
 
     :param state: in Airflow's words.
-    :param execution_id: the execution that it waits for or has waited for, if Airflow still knows.
+    :param execution_id: the execution that it waits for or has waited for, if that is known.
     """
 
     number: int
@@ -41,14 +41,16 @@ class AttemptView:
 
 @dataclass(frozen=True)
 class TaskView:
-    """A task instance.
+    """An attempt of a task instance, usually the latest.
 
+    :param state: of the attempt.
     :param is_ours: whether the task uses the service at all.
     :param service_conn_id: its connection, if that is known.
-    :param execution_id: the execution that its latest attempt waits for or has waited for.
+    :param execution_id: the execution that the attempt waits for or has waited for.
     :param execution_url: page of the execution.
     :param workflow_url: page of the workflow.
-    :param attempts: the latest first.
+    :param attempts: all of them, the latest first.
+    :param number: of the attempt; None for the latest.
     """
 
     dag_id: str
@@ -62,18 +64,39 @@ class TaskView:
     execution_url: str | None = None
     workflow_url: str | None = None
     attempts: Sequence[AttemptView] = ()
+    number: int | None = None
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether no attempt came after it."""
+        return self.number is None or self.number == max((one.number for one in self.attempts), default=self.number)
+
+    @property
+    def sharing(self) -> Sequence[int]:
+        """The attempts with the same execution, if there are several: the later ones have resumed it, for example."""
+        numbers = sorted(one.number for one in self.attempts if one.execution_id == self.execution_id)
+        return numbers if self.execution_id is not None and len(numbers) > 1 else ()
+
+    def started_by(self, number: int | None) -> TaskView:
+        """The same, with its execution as that of the attempt that has started it, if that is known."""
+        attempts = [
+            replace(one, execution_id=one.execution_id or self.execution_id) if one.number == number else one
+            for one in self.attempts
+        ]
+        return replace(self, attempts=attempts)
 
     @property
     def path(self) -> str:
-        """Its page in Airflow, below the path of Airflow, which shows its log."""
+        """The page of the attempt in Airflow, below the path of Airflow, which shows its log."""
         dag, run, task = (quote(one, safe="") for one in (self.dag_id, self.run_id, self.task_id))
         mapped = f"/mapped/{self.map_index}" if self.map_index >= 0 else ""
-        return f"/dags/{dag}/runs/{run}/tasks/{task}{mapped}"
+        attempt = "" if self.is_latest else f"?try_number={self.number}"
+        return f"/dags/{dag}/runs/{run}/tasks/{task}{mapped}{attempt}"
 
     @property
     def has_ended(self) -> bool:
         """Whether Airflow is done with it."""
-        return self.state in _ENDED
+        return self.state in _ENDED or not self.is_latest
 
 
 def follow_seconds(task: TaskView, seen: ExecutionReading | None) -> int | None:

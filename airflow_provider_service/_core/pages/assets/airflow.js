@@ -68,16 +68,35 @@
     }
   }
 
-  // What depends on the zone is computed for the zone that the address names.
-  function askForZone() {
+  // What depends on what is chosen in Airflow is computed for the choice that the address names.
+  function askFor(name, chosen) {
     const address = new URL(window.location.href);
-    if (page.dataset.zoned === undefined || address.searchParams.get("zone") === zone()) return false;
-    address.searchParams.set("zone", zone());
+    if (page.dataset.takes !== name || address.searchParams.get(name) === chosen) return false;
+    if (chosen === null) address.searchParams.delete(name); else address.searchParams.set(name, chosen);
     window.location.replace(address);
     return true;
   }
 
+  const askForZone = () => askFor("zone", zone());
+
+  // The attempt that Airflow's page shows; null for the latest.
+  function chosenTry() {
+    const chosen = shell() && new URL(window.parent.location.href).searchParams.get("try_number");
+    return /^[1-9]\d{0,8}$/.test(chosen ?? "") ? chosen : null;
+  }
+
+  // Of the attempts that are chosen on this page and in Airflow, the last one counts.
+  let followed = new URL(window.location.href).searchParams.has("try_number") ? chosenTry() : null;
+  function followTry() {
+    const chosen = chosenTry();
+    if (chosen === followed) return;
+    followed = chosen;
+    askFor("try_number", chosen);
+  }
+
   askForZone();
+  followTry();
+  setInterval(followTry, 1000);
   const around = shell();
   showTheme();
   if (around) {

@@ -60,7 +60,9 @@
     isAsking = true;
     try {
       const headers = version ? { "If-None-Match": version } : {};
-      const answer = await fetch(`${location.pathname}?part=view`, { headers, credentials: "same-origin", cache: "no-store" });
+      const address = new URL(location.href);
+      address.searchParams.set("part", "view");
+      const answer = await fetch(address, { headers, credentials: "same-origin", cache: "no-store" });
       if (answer.status === 401 || answer.status === 403) {
         trouble.textContent = "Airflow does not let you read this any longer. Log in again, and reload the page.";
         return;
