@@ -31,6 +31,8 @@ _STATES = Path("/proc/self/task")
 # Between two looks at what the other threads do. Where their states cannot be seen, whoever is ready must get its turn
 # by then.
 _BREATH_SECONDS = 0.001 if _STATES.exists() else 0.02
+# A thread that runs, waits for its turn or for a disk, or is held by a debugger or a profiler.
+_READY = "RDTt"
 # What looking itself takes. Whoever runs takes longer.
 _NOISE_NANOSECONDS = 1_000
 # Of dates, which count microseconds.
@@ -81,6 +83,7 @@ class PassingTime(Clock):
         self._simulators: list[ServiceSimulator] = []
         self._began, self._jumped = time.time(), 0.0
         self._sleepers: set[_Sleeper] = set()
+        self._failure: Exception | None = None
         self._over = threading.Event()
 
     def now(self) -> float:
@@ -143,17 +146,28 @@ class PassingTime(Clock):
         sleeper = _Sleeper(self.now() + seconds, seconds, deadline, wake, is_over=seconds <= 0)
         self._sleepers.add(sleeper)
         try:
+            self._require_that_time_passes()
             yield sleeper
+            self._require_that_time_passes()
         finally:
             self._sleepers.discard(sleeper)
+
+    def _require_that_time_passes(self) -> None:
+        if self._failure is not None:
+            raise RuntimeError(f"time cannot pass, so nobody can wait: {self._failure!r}") from self._failure
 
     # ------------------------------------------------------------ the thread that lets time jump
 
     def run(self) -> None:
-        """Let time jump until it ends."""
+        """Let time jump until it ends. A failure to do so fails whoever waits, now or later."""
         while not self._over.is_set():
-            if _all_others_rest() and (self._sleepers or self._is_anything_held()):
-                self._jump()
+            try:
+                if not (self._sleepers or self._is_anything_held()):
+                    time.sleep(_BREATH_SECONDS)
+                elif _all_others_rest():
+                    self._jump()
+            except Exception as error:  # noqa: BLE001 - in this thread, nobody would see it
+                self._failure = self._failure or error
             self._wake()
 
     def end(self) -> None:
@@ -187,10 +201,10 @@ class PassingTime(Clock):
                 simulator.in_loop(simulator.state.wake)
 
     def _wake(self) -> None:
-        """Wake everybody whose time has come, until they have woken."""
+        """Wake everybody whose time has come, or never will, until they have woken."""
         now = self.now()
         for one in list(self._sleepers):
-            if one.due <= now:
+            if one.due <= now or self._failure is not None:
                 one.is_over = True
                 one.wake()
 
@@ -221,7 +235,7 @@ def _is_any_ready() -> bool:
     own = str(threading.get_native_id())
     for thread in _STATES.iterdir() if _STATES.exists() else ():
         with suppress(OSError):  # it has ended
-            if thread.name != own and (thread / "stat").read_text().rpartition(") ")[2][0] in "RD":
+            if thread.name != own and (thread / "stat").read_text().rpartition(") ")[2][0] in _READY:
                 return True
     return False
 

@@ -143,3 +143,30 @@ def test_the_clock_of_the_service_goes_on_where_it_was(simulator: ServiceSimulat
         clock().sleep(HOUR)
     assert HOUR <= (simulator.clock.now() - begin).total_seconds() < HOUR + 60
     simulator.reset()
+
+
+def test_when_time_cannot_jump_every_wait_fails(
+    simulator: ServiceSimulator, passing: PassingTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[str] = []
+
+    def sleep() -> None:
+        with pytest.raises(RuntimeError) as error:
+            clock().sleep(HOUR)
+        errors.append(str(error.value))
+
+    async def sleep_in_a_loop() -> None:
+        await clock().async_sleep(HOUR)
+
+    monkeypatch.setattr(simulator.state.schedule, "next_due", lambda: 1 / 0)
+    threads = [threading.Thread(target=sleep) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    with pytest.raises(RuntimeError, match="time cannot pass"):
+        asyncio.run(sleep_in_a_loop())
+    for thread in threads:
+        thread.join()
+
+    assert errors == ["time cannot pass, so nobody can wait: ZeroDivisionError('division by zero')"] * 2
+    with pytest.raises(RuntimeError, match="time cannot pass"):
+        clock().sleep(HOUR)
