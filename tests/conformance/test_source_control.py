@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from airflow_provider_service.client.errors import ServiceConflictError, ServiceInvalidRequestError
+from airflow_provider_service.client.errors import (
+    ServiceConflictError,
+    ServiceInvalidRequestError,
+    ServiceNotFoundError,
+)
 
 from .expecting import NO_ID, refused
 from .target import SimulatorTarget, Target
@@ -33,7 +39,9 @@ def test_what_waits_is_shown_and_pulled(connected: SimulatorTarget) -> None:
     assert (waiting.id, waiting.type, waiting.status, waiting.location) == (NO_ID, "tags", "new", "remote")
     assert [file.id for file in pulled] == [NO_ID]
     assert source_control.get_status("pull") == []
-    assert connected.client.tags.delete(NO_ID).name == "pulled"
+    assert connected.client.tags.get(NO_ID).name == "pulled"
+    with suppress(ServiceNotFoundError):  # a call is repeated if its answer is lost, as on a busy machine
+        connected.client.tags.delete(NO_ID)
 
 
 @pytest.mark.covers("get_source_control_status", "push_source_control")
