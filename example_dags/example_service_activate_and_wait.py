@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.operators.workflows import (
-    ServiceActivateWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
-)
+from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 
 # The workflow as the service exports it: a webhook starts it, and it then waits for a second.

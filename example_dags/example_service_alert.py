@@ -7,10 +7,8 @@ from typing import Any
 from airflow.sdk import DAG, task
 
 from airflow_provider_service.notifications.workflow import ServiceNotifier
-from airflow_provider_service.operators.workflows import (
-    ServiceActivateWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
-)
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
 
 # The workflow as the service exports it. Add the nodes that send the message after this one.
 WORKFLOW: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_service.operators.rows import ServiceReadRowsOperator
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 
 with DAG(
     "example_service_export_table",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, task
 
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.operators.workflows import (
-    ServiceActivateWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
-)
+from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
 
 # The workflow as the service exports it. It answers with the id of its execution, so no run has to search for it.
 WORKFLOW = {

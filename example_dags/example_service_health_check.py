@@ -7,11 +7,9 @@ from datetime import datetime, timedelta
 from airflow.sdk import DAG
 
 from airflow_provider_service.notifications.workflow import ServiceNotifier
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.health import ServiceWorkflowHealthCheckOperator
-from airflow_provider_service.operators.workflows import (
-    ServiceActivateWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
-)
+from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
 
 # The workflow as the service exports it. Add the nodes that send the message after this one.
 WORKFLOW = {

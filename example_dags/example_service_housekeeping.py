@@ -6,7 +6,10 @@ from datetime import datetime, timedelta
 
 from airflow.sdk import DAG
 
-from airflow_provider_service.operators.executions import ServiceDeleteExecutionsOperator, ServiceStopExecutionsOperator
+from airflow_provider_service.operators.execution_selections import (
+    ServiceDeleteExecutionsOperator,
+    ServiceStopExecutionsOperator,
+)
 
 with DAG(
     "example_service_housekeeping",

@@ -6,13 +6,11 @@ from airflow.sdk import DAG, task
 
 from airflow_provider_service.operators.audit import ServiceGenerateAuditOperator
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.rows import ServiceUpsertRowsOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
 from airflow_provider_service.operators.source_control import ServicePullSourceControlOperator
-from airflow_provider_service.operators.workflows import (
-    ServiceActivateWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
-)
+from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator
 from airflow_provider_service.sensors.execution import ServiceExecutionSensor
 
 TABLE = "airflow_example_stock"

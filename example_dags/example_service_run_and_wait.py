@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from airflow.sdk import DAG, task
 
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
 
 # The workflow as the service exports it: a webhook starts it, it waits for a second, and outputs a report.
 WORKFLOW = {

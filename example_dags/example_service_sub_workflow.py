@@ -7,8 +7,8 @@ from datetime import datetime
 from airflow.sdk import DAG
 
 from airflow_provider_service.operators.bridge import ServiceInstallBridgeOperator
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.run_workflow import ServiceRunWorkflowOperator
-from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
 
 # As the service exports it: "When executed by another workflow", and one node that adds a field to each item.
 DEFINITION = {

@@ -24,8 +24,6 @@ _FLAGS = {"true": True, "false": False}
 _MASK = "***"
 _PROXIED = re.compile(r"(https?|all)(://.+)?")
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
-# Airflow treats a value as a secret if its name contains one of its sensitive names.
-_RENAMED = {"api_key_header": "key_header", "webhook_url": "webhook_base_url"}
 
 
 class ServiceConfig(BaseModel):
@@ -264,8 +262,6 @@ def _proxy(address: str) -> str:
 def _problem(error: Any) -> str:
     field = ".".join(map(str, error["loc"])) or "fields"
     if error["type"] == "extra_forbidden":
-        if field in _RENAMED:
-            return f"field '{field}' is now '{_RENAMED[field]}', since Airflow hides values by the old name; rename it"
         return f"unknown field '{field}'; known are {', '.join(sorted(EXTRAS))}"
     if error["type"] == "missing":
         return f"field '{field}' is missing"

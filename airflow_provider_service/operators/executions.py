@@ -15,12 +15,6 @@ from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 from airflow_provider_service.links.service import EXECUTION_PAGE, ServiceExecutionLink
 from airflow_provider_service.operators._starting import ServiceStartingOperator
 from airflow_provider_service.operators._waiting import ServiceWaitingOperator
-from airflow_provider_service.operators.execution_selections import (
-    ServiceDeleteExecutionsOperator as ServiceDeleteExecutionsOperator,
-)
-from airflow_provider_service.operators.execution_selections import (
-    ServiceStopExecutionsOperator as ServiceStopExecutionsOperator,
-)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

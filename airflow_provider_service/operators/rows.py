@@ -25,7 +25,6 @@ from airflow_provider_service._core.rows.options import (
 )
 from airflow_provider_service.client.errors import ServiceError
 from airflow_provider_service.operators._table import ServiceTableOperator, given_rows
-from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator as ServiceReadRowsOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

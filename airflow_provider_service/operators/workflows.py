@@ -19,11 +19,6 @@ from airflow_provider_service.client._lookup import create_tag, find_workflow
 from airflow_provider_service.client.errors import ServiceInvalidRequestError
 from airflow_provider_service.operators._workflow import ServiceWorkflowOperator
 
-# Users import it from here; it has a module of its own because of its size.
-from airflow_provider_service.operators.deployment import (
-    ServiceCreateOrUpdateWorkflowOperator as ServiceCreateOrUpdateWorkflowOperator,
-)
-
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from typing_extensions import Unpack

@@ -206,19 +206,6 @@ def test_a_mask_inside_the_address_of_a_proxy_is_refused(address: str) -> None:
         parse(proxies={"https": address})
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "value"),
-    [
-        ("api_key_header", "key_header", "X-N8N-API-KEY"),
-        ("api_key_header", "key_header", "***"),
-        ("webhook_url", "webhook_base_url", "https://hooks.example"),
-    ],
-)
-def test_a_name_that_airflow_would_mask_is_refused_with_the_new_one(old: str, new: str, value: str) -> None:
-    with pytest.raises(ServiceConfigError, match=f"field '{old}' is now '{new}', since Airflow hides values"):
-        parse(**{old: value})
-
-
 def test_numbers_flags_and_empty_fields_are_read_as_a_form_saves_them() -> None:
     config = parse(timeout=" 60 ", connect_timeout="2.5", retry_deadline="0", page_size="100", api_version="1")
 

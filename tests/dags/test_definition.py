@@ -12,7 +12,7 @@ from scripts.dag_runner import run_dag
 DAG_FILE = """
 from airflow.sdk import DAG, task
 
-from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.simulator._samples import webhook_workflow
 
 with DAG("definitions", schedule=None) as dag:

@@ -165,7 +165,6 @@ def test_airflow_makes_the_hook_of_a_connection(
             for text in ("[1]", "{")
         ),
         ({"host": "https://s.example.com", "password": "***"}, "'api_key': is ***, the mask"),
-        ({"host": "https://s.example.com", "extra": {"api_key_header": "of-an-older-form"}}, "is now 'key_header'"),
         ({"host": "https://s.example.com", "password": "two\nlines"}, "was a line break copied"),
     ],
 )

@@ -16,10 +16,10 @@ from airflow_provider_service.assets.service import (
     sanitize_uri,
     workflow_asset,
 )
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import (
     ServiceDeleteRowsOperator,
     ServiceInsertRowsOperator,
-    ServiceReadRowsOperator,
     ServiceUpsertRowsOperator,
 )
 from airflow_provider_service.transfers.object_storage_to_data_table import ObjectStorageToServiceDataTableOperator

@@ -16,17 +16,18 @@ from airflow_provider_service.operators.credentials import (
     ServiceUpdateCredentialOperator,
 )
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
-from airflow_provider_service.operators.executions import (
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.execution_selections import (
     ServiceDeleteExecutionsOperator,
-    ServiceStopExecutionOperator,
     ServiceStopExecutionsOperator,
 )
+from airflow_provider_service.operators.executions import ServiceStopExecutionOperator
 from airflow_provider_service.operators.generic import ServiceOperator
 from airflow_provider_service.operators.insights import ServiceGetInsightsOperator
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import (
     ServiceDeleteRowsOperator,
     ServiceInsertRowsOperator,
-    ServiceReadRowsOperator,
     ServiceUpdateRowsOperator,
     ServiceUpsertRowsOperator,
 )
@@ -34,11 +35,7 @@ from airflow_provider_service.operators.source_control import ServicePullSourceC
 from airflow_provider_service.operators.tags import ServiceCreateTagOperator
 from airflow_provider_service.operators.users import ServiceInviteUsersOperator
 from airflow_provider_service.operators.variables import ServiceCreateVariableOperator, ServiceDeleteVariableOperator
-from airflow_provider_service.operators.workflows import (
-    ServiceActivateWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
-    ServiceSetWorkflowTagsOperator,
-)
+from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator, ServiceSetWorkflowTagsOperator
 
 FILTER = {"filters": [{"columnName": "sku", "condition": "eq", "value": "a"}]}
 DATA_CONNECTION = {"name": "n", "credential_type": "httpBasicAuth", "data_conn_id": "tracker"}

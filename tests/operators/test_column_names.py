@@ -7,9 +7,9 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
 from airflow_provider_service.operators.data_tables import ServiceCreateDataTableOperator
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import (
     ServiceInsertRowsOperator,
-    ServiceReadRowsOperator,
     ServiceUpdateRowsOperator,
     ServiceUpsertRowsOperator,
 )

@@ -8,7 +8,7 @@ import os
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, literal
 
-from airflow_provider_service.operators.workflows import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.simulator._samples import webhook_workflow
 
 

@@ -8,11 +8,11 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.operators.executions import (
+from airflow_provider_service.operators.execution_selections import (
     ServiceDeleteExecutionsOperator,
-    ServiceStopExecutionOperator,
     ServiceStopExecutionsOperator,
 )
+from airflow_provider_service.operators.executions import ServiceStopExecutionOperator
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._lookup import get_data_table
 from airflow_provider_service.client.errors import ServiceInputError, ServiceLookupError
 from airflow_provider_service.operators._base import ServiceBaseOperator
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.workflows import (
     ServiceArchiveWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
     ServiceDeactivateWorkflowOperator,
     ServiceTransferWorkflowOperator,
     ServiceUnarchiveWorkflowOperator,

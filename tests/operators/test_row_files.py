@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_service._core.rows.files import write_rows
 from airflow_provider_service.client.errors import ServiceInputError
-from airflow_provider_service.operators.rows import ServiceReadRowsOperator
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 
 # Python reads NUL in a CSV file from 3.11 on.
 TEXTS = st.text(

@@ -10,10 +10,10 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.operators.row_reads import ServiceReadRowsOperator
 from airflow_provider_service.operators.rows import (
     ServiceDeleteRowsOperator,
     ServiceInsertRowsOperator,
-    ServiceReadRowsOperator,
     ServiceUpdateRowsOperator,
     ServiceUpsertRowsOperator,
 )

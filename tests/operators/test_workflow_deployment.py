@@ -8,11 +8,8 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
-from airflow_provider_service.operators.workflows import (
-    ServiceActivateWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
-    ServiceSetWorkflowTagsOperator,
-)
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
+from airflow_provider_service.operators.workflows import ServiceActivateWorkflowOperator, ServiceSetWorkflowTagsOperator
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service.client import errors
+from airflow_provider_service.operators.deployment import ServiceCreateOrUpdateWorkflowOperator
 from airflow_provider_service.operators.workflows import (
     ServiceActivateWorkflowOperator,
     ServiceArchiveWorkflowOperator,
-    ServiceCreateOrUpdateWorkflowOperator,
     ServiceDeactivateWorkflowOperator,
     ServiceSetWorkflowTagsOperator,
     ServiceUnarchiveWorkflowOperator,
