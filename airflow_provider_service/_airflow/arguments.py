@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, NoReturn, TypeVar
@@ -16,6 +17,7 @@ from airflow_provider_service.client._texts import shown, type_of
 from airflow_provider_service.client.errors import ServiceInputError
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Hashable)
 
 _TEMPLATE = re.compile(r"\{[{%#]")
 
@@ -183,6 +185,11 @@ def text_or_texts(name: str, value: object) -> list[str]:
     :raises ServiceInputError: an item is empty or not text.
     """
     return as_texts(name, [value] if isinstance(value, str) else value)
+
+
+def repeated(values: Iterable[H]) -> set[H]:
+    """The values that are there more than once."""
+    return {one for one, count in Counter(values).items() if count > 1}
 
 
 def read_moment(name: str, value: datetime | str | None) -> datetime | None:

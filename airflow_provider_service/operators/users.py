@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_service._airflow.arguments import as_list, require
+from airflow_provider_service._airflow.arguments import as_list, repeated, require
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.links.service import USERS_PAGE, ServicePageLink
 from airflow_provider_service.operators._base import ServiceBaseOperator
@@ -55,7 +55,7 @@ class ServiceInviteUsersOperator(ServiceBaseOperator):
         """Invite the users and return who was invited."""
         requested = [self._user(one) for one in as_list("users", self.users)]
         addresses = [user["email"].lower() for user in requested]
-        twice = sorted({one for one in addresses if addresses.count(one) > 1})
+        twice = sorted(repeated(addresses))
         require(not twice, f"users lists {', '.join(twice)} more than once")
         url = self.link_to(context, ServicePageLink(), USERS_PAGE)
         invitations = self.hook.users.create(requested) if requested else []

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service.client._ids import plain_id
-
-T = TypeVar("T", bound=Hashable)
 
 #: Members of an archive.
 CONTENTS = "contents.json"
@@ -125,8 +121,3 @@ class Contents(_Entry):
     credentials: list[CredentialEntry] | None
     users: list[UserEntry] | None
     data_tables: list[TableEntry] | None
-
-
-def repeated(values: Iterable[T]) -> set[T]:
-    """The values that are there more than once."""
-    return {one for one, count in Counter(values).items() if count > 1}

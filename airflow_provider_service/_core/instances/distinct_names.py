@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_service._core.instances.backup_contents import repeated
+from airflow_provider_service._airflow.arguments import repeated
 from airflow_provider_service.client._ids import plain_id
 
 #: Characters of the name of a workflow at most.

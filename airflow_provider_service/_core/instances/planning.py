@@ -16,7 +16,7 @@ from airflow_provider_service._core.instances.matching import Matches
 from airflow_provider_service._core.instances.order import called_by, circles, in_order, needed_by
 from airflow_provider_service._core.instances.plan import Action, DeploymentPlan, WorkflowChange, refuse_all
 from airflow_provider_service._core.instances.resolving import Resolver
-from airflow_provider_service._core.instances.source import repeated
+from airflow_provider_service._core.instances.source import repeated_definitions
 from airflow_provider_service._core.instances.workflow_references import with_references
 from airflow_provider_service.client._definitions import (
     is_as_defined,
@@ -83,7 +83,7 @@ class _Planner:
         names = MappedNames(replace(target.mapping, projects={}), {one.id: one.name for one in sources if one.id})
         mapped = [names.source(one) for one in sources]
         names.log_unused()
-        refuse_all(repeated(mapped))
+        refuse_all(repeated_definitions(mapped))
         self._unmapped = names.problems
         self._sources = {one.name: one for one in mapped}
         self._target, self._activate = target, activate

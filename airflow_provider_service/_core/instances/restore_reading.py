@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from airflow_provider_service._airflow.arguments import require
+from airflow_provider_service._airflow.arguments import repeated, require
 from airflow_provider_service._core.instances.backup_archive import ArchiveReader, require_archive
 from airflow_provider_service._core.instances.backup_contents import (
     CONTENTS,
@@ -19,7 +19,6 @@ from airflow_provider_service._core.instances.backup_contents import (
     Contents,
     TableEntry,
     WorkflowEntry,
-    repeated,
 )
 from airflow_provider_service._core.instances.desired_state.data_tables import types_by_name
 from airflow_provider_service._core.instances.distinct_names import distinct_names

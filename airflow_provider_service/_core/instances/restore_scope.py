@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from airflow_provider_service._airflow.arguments import as_texts, require, require_choice
-from airflow_provider_service._core.instances.backup_contents import Contents, TagEntry, repeated
+from airflow_provider_service._airflow.arguments import as_texts, repeated, require, require_choice
+from airflow_provider_service._core.instances.backup_contents import Contents, TagEntry
 from airflow_provider_service._core.instances.mapping import InstanceMapping, MappedNames
 from airflow_provider_service._core.instances.restore_reading import StoredBackup, StoredWorkflow
 from airflow_provider_service.client.errors import ServiceInputError

@@ -56,7 +56,7 @@ def read_source(source: Any) -> list[Source]:
             found += map(_checked, _read(one, f"definition {len(found) + 1}"))
         except ServiceInputError as error:
             wrong.append(str(error))
-    wrong += repeated(found)
+    wrong += repeated_definitions(found)
     if wrong:
         raise ServiceInputError("; ".join(wrong))
     if not found:
@@ -108,7 +108,7 @@ def _checked(source: Source) -> Source:
     return source
 
 
-def repeated(found: Sequence[Source]) -> list[str]:
+def repeated_definitions(found: Sequence[Source]) -> list[str]:
     """Why definitions cannot be deployed together: they have the same name or id."""
     problems = [
         f"more than one definition is named {name!r}: {', '.join(places)}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from airflow_provider_service._airflow.arguments import require_mapping
+from airflow_provider_service._airflow.arguments import repeated, require_mapping
 from airflow_provider_service._core.rows.options import COLUMN_TYPES
 from airflow_provider_service._core.rows.values import check_columns
 from airflow_provider_service.client._texts import shown
@@ -41,7 +40,7 @@ def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
     :param owner: what has the columns, and what to do, for the message.
     :raises ServiceInputError: there are some.
     """
-    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
+    doubled = sorted(repeated(names))
     if doubled:
         listed = ", ".join(map(shown, doubled))
         raise ServiceInputError(f"{owner} has several columns named {listed}{hint}", not_done="nothing was written")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_provider_service._airflow.arguments import refuse, require
+from airflow_provider_service._airflow.arguments import refuse, repeated, require
 from airflow_provider_service._core.instances.desired_state.text import parsed
 from airflow_provider_service.client._http.redaction import hidden
 from airflow_provider_service.client._texts import type_of
@@ -56,6 +56,6 @@ def names_in(name: str, names: Sequence[object]) -> list[str]:
         if not isinstance(one, str) or not one.strip():
             refuse(f"each name in {name}", "text that is not empty", one)
     stripped = [str(one).strip() for one in names]
-    twice = sorted({one for one in stripped if stripped.count(one) > 1})
+    twice = sorted(repeated(stripped))
     require(not twice, f"{name} has {', '.join(map(repr, twice))} more than once")
     return stripped
