@@ -120,6 +120,14 @@ def test_for_keys_of_fewer_digits_the_table_is_not_read(upsert, simulator, key):
     assert f"%3A{key}" in read.query
 
 
+def test_for_keys_of_more_digits_the_table_is_read(upsert, simulator):
+    upsert([{"stock": 2**53 + 2, "shop": "x"}], "stock")
+    simulator.clear_requests()
+    assert upsert([{"stock": 2**53 + 2, "shop": "y"}], "stock") == (0, 1, 0)
+    [read] = [request for request in simulator.requests if request.method == "GET" and request.path.endswith("/rows")]
+    assert "filter=" not in read.query
+
+
 def test_a_key_too_long_for_an_address_finds_its_row(upsert, simulator):
     simulator.clear_requests()
     assert upsert([{"sku": "x" * 20_000, "stock": 1}]) == (1, 0, 0)
