@@ -1,4 +1,4 @@
-"""Checks of the arguments of operators and sensors: each error says what was expected and what was given instead.
+"""Checks of the arguments of operators and sensors: each error names the expected and the actual value.
 
 They load nothing heavy, because arguments that are not templates are checked while Airflow parses the DAG file.
 """
@@ -25,7 +25,7 @@ _TEMPLATE = re.compile(r"\{[{%#]")
 MAX_COUNT = 2**53
 #: Thirty years; sockets and clocks overflow far beyond that.
 MAX_SECONDS = 10**9
-#: What an operator may return of the output of a run, besides that of a named node.
+#: Values of ``return_output`` besides the name of a node.
 OUTPUT_CHOICES = ("none", "last_node")
 
 
@@ -104,7 +104,7 @@ def require_flag(name: str, value: object, *, optional: bool = False) -> None:
 
 
 def require_output(name: str, value: object) -> None:
-    """Refuse an argument that says which output to return, in none of the documented ways.
+    """Refuse an invalid value of the argument that selects the output to return.
 
     The name of a node is marked as such: plain text would turn a misspelt word into a node that does not exist.
 
@@ -157,7 +157,8 @@ def read_seconds(name: str, value: timedelta | float | str, *, or_zero: bool = F
 
 
 def as_list(name: str, value: object) -> list[Any]:
-    """Read an argument that holds several values; a single text is refused, because it would be read letter by letter.
+    """Read an argument that holds several values; a single text is refused, because it would be iterated letter by
+    letter.
 
     :raises ServiceInputError: text, a mapping, or a single value.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: The header that carries the key, by type of connection. Only of these types is the password sent to the host.
 KEY_HEADERS = {"n8n": "X-N8N-API-KEY", "service": DEFAULT_KEY_HEADER}
-#: What the default connection id stands for: the first of these connections that is defined.
+#: The connections behind the default connection id: the first of them that is defined is used.
 DEFAULT_CONNECTIONS = ("service_default", "n8n_default")
 _PROTOCOLS = ("http", "https")
 # The extras that Airflow masks, too.

@@ -1,4 +1,4 @@
-"""What the provider adds to Airflow's own metrics: their names, and how they are reported.
+"""The provider's metrics, which are added to Airflow's own: their names, and how they are reported.
 
 Without a metrics backend in Airflow's settings, a report does nothing.
 """

@@ -1,4 +1,4 @@
-"""How arguments name an object of the service: by its id, or by its name, in which case it is looked up."""
+"""Arguments that name an object of the service by its id, or by its name, which is then looked up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LookUp = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Two arguments that name the same by id and by name, of which exactly one is given.
+    """Two arguments that name an object by id and by name, of which exactly one is given.
 
     :param id_field: argument with the id.
     :param name_field: argument with the name.
@@ -40,7 +40,7 @@ class Alternatives:
 
         :param arguments: what has the arguments as attributes.
         :param are_rendered: False while a DAG file is parsed, when a template may still be rendered to None.
-        :raises ServiceInputError: both are given, or none of them although one is required.
+        :raises ServiceInputError: both are given, or neither although one is required.
         """
         values = self._values(arguments)
         present = {name: value for name, value in values.items() if value is not None}
@@ -162,5 +162,5 @@ TAGS = Alternatives("tag_ids", "tags")
 #: The name is looked up together with the type.
 CREDENTIAL = Alternatives("credential_id", "credential_name", is_optional=True)
 VARIABLE = Reference("variable_id", "key", lookup.get_variable, project=PROJECT)
-#: What is called otherwise in another instance: the mapping itself, or the file that holds it.
+#: Names that differ in another instance: the mapping itself, or the file that contains it.
 MAPPING = Alternatives("mapping", "mapping_path", is_optional=True)

@@ -1,4 +1,4 @@
-"""What Airflow's configuration says that concerns the provider. Nothing else in the package reads it."""
+"""The provider's options in Airflow's configuration. Nothing else in the package reads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def base_path() -> str:
 
 
 def deployment() -> str | None:
-    """``[service] deployment``: tells this Airflow from others that share the service; by default its address."""
+    """``[service] deployment``: distinguishes this Airflow from others that share the service; by default its
+    address."""
     return conf.get("service", "deployment", fallback=None) or base_url() or None
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 Templated = Union[T, "XComArg"]
 #: A duration: a timedelta, or a number of seconds.
 Duration = timedelta | float
-#: What to do if an execution cannot be found.
+#: How a task ends if its execution cannot be found.
 OnVanished = Literal["fail", "succeed"]
 ON_VANISHED = get_args(OnVanished)
 #: The way to start a workflow.

@@ -1,1 +1,1 @@
-"""The command line: what is done outside of DAGs, by the code of the operators."""
+"""The command line: jobs outside of DAGs, by the code of the operators."""

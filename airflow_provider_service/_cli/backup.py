@@ -1,4 +1,4 @@
-"""``backup``: write what an instance holds to one archive."""
+"""``backup``: write the contents of an instance to one archive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def perform(screen: Screen, arguments: argparse.Namespace) -> int:
-    """Write the archive; what exists is replaced or deleted only after that was confirmed."""
+    """Write the archive; existing files are replaced or deleted only after a confirmation."""
     from airflow_provider_service._core.instances.backup import write_backup
     from airflow_provider_service._core.instances.backup_archive import require_archive
     from airflow_provider_service._core.instances.backup_report import backup_report

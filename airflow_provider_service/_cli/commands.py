@@ -72,7 +72,7 @@ _SHARED = (
     _flag("--json", "print the result as JSON; everything else goes to the standard error"),
     _flag("--verbose", "print all log lines, and the traceback of an error"),
 )
-_YES = _flag("--yes", "do not ask for confirmation; required without a terminal")
+_YES = _flag("--yes", "skip all confirmations; required without a terminal")
 _REPORT = _option("--report-path", metavar="PATH", help="file for a report: .md, .html or .json")
 _ACTIVATE = _option(
     "--activate", type=_yes_or_no, metavar="yes|no", help="activate or deactivate all workflows; default: as they say"
@@ -87,8 +87,8 @@ _MAPPING = _option(
     "--mapping", metavar="FILE", help="YAML or JSON file with the names and values that differ in the instance"
 )
 _RECORD = (
-    _option("--deployment-name", metavar="NAME", help="name under which the instance records what is deployed"),
-    _flag("--archive-missing", "archive what was deployed under this name before and is not among the workflows now"),
+    _option("--deployment-name", metavar="NAME", help="name under which the instance records the deployed workflows"),
+    _flag("--archive-missing", "archive workflows that this name deployed before and that are missing now"),
 )
 _SOURCE = _option("source", nargs="+", help="folders, .json files, or addresses of object storage")
 _TARGET = (*_named("project"), *_named("folder", "parent-", "folder in which new workflows are created"))
@@ -101,12 +101,12 @@ _SELECTION = (
 COMMANDS = (
     Command(
         "doctor",
-        "examine a connection: reachable, clock, plan, MCP, bridge, and what the key may do",
+        "examine a connection: reachable, clock, plan, MCP, bridge, and permissions of the key",
         (_option("connection", nargs="?", metavar="CONN_ID", help="the same as --conn-id"),),
     ),
     Command(
         "plan",
-        "show what a deployment of workflow files would change",
+        "show the changes that a deployment of workflow files would make",
         (_SOURCE, *_TARGET, *_RECORD, _MAPPING, _ACTIVATE, _REPORT, _DETAILED),
         _STATUSES_OF_PLANS,
     ),
@@ -117,7 +117,7 @@ COMMANDS = (
     ),
     Command(
         "export",
-        "write each workflow to a file of its own",
+        "write each workflow to a separate file",
         (
             _option("path", help="folder, or address of object storage"),
             *_SELECTION,
@@ -146,7 +146,7 @@ COMMANDS = (
     ),
     Command(
         "backup",
-        "write what an instance holds to one archive",
+        "write the contents of an instance to one archive",
         (
             _ARCHIVE,
             _option("--keep", type=_count, metavar="N", help="delete all but the newest N backups in the folder"),
@@ -163,7 +163,7 @@ COMMANDS = (
                 "--on-conflict",
                 choices=("fail", "skip", "update"),
                 default="fail",
-                help="what to do with objects that exist and differ (default: %(default)s)",
+                help="how to treat existing objects that differ (default: %(default)s)",
             ),
             _option("--kinds", nargs="+", choices=_KINDS, help="kinds of objects to restore; default: all"),
             _option("--names", nargs="+", metavar="NAME", help="exact names of the objects to restore; default: all"),
@@ -187,14 +187,14 @@ COMMANDS = (
         "audit",
         "audit an instance; exit status 1 if it has findings in a category of --fail-on",
         (
-            _option("--categories", nargs="+", choices=_CATEGORIES, help="what to audit; default: everything"),
+            _option("--categories", nargs="+", choices=_CATEGORIES, help="categories to audit (default: all)"),
             _option(
                 "--days-abandoned-workflow",
                 type=_count,
                 metavar="DAYS",
                 help="days without an execution after which a workflow counts as abandoned",
             ),
-            _option("--fail-on", nargs="+", choices=_CATEGORIES, default=(), help="what must have no findings"),
+            _option("--fail-on", nargs="+", choices=_CATEGORIES, default=(), help="fail on findings in these"),
             _option("--timeout", type=_seconds, default=300.0, help="seconds to wait (default: %(default)g)"),
             _REPORT,
         ),
@@ -206,7 +206,7 @@ COMMANDS = (
             _option("workflow_name", nargs="?", metavar="NAME", help="exact name of the workflow"),
             _option("--workflow-id", metavar="ID", help="id of the workflow, instead of its name"),
             *_named("project", text="project in which the name is looked up"),
-            _option("--payload", help="what the trigger takes: JSON, or @FILE, or - for the standard input"),
+            _option("--payload", help="input of the trigger: JSON, or @FILE, or - for the standard input"),
             _option("--trigger-node", metavar="NODE", help="name of the trigger, if several could start the workflow"),
             _option("--webhook-conn-id", metavar="ID", help="Airflow connection with the webhook's own authentication"),
             _flag("--no-activate", "fail if the workflow is not active, instead of activating it"),
@@ -217,13 +217,13 @@ COMMANDS = (
             _flag("--no-wait", "only start it"),
             _option("--timeout", type=_seconds, default=86_400.0, help="seconds until it is stopped (default: a day)"),
             _POLLS,
-            _option("--output", metavar="NODE", help="print what this node put out; - for the last one"),
+            _option("--output", metavar="NODE", help="print the output of this node; - for the last one"),
             _option("--output-path", metavar="PATH", help="file for output that has more than 48 kB"),
         ),
     ),
     Command(
         "logs",
-        "show what the nodes of an execution did",
+        "show the nodes of an execution",
         (
             _option("execution_id", help="id of the execution"),
             _flag("--follow", "wait for the end, and show the nodes as they end; exit status 1 if the execution fails"),
@@ -247,11 +247,11 @@ def get_commands() -> list[Any]:
         )
         for one in COMMANDS
     ]
-    return [GroupCommand(name="service", help="Look after an instance of the service", subcommands=subcommands)]
+    return [GroupCommand(name="service", help="Manage an instance of the service", subcommands=subcommands)]
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the arguments of ``python -m airflow_provider_service``."""
+    """The parser of the arguments of ``python -m airflow_provider_service``."""
     found = argparse.ArgumentParser(prog="python -m airflow_provider_service")
     commands = found.add_subparsers(required=True, dest="command", metavar="COMMAND")
     for one in COMMANDS:

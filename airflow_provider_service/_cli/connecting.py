@@ -23,14 +23,14 @@ _ADDRESS, _KEY, _KEY_HEADER = "SERVICE_URL", "SERVICE_API_KEY", "SERVICE_KEY_HEA
 def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: str = "") -> Iterator[ServiceHook]:
     """Open the connection that a command is for.
 
-    A URI, and what the variables say, become an Airflow connection of this process, so that one and the same code reads
-    them all. Airflow looks into its database only for connections that the environment does not hold.
+    A URI or the environment variables become an Airflow connection of this process, so that the same code reads all of
+    them. Airflow reads its database only for connections that the environment does not define.
 
-    :param conn_id: id of an Airflow connection; None for that of the URI or the environment.
+    :param conn_id: id of an Airflow connection; None for the one of the URI or the environment.
     :param uri: the connection itself.
-    :param option: what the names of the two options begin with; only without that counts the environment.
-    :raises UsageError: it is not clear which instance is meant.
-    :raises ServiceConfigError: there is no such connection, or it cannot be used.
+    :param option: prefix of the names of the two options; with a prefix, the environment is ignored. :raises
+    UsageError: it is not clear which instance is meant. :raises ServiceConfigError: there is no such connection, or it
+    cannot be used.
     """
     from airflow_provider_service.hooks.service import ServiceHook
 

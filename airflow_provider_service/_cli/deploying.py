@@ -1,4 +1,4 @@
-"""What the commands on workflow files and promotions share: show the plan, ask, carry it out, and say what was done."""
+"""The common part of the commands that deploy: show the plan, ask, carry it out, and report the result."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def workflows_page(hook: ServiceHook) -> str:
 def check_arguments(arguments: Any, *references: Reference) -> None:
     """Refuse arguments that fit neither each other nor the file system, before anything is sent.
 
-    :param arguments: what has ``report_path`` and the arguments of the references as attributes.
-    :raises UsageError: some do not.
+    :param arguments: object with ``report_path`` and the arguments of the references as attributes. :raises UsageError:
+    some do not.
     """
     with checking():
         for reference in references:
@@ -98,7 +98,7 @@ def read_mapping(arguments: argparse.Namespace) -> InstanceMapping:
 
 
 def read_record(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Under which name a deployment is recorded, and whether what has left is archived, as a target takes them.
+    """The name of a deployment's record, and whether to archive missing workflows, as arguments of a target.
 
     :raises UsageError: there can be no such record.
     """

@@ -1,4 +1,4 @@
-"""``export``: write each workflow to a file of its own."""
+"""``export``: write each workflow to a separate file."""
 
 from __future__ import annotations
 

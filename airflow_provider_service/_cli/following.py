@@ -1,4 +1,4 @@
-"""What the commands that wait for an execution share: its nodes as they end, in lines."""
+"""The common part of the commands that wait for an execution: a line for each node as it ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NodeLines:
         self._shown: dict[str, NodeRun] = {}
 
     def show(self, nodes: Sequence[NodeRun]) -> None:
-        """Show the nodes that have not been shown as they are now."""
+        """Show the nodes that are new or have changed."""
         for one in nodes:
             if self._shown.get(one.node) != one:
                 self._shown[one.node] = one

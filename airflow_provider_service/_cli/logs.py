@@ -1,4 +1,4 @@
-"""``logs``: show what the nodes of an execution did."""
+"""``logs``: show the nodes of an execution."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def perform(name: str, arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Make a request to end, such as that of a CI, an interruption, after which a deployment puts everything back."""
+    """Turn a request to end, for example by a CI, into an interruption, so that a deployment is rolled back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

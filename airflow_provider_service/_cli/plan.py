@@ -1,4 +1,4 @@
-"""``plan``: show what a deployment of workflow files would change."""
+"""``plan``: show the changes that a deployment of workflow files would make."""
 
 from __future__ import annotations
 

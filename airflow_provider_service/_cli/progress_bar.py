@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(steps: Sequence[str], console: Console | None = None) -> Iterator[Callable[[], None]]:
-    """Show a bar below what is printed, and remove it at the end; nothing where the output is not a terminal.
+    """Show a bar below the output, and remove it at the end; without a terminal, show nothing.
 
     :param steps: a few words about each step.
-    :param console: what else is printed to; None for the standard output.
-    :returns: what to call when a step is done.
+    :param console: console for all other output; None for the standard output.
+    :returns: a function to call after each step.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

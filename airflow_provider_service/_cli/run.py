@@ -75,7 +75,7 @@ def _wait(screen: Screen, arguments: argparse.Namespace, hook: ServiceHook, exec
 def show_end(screen: Screen, outcome: Outcome, more: dict[str, Any]) -> int:
     """Say how an execution ended; returns the exit status.
 
-    :param more: what else machines learn of it.
+    :param more: further values for machines.
     """
     has_succeeded = outcome.verdict == "succeeded"
     message = outcome.message[:1].upper() + outcome.message[1:]
@@ -92,7 +92,7 @@ def _return_output(node: str | None) -> ReturnOutput:
 
 
 def _payload(text: str | None) -> Any:
-    """The payload that an option holds, names or announces."""
+    """The payload in an option, in the file that it names, or on the standard input."""
     if text is None:
         return None
     try:

@@ -1,4 +1,5 @@
-"""What a command shows: lines for people, or one JSON value for machines; logs and questions on the standard error."""
+"""The output of a command: lines for people, or one JSON value for machines; logs and questions on the standard
+error."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ class DeclinedError(Exception):
 
 
 class Screen:
-    """What a command shows. All texts may be those of strangers: they are made printable, and keys in them masked.
+    """The output of a command. Texts may come from anybody: they are made printable, and keys in them are masked.
 
-    :param as_json: whether the standard output holds nothing but the result as JSON.
+    :param as_json: whether the standard output contains only the result as JSON.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -57,12 +58,12 @@ class Screen:
         """Print the result to machines."""
         if self.as_json:
             plain = json.loads(json.dumps(value, default=str))
-            # JSON escapes what is not ASCII, so nothing in it can control a terminal.
+            # JSON escapes all characters outside of ASCII, so it cannot control a terminal.
             text = json.dumps(self._without_secrets(plain), indent=2)
             print(text, file=self._output, flush=True)
 
     def require_answer(self, *, yes: bool) -> None:
-        """Refuse to begin what has to be confirmed where nobody can be asked.
+        """Refuse to begin if a confirmation is needed but there is no terminal.
 
         :param yes: whether it is confirmed already.
         :raises UsageError: it cannot be confirmed.
@@ -76,8 +77,7 @@ class Screen:
         """Ask before something is changed.
 
         :param yes: whether it is confirmed already.
-        :raises UsageError: nobody can be asked.
-        :raises DeclinedError: the answer is not yes.
+        :raises UsageError: there is no terminal. :raises DeclinedError: the answer is not yes.
         """
         self.require_answer(yes=yes)
         if yes:
@@ -97,7 +97,8 @@ class Screen:
 
     @contextmanager
     def logs(self, *, is_verbose: bool) -> Iterator[None]:
-        """Send the logs, and what libraries print, to the standard error, so that the output is the command's alone."""
+        """Send the logs and the output of libraries to the standard error, so that the standard output is the command's
+        alone."""
         root, own = logging.getLogger(), logging.getLogger(_PACKAGE)
         with (
             _lines_of(root, self, logging.DEBUG if is_verbose else logging.WARNING),

@@ -59,9 +59,9 @@ class FakeTaskInstance:
         default: Any = None,
         **_: Any,
     ) -> Any:
-        """What this task has pushed, or another has returned.
+        """The XComs of this task, and the results of others.
 
-        :raises LookupError: the test does not say what that task returned.
+        :raises LookupError: the test does not give the result of that task.
         """
         if task_ids is None:
             return self.pushed.get(key, default)
@@ -72,7 +72,7 @@ class FakeTaskInstance:
         if task_ids not in self.upstream:
             raise LookupError(
                 f"task {self.task_id!r} uses the output of task {task_ids!r}; "
-                f"say what that returned: run_task(..., upstream={{{task_ids!r}: ...}})"
+                f"pass its result: run_task(..., upstream={{{task_ids!r}: ...}})"
             )
         value = self.upstream[task_ids]
         if key == RETURN_KEY:
@@ -88,7 +88,7 @@ class FakeTaskInstance:
 
 
 class FakeStateStore(dict[str, Any]):
-    """What Airflow 3.3 keeps for a task run."""
+    """The state that Airflow 3.3 keeps for a task run."""
 
     def set(self, key: str, value: Any, **_: Any) -> None:
         """Keep a value."""
@@ -107,7 +107,7 @@ def task_context(
     logical_date: datetime | None,
     run_id: str | None,
 ) -> dict[str, Any]:
-    """The context of the first attempt of a task in a DAG run of its own.
+    """The context of the first attempt of a task in a new DAG run.
 
     :param task: the operator.
     :param params: values of the DAG's params.

@@ -33,7 +33,7 @@ _STATES = Path("/proc/self/task")
 _BREATH_SECONDS = 0.001 if _STATES.exists() else 0.02
 # A thread that runs, waits for its turn or for a disk, or is held by a debugger or a profiler.
 _READY = "RDTt"
-# What looking itself takes. Whoever runs takes longer.
+# The time that looking itself takes. A running thread takes longer.
 _NOISE_NANOSECONDS = 1_000
 # Of dates, which count microseconds.
 _ROUNDING_SECONDS = 2e-6
@@ -41,7 +41,7 @@ _ROUNDING_SECONDS = 2e-6
 
 @dataclass(eq=False)
 class _Sleeper:
-    """Somebody who waits until a time, in seconds since the epoch.
+    """A waiter until a time, in seconds since the epoch.
 
     :param due: when the pause ends.
     :param pause: how long it takes.
@@ -59,7 +59,7 @@ class _Sleeper:
         """The end of as many pauses as nothing happens in.
 
         :param change: when the service does something next.
-        :param others: when somebody wakes next who does not poll.
+        :param others: the next time at which a thread that does not poll wakes.
         """
         if self.deadline == math.inf:
             return self.due
@@ -209,7 +209,7 @@ class PassingTime(Clock):
                 one.wake()
 
     def _next_event(self, state: State) -> float:
-        """When a service does something next; never if it does nothing by itself."""
+        """The time of the service's next action; never if it has none."""
         state.settle()
         due = state.schedule.next_due()
         return math.inf if due is None else self.now() + (due - state.clock.now()).total_seconds()

@@ -1,4 +1,4 @@
-"""What a task has passed to a run: what the run began with, without what the service and the task add."""
+"""The payload that a task passed to a run, without the fields that the service and the task add."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_service._core.runs.search import RUN_KEY_FIELD
 if TYPE_CHECKING:
     from airflow_provider_service.simulator._engine.executions import Execution
 
-# What the service and the task add to the fields of a form.
+# Fields that the service and the task add to those of a form.
 _ADDED_TO_FORMS = {"submittedAt", "formMode", RUN_KEY_FIELD}
 
 

@@ -1,4 +1,4 @@
-"""A simulated service that a test fills with workflows, and asks afterwards what has run."""
+"""A simulated service in which a test creates workflows, and checks afterwards what ran."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SimulatedWorkflow:
 class SimulatedService:
     """A simulated service for one test.
 
-    The fixture ``service`` makes one that is behind the Airflow connection ``service_default``.
+    The fixture ``service`` provides one behind the Airflow connection ``service_default``.
 
     :param simulator: the running simulator; it also offers faults, a clock, and all requests it has received.
     :param conn_id: id of the Airflow connection that leads to it; ``service_default`` by default.
@@ -87,18 +87,18 @@ class SimulatedService:
         path: str | None = None,
         active: bool = True,
     ) -> SimulatedWorkflow:
-        """Put a workflow in place. Safe to repeat.
+        """Create or change a workflow. Safe to repeat.
 
         A workflow of the same name that this method has made is changed: its next runs behave as described now. It is
         available in MCP, and other workflows may start it, so that tasks run it whatever its trigger.
 
         :param name: its name.
-        :param output: JSON items that its last node puts out; by default what its trigger put out.
+        :param output: JSON items that its last node returns; by default those of its trigger.
         :param fails_with: message with which each run fails; by default none fails.
         :param takes: seconds, or a timedelta, that each run takes; 1 second by default. While a task waits for the run,
             this time passes at once. A run that takes 0 seconds may end before the task looks, and so before it defers.
         :param trigger: what begins its runs: ``"webhook"`` (the default), ``"schedule"``, ``"form"``, ``"chat"``,
-            ``"sub-workflow"`` or ``"manual"``. A schedule starts nothing by itself.
+            ``"sub-workflow"`` or ``"manual"``. The schedule itself starts nothing.
         :param path: path of its webhook; a random one by default.
         :param active: whether it is active; True by default. One with a manual trigger never is: only its draft runs.
         :returns: the workflow.

@@ -39,7 +39,7 @@ else:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What a task that succeeded has returned and pushed.
+    """The result and XComs of a task that succeeded.
 
     :param return_value: what it returned.
     :param xcoms: everything that it pushed, by key, including the returned value as ``return_value`` and the addresses
@@ -64,7 +64,7 @@ def run_task(
     logical_date: datetime | None = None,
     run_id: str | None = None,
 ) -> TaskResult:
-    """Run a task to its end, and return what it returned and pushed.
+    """Run a task to its end, and return its result and XComs.
 
     Its templates are rendered. If it defers, its trigger is stored and runs, and its event continues the task, as in
     Airflow. The operator itself stays as it is, so it can be run again; each call is a DAG run of its own. Needs no

@@ -74,8 +74,8 @@ class ServiceLoadTableOperator(ServiceTableOperator):
     :param add_columns: add columns that the table lacks; False by default.
     :param column_types: types of columns that are created, ``{"price": "number"}``: string, number, boolean or date.
         Every other new column gets the type of its first value that is not null.
-    :param on_error: what to do with a row that the table cannot store: ``"fail"`` (the default) writes nothing,
-        ``"skip"`` leaves the row out.
+    :param on_error: how to treat a row that the table cannot store: ``"fail"`` (the default) writes nothing, ``"skip"``
+        leaves the row out.
     :param reject_path: ``.jsonl`` file, or one that ends in ``.jsonl.gz``, for the rows that are left out, with their
         numbers and reasons; required with ``on_error="skip"``. It is also written if there are none.
     :param object_storage_conn_id: Airflow connection of the object storage of ``reject_path``, and of a file that is

@@ -33,7 +33,7 @@ _MYSQL = ("MySQLdb", "mysql", "pymysql")
 def sql_hook(conn_id: str, hook_params: Mapping[str, Any] | None) -> Any:
     """The hook of an Airflow connection to a database.
 
-    :raises ServiceInputError: the connection is not that of a database.
+    :raises ServiceInputError: the connection is not one of a database.
     """
     from airflow.providers.common.compat.sdk import BaseHook
 
@@ -86,8 +86,8 @@ def insert_all(
 
     :param mode: whether rows that exist are deleted first, or updated by the statement that the hook has for this.
     :param key_columns: columns by which rows that exist are found.
-    :param allow_empty: whether no rows may replace those of the table.
-    :raises ServiceInputError: there are no rows to replace those of the table, or the database refuses a value. Nothing
+    :param allow_empty: whether an empty input may replace the rows of the table. :raises ServiceInputError: there are
+    no rows to replace those of the table, or the database refuses a value. Nothing
         was written, unless the connection has no transactions; the message then says so.
     """
     progress = Progress("Inserted")
@@ -99,7 +99,7 @@ def insert_all(
     with _transaction(hook) as connection, closing(connection.cursor()) as cursor:
         try:
             if _is_postgres(connection):
-                # What the service holds is in UTC, also in columns without a time zone.
+                # Dates of the service are in UTC, also in columns without a time zone.
                 cursor.execute("SET LOCAL timezone TO 'UTC'")
             batch = list(islice(remaining, INSERT_ROWS))
             if not allow_empty:
@@ -199,7 +199,7 @@ def _transaction(hook: Any) -> Iterator[Any]:
         if hook.supports_autocommit:
             hook.set_autocommit(connection, False)
         if _driver(connection) in _MYSQL:
-            # It takes and gives moments without a time zone, as they are in that of the session.
+            # It takes and returns dates without a time zone, in the time zone of the session.
             with closing(connection.cursor()) as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
         yield connection

@@ -11,12 +11,12 @@ _PLAIN = r"#{0,2}[\w$]+(?:-[\w$]+)*"
 _QUOTED = r'"(?:[^"\0]|"")+"', r"`(?:[^`\0]|``)+`", r"\[(?:[^\]\0]|\]\])+\]"
 _PART = f"(?:{'|'.join((_PLAIN, *_QUOTED))})"
 _TABLE = re.compile(rf"{_PART}(?:(?:\.{_PART}?){{0,2}}\.{_PART})?")
-# The hook of the database puts a name with blanks and such into quotes, but not one that has quotes in it.
+# The hook of the database quotes names with special characters, but not names that contain quotes.
 _COLUMN = re.compile(rf"[\w $#@.-]+|{'|'.join(_QUOTED)}")
 
 
 def require_table_name(name: str, value: object) -> None:
-    """Refuse what is not the name of a table: up to four words with dots between them, plain or quoted.
+    """Refuse text that is not the name of a table: up to four words with dots between them, plain or quoted.
 
     A word in the middle may be left out, as in ``mydb..sales``.
 
@@ -28,7 +28,7 @@ def require_table_name(name: str, value: object) -> None:
 
 
 def require_column_name(name: str, value: object) -> None:
-    """Refuse what is not the name of a column: words without punctuation, or in quotes.
+    """Refuse text that is not the name of a column: words without punctuation, or in quotes.
 
     :param name: the argument.
     :raises ServiceInputError: it is something else.

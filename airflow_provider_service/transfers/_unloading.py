@@ -61,7 +61,7 @@ class ServiceUnloadTableOperator(ServiceTableOperator):
     def types_of(self, table: DataTable, *, with_system_columns: bool) -> dict[str, str]:
         """The columns to transfer with their types, in order.
 
-        :param with_system_columns: whether those of the service belong to all of them.
+        :param with_system_columns: whether "all" includes the columns of the service.
         """
         from airflow_provider_service._core.rows.files import chosen_types
         from airflow_provider_service._core.rows.values import column_types

@@ -39,7 +39,7 @@ class ServiceDataTableToObjectStorageOperator(ServiceUnloadTableOperator):
     :param search: text that a row must contain in any column, regardless of case; None (the default) for all rows.
     :param columns: columns to transfer, in order, which may include ``id``, ``createdAt`` and ``updatedAt``; None (the
         default) for all of them.
-    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would take for a
+    :param neutralize_formulas: put an apostrophe before text in a ``.csv`` file that a spreadsheet would evaluate as a
         formula; True by default. With False, all text is read back as it was.
     :param object_storage_conn_id: Airflow connection of the path's object storage; None (the default) for the one that
         the address names, if any.

@@ -25,13 +25,13 @@ class ObjectStorageToServiceDataTableOperator(ServiceLoadTableOperator):
     The task reads the rows once and checks them on disk before it writes anything, so memory does not depend on their
     number. If the table cannot store a value, the error names its row and column. A ``.csv`` file holds only text,
     which becomes a value of the column's type; an empty cell without quotes is null. The guide ``docs/transfers.md``
-    says what readers of the table see in the meantime.
+    describes what readers of the table see in the meantime.
 
     :param path: file to read, a path or an address such as ``s3://conn_id@bucket/key.csv``. Its ending names the
         format: ``.csv``, ``.jsonl`` or ``.parquet`` (needs the extra ``parquet``); the first two may end in ``.gz``.
         ``object_storage_conn_id`` is its Airflow connection, unless the address names one.
     :param kwargs: the arguments of :class:`ServiceLoadTableOperator`, and those of any task.
-    :returns: a :class:`LoadTableResult`: rows that were read and left out, and what became of the table's rows;
+    :returns: a :class:`LoadTableResult`: numbers of rows that were read and left out, and of the changes to the table;
         ``deleted`` is None if ``mode="replace"`` could not count them.
     """
 

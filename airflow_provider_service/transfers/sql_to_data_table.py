@@ -26,7 +26,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
 
     The task reads the rows once, with a server-side cursor if the database has one, and checks them on disk before it
     writes anything, so memory does not depend on their number. If the table cannot store a value, the error names its
-    row and column. The guide ``docs/transfers.md`` says what readers of the table see in the meantime.
+    row and column. The guide ``docs/transfers.md`` describes what readers of the table see in the meantime.
 
     :param sql: one query, or the path of a ``.sql`` file with it.
     :param sql_conn_id: Airflow connection of the database; its hook is any ``DbApiHook``.
@@ -35,7 +35,7 @@ class SqlToServiceDataTableOperator(ServiceLoadTableOperator):
     :param hook_params: further arguments of the hook, such as ``{"schema": "shop"}``; None (the default) for none.
     :param fetch_rows: number of rows that are fetched at a time; 5,000 by default.
     :param kwargs: the arguments of :class:`ServiceLoadTableOperator`, and those of any task.
-    :returns: a :class:`LoadTableResult`: rows that were read and left out, and what became of the table's rows;
+    :returns: a :class:`LoadTableResult`: numbers of rows that were read and left out, and of the changes to the table;
         ``deleted`` is None if ``mode="replace"`` could not count them.
     """
 

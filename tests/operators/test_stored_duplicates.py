@@ -88,7 +88,7 @@ def test_the_rows_to_decide_on_are_named_as_far_as_they_are_few(repair, insert):
     assert str(refused.value).endswith(
         "{'sku': 'a'} has the rows 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; {'sku': 'b'} has the rows 12, 13; "
         "{'sku': 'c'} has the rows 14, 15; {'sku': 'd'} has the rows 16, 17; {'sku': 'e'} has the rows 18, 19. "
-        "Nothing was written; delete the rows that are not wanted, or choose another on_stored_duplicates"
+        "Nothing was written; delete the surplus rows, or choose another on_stored_duplicates"
     )
 
 

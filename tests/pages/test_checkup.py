@@ -77,7 +77,7 @@ def test_missing_scopes_are_named_by_job(simulator):
     findings = found(ServiceConfig(base_url=simulator.base_url, api_key=key))
 
     assert findings["run a workflow and wait for it"] == ("note", "the key lacks execution:list, execution:stop")
-    assert findings["variables"] == ("skip", "not known, since the key lacks the scope to ask")
+    assert findings["variables"] == ("skip", "unknown, since the key lacks the scope to read it")
     assert is_healthy(list(examine(ServiceConfig(base_url=simulator.base_url, api_key=key))))
 
 

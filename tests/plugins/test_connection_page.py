@@ -211,7 +211,7 @@ def test_the_waits_of_each_triggerer_are_counted(browser_of, put_waits, simulato
         row = text[begin : text.index("</tr>", begin)]
         assert "ServiceExecutionTrigger" in row
         assert f"> {number} <" in row
-        assert ("look whether it still runs" in row) is (host == "triggerer-2")
+        assert ("check whether it still runs" in row) is (host == "triggerer-2")
 
 
 @pytest.fixture

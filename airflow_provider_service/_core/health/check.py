@@ -59,13 +59,13 @@ CHECKS: Mapping[str, Check] = {"all_workflows": require_flag, **_READERS}
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """A check of the health of workflows. It holds only what a trigger may store.
+    """A check of the health of workflows. It contains only values that a trigger may store.
 
     :param workflow_id: the workflow.
     :param workflow_name: the workflow's exact name, instead of its id.
     :param tag_id: a tag, for all workflows that have it.
     :param tag_name: the tag's exact name, instead of its id.
-    :param project_id: the project in which to look; alone, for all its workflows.
+    :param project_id: the project of the workflows; on its own, it selects all of them.
     :param project_name: the project's exact name, instead of its id.
     :param all_workflows: True for the workflows of every project.
     :param window: seconds before now within which an execution that counts has started.

@@ -1,6 +1,6 @@
 """Perform a check of the health of workflows.
 
-The statistics come from the executions themselves: the service's insights lag behind them, and know no single workflow.
+The statistics come from the executions themselves: the service's insights lag behind, and do not distinguish workflows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OLDER_IN_A_ROW = 250
 
 
 class _Known(NamedTuple):
-    """What is kept of a workflow while executions are read."""
+    """The data about a workflow that is kept while executions are read."""
 
     name: str
     active: bool
@@ -57,7 +57,7 @@ def perform(check: HealthCheck, client: ServiceClient) -> Health:
     tallies = {id_: Tally(random) for id_ in workflows}
     has_run = set()
     for execution in _executions(check, client, list(workflows), project_id, since):
-        # What a person runs in the editor says nothing about the workflow in production.
+        # Runs in the editor say nothing about the workflow in production.
         if execution.workflow_id in tallies and execution.mode != "manual":
             has_run.add(execution.workflow_id)
             tallies[execution.workflow_id].count(execution.status, execution.started_at, execution.stopped_at)

@@ -1,4 +1,4 @@
-"""What a check of the health of workflows has found, as a message, a result and a table."""
+"""The findings of a health check, as a message, a result and a table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Member:
         return f"'{one_line(self.name)}' ({self.reasons()}) {self.url}"
 
     def reasons(self) -> str:
-        """The thresholds that do not hold, in words, and what makes the statistics doubtful."""
+        """The breached thresholds, in words, and reasons to doubt the statistics."""
         reasons = [breach.text for breach in self.breaches]
         if not self.keeps_executions:
             reasons.append(_INCOMPLETE)
@@ -104,7 +104,7 @@ _REPORT_COLUMNS = (
 
 @dataclass(frozen=True)
 class Health:
-    """What a check has found.
+    """The findings of a check.
 
     :param window: length of the window, in seconds.
     :param members: the workflows.

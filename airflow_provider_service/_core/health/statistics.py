@@ -14,8 +14,8 @@ from airflow_provider_service.client.models._statuses import ExecutionStatus
 #: Up to this many runs of a workflow, the statistics on durations are exact; above, a sample of this size is used.
 MAX_DURATIONS = 10_000
 
-# The service ends an execution as crashed that it has lost. Somebody, or a time limit, has ended one that is canceled:
-# that says nothing about the workflow. The service's own insights count in the same way.
+# The service marks a lost execution as crashed. A person or a time limit has ended a canceled one: that says nothing
+# about the workflow. The service's own insights count in the same way.
 _FAILURES: tuple[ExecutionStatus, ...] = ("error", "crashed")
 
 
@@ -56,7 +56,7 @@ class Tally:
         self._measured = 0
 
     def count(self, status: str, started_at: datetime | None, stopped_at: datetime | None) -> None:
-        """Take one execution into account; one that has not ended counts as nothing."""
+        """Count one execution, unless it has not ended."""
         if status not in self._counts:
             return
         self._counts[status] += 1
@@ -86,7 +86,7 @@ class Tally:
         return self._counts["success"] + self._failed
 
     def statistics(self, now: datetime) -> ExecutionStatistics:
-        """The statistics on what has been counted.
+        """The statistics on the counted executions.
 
         :param now: date and time by the clock of the service.
         """
@@ -111,10 +111,10 @@ def _p95(values: array[float]) -> float | None:
 
 
 class Breach(NamedTuple):
-    """A threshold that does not hold.
+    """A breached threshold.
 
     :param threshold: its name, which is that of the argument.
-    :param value: what was measured; None for the age of a success that there is not.
+    :param value: the measured value; None for the age of a success if there is none.
     :param limit: the threshold.
     :param text: both in words.
     """
@@ -131,7 +131,7 @@ class Breach(NamedTuple):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What the statistics of each workflow must keep to; None for what does not matter. Times are in seconds."""
+    """The limits for the statistics of each workflow; None for no limit. Times are in seconds."""
 
     max_failure_rate: float | None = None
     max_age_of_success: float | None = None
@@ -143,7 +143,7 @@ class Thresholds:
         return any(limit is not None for limit in asdict(self).values())
 
     def breached_by(self, statistics: ExecutionStatistics) -> list[Breach]:
-        """The thresholds that do not hold. Without runs, no rate and no duration is too high."""
+        """The breached thresholds. Without runs, no rate or duration is too high."""
         found = [
             self._above("max_failure_rate", "failure rate", statistics.failure_rate, "{:.4g}".format),
             self._above("max_age_of_success", "age of the last success", statistics.success_age, span),

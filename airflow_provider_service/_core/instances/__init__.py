@@ -1,1 +1,1 @@
-"""Instances as code: workflows as files, what a deployment of them would change, and how it is carried out."""
+"""Instances as code: workflows as files, and their deployment: its plan, and how it is carried out."""

@@ -22,10 +22,11 @@ log = logging.getLogger(__name__)
 
 
 def apply_plan(plan: DeploymentPlan, target: DeploymentTarget) -> dict[str, str]:
-    """Carry out a plan. When anything fails, everything that was changed goes back to what it was.
+    """Carry out a plan. If anything fails, all changes are rolled back.
 
     :returns: the ids of the workflows by name.
-    :raises ServiceDeploymentError: it failed; the message has the reason, and whatever could not be put back.
+    :raises ServiceDeploymentError: it failed; the message has the reason, and the objects that could not be rolled
+    back.
     """
     return _Deployment(plan, target).carry_out()
 
@@ -66,7 +67,7 @@ class _Deployment:
     def _going_back(self) -> Iterator[None]:
         try:
             yield
-        # Also what kills the task: a deployment must not be left half done.
+        # Also if the task is killed: a deployment must not remain half done.
         except BaseException as error:
             log.error("The deployment failed while %s; rolling back its changes", self._step)
             left = self._rollback.go()
@@ -120,7 +121,8 @@ class _Deployment:
         self._client.workflows.update_tags(self._ids[change.workflow_id], [self._tag_ids[tag] for tag in tags])
 
     def _publish(self, changes: Sequence[WorkflowChange]) -> None:
-        """Make workflows run. One that takes over the webhook of another is refused until that one has let go of it."""
+        """Make workflows run. A workflow that takes over the webhook of another is refused until that one has released
+        it."""
         waiting, pauses = list(changes), RELEASE_PAUSES
         releases = any({"deactivate", "archive"} & {*one.actions} for one in self._plan.changed)
         while waiting:
@@ -149,7 +151,7 @@ class _Deployment:
         self._client.workflows.activate(self._ids[change.workflow_id])
 
     def _record(self) -> None:
-        """Record what was deployed, last: what is on record without having been deployed could be archived."""
+        """Record the deployed workflows last: a recorded workflow that was not deployed could be archived."""
         record, ids = self._plan.record, self._plan.owned_ids(self._ids)
         if record is None or not record.differs(ids):
             return

@@ -1,4 +1,4 @@
-"""A security audit as a task or a command makes it: its arguments, what is shown of it, and its result."""
+"""A security audit by a task or a command: its arguments, its output, and its result."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MAX_SHOWN_LOCATIONS = 20
 
 @dataclass(frozen=True)
 class Audited:
-    """What an audit found.
+    """The findings of an audit.
 
-    :param reports: what the service answered.
+    :param reports: the answer of the service.
     :param fail_on: the categories whose findings are a failure.
     """
 

@@ -1,4 +1,4 @@
-"""Write what an instance holds to one archive, which is complete or absent."""
+"""Write the contents of an instance to one archive, which is complete or absent."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Backup:
-    """What was written.
+    """The result of a backup.
 
     :param path: address of the archive.
     :param size: its bytes.
     :param sha256: its SHA-256.
     :param counts: the number of objects of each kind that was backed up.
-    :param gaps: what is not in it, and why.
+    :param gaps: objects that are not in it, and why.
     :param deleted: the number of older backups that were deleted.
     """
 
@@ -84,7 +84,7 @@ def write_backup(
 ) -> Backup:
     """Write a backup. Safe to repeat: it replaces the file when it is complete, and has been read as a restore does.
 
-    It is no snapshot: what changes in the meantime is in it as it was when it was read.
+    It is not a snapshot: an object that changes meanwhile is stored as it was when it was read.
 
     :param client: client or hook of the instance.
     :param path: path or address of the archive.
@@ -92,8 +92,8 @@ def write_backup(
     :param service: address of the instance, for the manifest.
     :param keep: how many backups of the instance remain in the folder; older ones are deleted. None for all.
     :raises ServiceApiError: a call failed; the file is as it was before.
-    :raises ServiceInputError: what was written could not be restored; the file is as it was before.
-    :raises ServiceError: the backup is complete, but older ones could not be deleted.
+    :raises ServiceInputError: the archive could not be restored; an existing file is unchanged. :raises ServiceError:
+    the backup is complete, but older ones could not be deleted.
     """
     with whole_file("path", path, check=_require_restorable) as file:
         archive = ArchiveWriter(file)

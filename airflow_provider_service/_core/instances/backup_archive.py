@@ -1,7 +1,7 @@
 """The archive of a backup: a ZIP file with a manifest, written as a stream, and read as if it had been tampered with.
 
 Nothing of an archive is ever extracted to a disk. Before anything is used, its members are compared with the manifest:
-names, sizes and SHA-256. A checksum finds damage; it does not prove who made the archive.
+names, sizes and SHA-256. A checksum detects damage; it does not prove who created the archive.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NO_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def require_archive(path: object) -> None:
-    """Refuse what cannot be the path of an archive.
+    """Refuse an invalid path of an archive.
 
     :raises ServiceInputError: it is no path, or it ends otherwise.
     """
@@ -51,7 +51,7 @@ def require_archive(path: object) -> None:
 
 
 class Hashing(io.RawIOBase):
-    """Counts and hashes what is written, and passes it on.
+    """Counts and hashes the written data, and passes it on.
 
     :param target: takes the bytes; None to count and hash only.
     """
@@ -64,7 +64,7 @@ class Hashing(io.RawIOBase):
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of what was written."""
+        """SHA-256 of the written data."""
         return self._digest.hexdigest()
 
     def let_go(self) -> None:
@@ -160,7 +160,7 @@ class ArchiveReader:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the checksums of all members: what the backup holds, whenever it was made."""
+        """SHA-256 of the checksums of all members: the same for equal contents, whenever the backup was made."""
         members = json.dumps(self.manifest["members"], sort_keys=True)
         return hashlib.sha256(members.encode()).hexdigest()
 
@@ -211,7 +211,7 @@ class ArchiveReader:
 
 
 class _Checked(io.RawIOBase):
-    """Reads a member, and compares it with the manifest; no line of it is longer than can be held in memory."""
+    """Reads a member, and compares it with the manifest; the length of its lines is limited, to save memory."""
 
     def __init__(self, name: str, member: IO[bytes], size: int, sha256: str) -> None:
         self._name, self._member, self._size, self._sha256 = name, member, size, sha256

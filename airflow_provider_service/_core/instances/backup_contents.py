@@ -1,4 +1,4 @@
-"""What a backup holds besides rows, as values that are checked when they are read from an archive."""
+"""The contents of a backup besides rows, as values that are checked when they are read from an archive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_service.client._ids import plain_id
 CONTENTS = "contents.json"
 WORKFLOWS, TABLES = "workflows", "data_tables"
 
-#: What no operation of the service's API gives.
+#: Data that no operation of the service's API returns.
 NEVER_BACKED_UP = {
     "secrets of credentials": "the service never shows them; credentials are in the archive by name and type",
     "executions": "the history of executions cannot be written to an instance",
@@ -70,7 +70,7 @@ class CredentialEntry(_Entry):
 
 
 class UserEntry(_Entry):
-    """A user; only for people, since a restore invites nobody."""
+    """A user; only for people to read, since a restore does not invite users."""
 
     email: str
     first_name: str | None = None
@@ -104,7 +104,7 @@ class TableEntry(_Entry):
 
 
 class WorkflowEntry(_Entry):
-    """A workflow: what runs, and its draft where that is another."""
+    """A workflow: the version that runs, and the draft if it differs."""
 
     id: Annotated[str, AfterValidator(plain_id)]
     project: str | None = None
@@ -113,7 +113,7 @@ class WorkflowEntry(_Entry):
 
 
 class Contents(_Entry):
-    """What a backup holds besides workflows and rows. None stands for a kind that could not be backed up."""
+    """The contents of a backup besides workflows and rows. None stands for a kind that could not be backed up."""
 
     tags: list[TagEntry]
     variables: list[VariableEntry] | None

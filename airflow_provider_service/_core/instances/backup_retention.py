@@ -1,4 +1,4 @@
-"""Delete older backups of an instance: only what is known to be one by what it holds, whatever its name is."""
+"""Delete older backups of an instance: only archives whose contents identify them as such, whatever their names are."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def _made_at(folder: StoredFolder, name: str, service: str) -> datetime | None:
             manifest = ArchiveReader(file, max_bytes=sys.maxsize).manifest
         date = parse_moment(str(manifest.get("made_at")))
     except (ServiceInputError, OSError, ValueError) as error:
-        log.info("%s in %s is left alone: %s", name, folder.path, error)
+        log.info("%s in %s is not deleted: %s", name, folder.path, error)
         return None
     return date if manifest.get("service") == service else None

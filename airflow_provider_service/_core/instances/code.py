@@ -1,4 +1,4 @@
-"""The code of nodes in files of its own, so that editors and reviews show it as code."""
+"""The code of nodes in separate files, so that editors and reviews show it as code."""
 
 from __future__ import annotations
 

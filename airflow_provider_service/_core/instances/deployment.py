@@ -1,4 +1,4 @@
-"""A deployment as a task or a command makes it: its plan, carried out unless it is only a preview, and its result."""
+"""A deployment by a task or a command: make the plan, carry it out unless it is a preview, and return the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -
 
     :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
         "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, of a preview, ``"planned"``.
-    :raises ServiceDeploymentError: it failed; the message has the reason, and whatever could not be put back.
+    :raises ServiceDeploymentError: it failed; the message has the reason, and the objects that could not be rolled
+    back.
     """
     if preview:
         return _result(plan, "planned", plan.known_ids)

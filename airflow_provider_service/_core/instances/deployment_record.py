@@ -1,4 +1,5 @@
-"""Which workflows the deployments of one name have deployed: kept in the instance, so that what leaves can be archived.
+"""The workflows that deployments with one name have deployed, recorded in the instance so that they can be archived
+later.
 
 The record is an inactive workflow with a note. It holds ids, since names and tags are copied along with a workflow, and
 it is signed with the API key, since everybody who may create a workflow could write such a note.
@@ -53,7 +54,7 @@ def require_deployment_name(name: str | None, *, archive_missing: bool) -> str |
 
 @dataclass(frozen=True)
 class DeploymentRecord:
-    """What earlier deployments of one name have deployed.
+    """The workflows that earlier deployments with one name have deployed.
 
     :param name: name of the workflow that is the record.
     :param existing: that workflow; None if there is none that this connection has signed.
@@ -70,7 +71,7 @@ class DeploymentRecord:
 
     @classmethod
     def read(cls, client: Resources, directory: Directory, deployment_name: str) -> DeploymentRecord:
-        """Find the record in an instance, and what it says."""
+        """Find and read the record in an instance."""
         name, recorded, elsewhere = _NAME + deployment_name, dict[str, frozenset[str]](), set[str]()
         existing = directory.workflows
         for one in filter(is_deployment_record, existing.values()):

@@ -1,4 +1,4 @@
-"""What a deployment changes in a workflow, in lines that people read: node by node, setting by setting."""
+"""The changes of a workflow by a deployment, as lines for people: node by node, setting by setting."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MISSING = object()
 
 
 def changed_lines(before: Mapping[str, Any], desired: Mapping[str, Any]) -> Iterator[str]:
-    """The differences between what runs and what is desired.
+    """The differences between the version that runs and the desired one.
 
     :param before: the fields of the workflow that an update accepts.
-    :param desired: those that are deployed. A field that it lacks stays as it is.
+    :param desired: those that are deployed. Missing fields do not change.
     """
     if before and before.get("name") != desired["name"]:
         yield f"renamed {before.get('name')!r} to {desired['name']!r}"

@@ -1,4 +1,4 @@
-"""Write workflows as files, one a workflow, which differ only where the workflows do."""
+"""Write workflows as files, one per workflow, which differ only where the workflows do."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ExportSelection(NamedTuple):
     def of(cls, arguments: Any, client: Resources) -> ExportSelection:
         """The workflows that arguments select.
 
-        :param arguments: what has ``workflow_names`` and the arguments of the tag and the project as attributes.
+        :param arguments: object with ``workflow_names`` and the arguments of the tag and the project as attributes.
         :raises ServiceLookupError: no tag or project has the name, or several do.
         """
         names = None if arguments.workflow_names is None else as_texts("workflow_names", arguments.workflow_names)
@@ -101,7 +101,7 @@ def exported(
 def export_folder(arguments: Any, client: Resources) -> dict[str, Any]:
     """Write the workflows that arguments select into a folder. Safe to repeat.
 
-    :param arguments: what has the arguments of :meth:`ExportSelection.of` as attributes, and ``path``,
+    :param arguments: object with the arguments of :meth:`ExportSelection.of` as attributes, and ``path``,
         ``code_files`` and ``pinned_data``.
     :returns: ``{"path", "workflows", "files", "left_out"}``.
     """
@@ -135,9 +135,10 @@ def to_promote(arguments: Any, client: Resources) -> list[Source]:
 def destination_project_id(
     arguments: Any, source: Resources, client: Resources, projects: Mapping[str, str]
 ) -> str | None:
-    """The project to promote to: the one that arguments name, or else what the project of the source is mapped to.
+    """The target project of a promotion: the one in the arguments, or else the one to which the source's project is
+    mapped.
 
-    :param arguments: what has the arguments of both projects as attributes.
+    :param arguments: object with the arguments of both projects as attributes.
     :param source: client or hook of the instance to read from.
     :param client: client or hook of the instance to deploy to.
     :param projects: names of its projects by those of the source.
@@ -153,10 +154,10 @@ def destination_project_id(
 
 
 def write_folder(folder: str, workflows: Iterable[Exported], *, code_files: bool = False) -> dict[str, str]:
-    """Write workflows into a folder, one file a workflow. Safe to repeat; other files of the folder are left alone.
+    """Write workflows into a folder, one file per workflow. Safe to repeat; other files of the folder are not changed.
 
     :param folder: a path, or an address of object storage; it is made if it does not exist.
-    :param code_files: whether the code of nodes becomes files of its own, in a folder beside the workflow's file.
+    :param code_files: whether to write the code of nodes to separate files, in a folder beside the workflow's file.
     :returns: the address of each file, by the id of its workflow.
     """
     stored = StoredFolder("path", folder)

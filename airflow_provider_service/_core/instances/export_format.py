@@ -1,4 +1,4 @@
-"""The form in which a workflow is a file: what runs, without what is volatile, and with names in place of ids."""
+"""The format of a workflow's file: the version that runs, without volatile data, and with names instead of ids."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def to_export_format(
     """Bring a workflow into the form that it has as a file.
 
     :param workflow: the workflow, as the service shows it alone.
-    :param directory: the names of the instance's objects. An object that it does not know keeps its id.
+    :param directory: the names of the instance's objects. An unknown object keeps its id.
     :param pinned_data: whether the pinned data of the nodes is included.
-    :param draft: take the draft, and not what runs.
+    :param draft: use the draft instead of the version that runs.
     :returns: ``name``, ``active``, ``nodes``, ``connections``, ``settings``, ``tags`` and, unless
         they are empty, ``description``, ``nodeGroups`` and ``pinData``.
     """
@@ -44,7 +44,7 @@ def to_export_format(
 
 
 def by_name(named: Named, directory: Directory) -> Named:
-    """The same object by its name alone, if the instance knows it."""
+    """The same object by its name only, if it is known."""
     entry = directory.find(named)
     if entry is None:
         return named

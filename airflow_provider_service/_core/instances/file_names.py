@@ -21,14 +21,14 @@ _ENDING = ".json"
 
 
 def file_name(name: str, max_bytes: int = _MAX_BYTES) -> str:
-    """The name of a workflow or a node as that of a file, without what file systems do not accept."""
+    """The name of a workflow or a node as a file name, without characters that file systems do not accept."""
     # A leading dot would hide the file, and some file systems drop dots and blanks at the end.
     short = _NOT_IN_FILES.sub("_", name).strip(". ")[:_MAX_CHARS].encode()[:max_bytes]
     return short.decode(errors="ignore").rstrip(". ") or "_"
 
 
 def file_stem(name: str, object_id: str, taken: set[str]) -> str:
-    """The name of an object as that of a file without its ending, unlike those of all others.
+    """The name of an object as a unique file name, without an ending.
 
     :param taken: the names that are in use already; those of the new file, and of a folder beside it, are added.
     :raises ServiceInputError: the id would become part of the name, and is not plain.

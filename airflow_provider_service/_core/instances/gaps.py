@@ -1,4 +1,4 @@
-"""What is left out of an export or a backup, and what a restore does not restore: by name, and with the reason."""
+"""Objects that are left out of an export, a backup or a restore: their names, and the reasons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Gap(NamedTuple):
 
 
 class Gaps(list[Gap]):
-    """What is left out, each once."""
+    """Objects that are left out, each once."""
 
     def note(self, gap: Gap) -> bool:
         """Add a gap, and return whether it is new."""
@@ -41,7 +41,7 @@ class Gaps(list[Gap]):
             log.warning("Left out: %s: %s", *gap)
 
     def addressable(self, kind: str, found: Iterable[Object]) -> list[Object]:
-        """Those of an instance's objects that can be read by their ids; each other one becomes a gap."""
+        """The objects of an instance with valid ids; all others become gaps."""
         listed = list(found)
         for one in listed:
             if not is_plain_id(one.id):

@@ -1,4 +1,4 @@
-"""What an instance holds, kind by kind, as far as its server, its license and the key show it."""
+"""The contents of an instance by kind, as far as its server, its license and the key allow."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Key = tuple[str | None, str]
 
 
 class Inventory:
-    """Reads what an instance holds; each kind once.
+    """Reads the contents of an instance; each kind once.
 
     :param client: client or hook of the instance.
     """
 
     def __init__(self, client: Resources) -> None:
         self.client = client
-        #: What could not be read, and why.
+        #: Kinds that could not be read, and why.
         self.gaps = Gaps()
 
     @cached_property

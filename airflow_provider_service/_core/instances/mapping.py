@@ -1,4 +1,4 @@
-"""Names and values that differ between instances: read and checked as a whole, and put into definitions."""
+"""Names and values that differ between instances: read and check them as a whole, and apply them to definitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEVELS = ("workflows", "nodes", "parameters")
 
 @dataclass(frozen=True)
 class InstanceMapping:
-    """What is called otherwise in the instance that is written to, and which values nodes have there.
+    """The names of objects and the values of nodes that differ in the target instance.
 
     Each field but ``values`` maps the names in definitions or in a backup to the names in that instance. Names that it
     lacks are the same in both.
@@ -66,7 +66,7 @@ class InstanceMapping:
 
 
 class MappedNames:
-    """Puts the names and values of another instance into what is written to it.
+    """Replaces names and values by those of the target instance.
 
     :param mapping: the names and values.
     :param name_by_id: names of the workflows that are written, by ids by which others may name them.
@@ -79,7 +79,7 @@ class MappedNames:
         self.problems: list[str] = []
 
     def name(self, kind: str, name: str) -> str:
-        """What an object is called in the other instance.
+        """The name of an object in the target instance.
 
         :param kind: a field of :class:`InstanceMapping`.
         """
@@ -88,11 +88,11 @@ class MappedNames:
         return names.get(name, name)
 
     def source(self, source: Source) -> Source:
-        """A definition as it is for the other instance; one that gets another name is found there by that name."""
+        """A definition for the target instance; a renamed one is found there by its new name."""
         definition, new = self.definition(source.name, source.definition), self.name("workflows", source.name)
         if new == source.name:
             return source._replace(definition=definition)
-        # Its id may be that of the workflow whose name is not meant.
+        # Its id may belong to the workflow with the old name.
         content = {name: value for name, value in definition.items() if name != "id"}
         return Source({**content, "name": new}, source.place)
 
@@ -118,7 +118,7 @@ class MappedNames:
         return mapped
 
     def log_unused(self) -> None:
-        """Say what of the mapping nothing has used: it may be meant for others, or be misspelt."""
+        """Log unused entries of the mapping, which may be meant for other workflows, or be misspelt."""
         if unused := [f"{kind}: {name!r}" for kind, name in self._mapping.entries() if (kind, name) not in self._used]:
             log.info("Nothing here has these names of the mapping: %s", "; ".join(unused))
 
@@ -181,7 +181,7 @@ def _is_name(value: object) -> bool:
 
 
 def _with_value(nodes: Sequence[Any], name: str, path: str, value: Any) -> list[Any]:
-    """The nodes, of which one has another value.
+    """The nodes, with the value of one of them changed.
 
     :raises LookupError: there is no such node or parameter, or it is not a single value.
     """

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Matches:
-    """The workflows that definitions are for. Another instance has other ids, so an id that it lacks says nothing.
+    """The workflows that definitions are for. Another instance has other ids, so an unknown id is ignored.
 
     :param sources: the definitions.
     :param directory: the names of the instance's objects.
-    :param known_ids: ids of workflows that are known otherwise, by the names of their sources; whatever has their names
+    :param known_ids: ids of workflows that are known already, by the names of their sources; whatever has their names
         as well is another workflow.
     """
 
     def __init__(self, sources: Sequence[Source], directory: Directory, known_ids: Mapping[str, str]) -> None:
         self._directory = directory
-        #: What is ambiguous.
+        #: Ambiguous definitions.
         self.problems: list[str] = []
         by_id = {one.name: entry for one in sources if (entry := self._with_id_of(one))}
         self._claimed = {*(one.id for one in by_id.values()), *known_ids.values()}

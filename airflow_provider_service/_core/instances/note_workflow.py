@@ -1,4 +1,4 @@
-"""Workflows that hold nothing but a note: what the provider keeps in an instance, whatever its version and plan."""
+"""Workflows that consist of a note: the provider's storage in an instance of any version and plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def note_node(text: str) -> dict[str, Any]:
 def note_of(workflow: Workflow) -> str:
     """The text of the note.
 
-    :raises ValueError: somebody has changed the workflow, so that it holds none.
+    :raises ValueError: somebody has changed the workflow, and it contains no note.
     """
     try:
         return str((workflow.nodes or [])[0]["parameters"]["content"])

@@ -54,7 +54,7 @@ def in_order(calls: Mapping[str, set[str]]) -> list[str]:
 
 
 def circles(calls: Mapping[str, set[str]]) -> Iterator[Sequence[str]]:
-    """The groups of workflows of which each one calls all others, if indirectly."""
+    """The groups of workflows in which each calls all others, directly or indirectly."""
     reached = {name: _reached(name, calls) for name in calls}
     seen: set[str] = set()
     for name in sorted(calls):

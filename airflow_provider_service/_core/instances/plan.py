@@ -1,4 +1,4 @@
-"""What a deployment would change: computed completely before anything is written."""
+"""The plan of a deployment, which is complete before anything is written."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.instances.deployment_record import DeploymentRecord
     from airflow_provider_service.client.models import Workflow
 
-#: What happens to a workflow. Several may happen to one, such as an update after which it is activated.
+#: Actions on a workflow. A plan may combine several, such as an update and an activation.
 Action = Literal["create", "rename", "update", "publish", "activate", "deactivate", "archive"]
 UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True)
 class WorkflowChange:
-    """What happens to one workflow.
+    """The planned actions on one workflow.
 
     :param name: name of the workflow.
-    :param workflow_id: its id; for one that does not exist yet, a token that stands for it in ``desired``.
-    :param actions: what happens to it; none if it is as it should be.
-    :param diff: what changes, in lines.
+    :param workflow_id: its id; for a new one, a token that stands for the id in ``desired``.
+    :param actions: actions on it; empty if it is up to date.
+    :param diff: the changes, as lines.
     :param desired: the fields that are written, with the ids of this instance; empty if its content stays.
-    :param before: the workflow as it is; None if it does not exist yet.
+    :param before: the existing workflow; None if it does not exist yet.
     :param tags: names of the tags that it gets; None if they stay.
     :param folder_id: the folder in which it is created.
     :param project_id: the project in which it is created; None for the personal one of the key's user.
@@ -54,12 +54,12 @@ class WorkflowChange:
 
 @dataclass(frozen=True)
 class DeploymentPlan:
-    """What a deployment would change.
+    """The changes of a deployment.
 
     :param changes: one for each definition, those that are called before those that call them.
     :param new_tags: names of the tags that are created.
     :param leaving: one for each workflow that is archived, those that call others before these.
-    :param record: what earlier deployments of the same name have deployed; None if that is not recorded.
+    :param record: the workflows that earlier deployments with the same name have deployed; None without a record.
     """
 
     changes: Sequence[WorkflowChange]
@@ -69,7 +69,7 @@ class DeploymentPlan:
 
     @property
     def every(self) -> list[WorkflowChange]:
-        """What happens to each workflow, with or without a definition."""
+        """The planned actions on each workflow, with or without a definition."""
         return [*self.changes, *self.leaving]
 
     @property
@@ -83,7 +83,7 @@ class DeploymentPlan:
         return bool(self.changed) or self._record_differs
 
     def owned_ids(self, ids: Mapping[str, str]) -> set[str]:
-        """The ids that are on record after the deployment: what leaves and is not archived stays there.
+        """The recorded ids after the deployment, including workflows without a definition that are not archived.
 
         :param ids: ids of the workflows that are created, by the tokens that stand for them.
         """
@@ -101,7 +101,7 @@ class DeploymentPlan:
         return {one.name: one.workflow_id for one in self.changes if one.before}
 
     def lines(self) -> Iterator[str]:
-        """The plan as people read it: each workflow, what happens to it, and what changes in it."""
+        """The plan as text for people: each workflow, its actions, and its changes."""
         counts = {action: len(names) for action, names in self.by_action().items() if names}
         yield "Plan: " + (", ".join(f"{action} {count}" for action, count in counts.items()) or "nothing to do")
         for tag in self.new_tags:
@@ -113,7 +113,7 @@ class DeploymentPlan:
             yield from (f"    {line}" for line in change.diff)
 
     def by_action(self) -> dict[str, list[str]]:
-        """The names of the workflows by what happens to them, under every action."""
+        """The names of the workflows by action, for every action."""
         found: dict[str, list[str]] = {
             action: [one.name for one in self.every if action in one.actions] for action in get_args(Action)
         }

@@ -43,14 +43,14 @@ class DeploymentTarget:
     """Where workflows are deployed to.
 
     :param client: client or hook of the instance.
-    :param project_id: project in which workflows and what they name are looked for, and in which new ones are created;
-        None for all projects and the personal project of the key's user.
+    :param project_id: project in which workflows and the objects that they name are looked up, and in which new ones
+        are created; None for all projects and the personal project of the key's user.
     :param folder_id: folder in which workflows are created, unless their definition names one.
     :param project_ids: projects in which workflows are created, by their names, where it is not ``project_id``.
     :param planned: objects that do not exist yet, but will before the plan is carried out.
-    :param workflow_ids: ids of the workflows that are known by their ids, by the names of their sources; the others are
-        looked for by name among the rest.
-    :param deployment_name: name under which is recorded in the instance what is deployed; None for no record.
+    :param workflow_ids: known ids of workflows, by the names of their sources; the others are looked up by name among
+        the rest.
+    :param deployment_name: name of the record of deployed workflows in the instance; None for no record.
     :param archive_missing: whether workflows that were deployed under this name, and have no definition any more, are
         archived.
     :param mapping: names and values that are others in the instance than in the definitions.
@@ -70,9 +70,9 @@ class DeploymentTarget:
 def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: bool | None = None) -> DeploymentPlan:
     """Compare definitions with the workflows of an instance. Nothing is written.
 
-    :param activate: whether the workflows are active afterwards; None for what each definition says, or if it says
-        nothing, for what is.
-    :raises ServiceInputError: something cannot be mapped to this instance; everything that cannot is named.
+    :param activate: whether the workflows are active afterwards; None for the value in each definition, or else the
+    present state. :raises ServiceInputError: something cannot be mapped to this instance; everything that cannot is
+    named.
     """
     return _Planner(sources, target, activate).plan()
 
@@ -118,7 +118,7 @@ class _Planner:
         return [existing[key] for key in in_order(callers)]
 
     def _still_needed(self, leaving: Sequence[Workflow]) -> Iterator[str]:
-        """Why workflows cannot be archived: what runs or is deployed calls them."""
+        """Why workflows cannot be archived: an active workflow or a definition calls them."""
         known = {*self._matches.ids.values(), *(one.id for one in leaving)}
         others = (one for one in self._directory.workflows.values() if one.active and one.id not in known)
         needed = [*self._needed.items(), *((one.name, needed_by(running(one))) for one in others)]
@@ -172,7 +172,7 @@ class _Planner:
         return said if isinstance(said, bool) else bool(before and before.active)
 
     def _tags(self, source: Source, before: Workflow | None) -> tuple[str, ...] | None:
-        """The tags to give, or None if there is nothing to do; a definition without tags leaves them as they are."""
+        """The tags to give, or None if there is nothing to do; a definition without tags does not change them."""
         if "tags" not in source.definition:
             return None
         desired = tag_names(source.definition)
@@ -193,7 +193,8 @@ class _Planner:
         return self._resolver.folder_id(path, source.name, self._target.project_id)
 
     def _circles(self, calls: Mapping[str, set[str]], changes: Mapping[str, WorkflowChange]) -> list[str]:
-        """Groups that could never be activated, because the service publishes only what calls published workflows."""
+        """Groups that could never be activated, because the service publishes a workflow only after those that it
+        calls."""
         return [
             f"the workflows {_quoted(group)} call each other, and the service activates a workflow only "
             "after those that it calls: activate them by hand once, or deploy them inactive"
@@ -230,7 +231,7 @@ class _State:
     :param was_active: whether it is active now.
     :param is_active: whether it is active afterwards.
     :param is_held: whether its draft is as defined.
-    :param runs: whether it is active, and what runs is as defined.
+    :param runs: whether it is active, and the version that runs equals the definition.
     """
 
     exists: bool
@@ -256,7 +257,7 @@ class _State:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether the content must be written: not if it runs, whatever the draft is then."""
+        """Whether the content must be written: not if it already runs, whatever the draft is."""
         return not self.is_held and not (self.is_active and self.runs)
 
     @property
@@ -266,7 +267,7 @@ class _State:
 
     @property
     def differs(self) -> bool:
-        """Whether what counts is not as defined: of an active workflow what runs, of any other its draft."""
+        """Whether the definition differs from the version that runs or, for an inactive workflow, from its draft."""
         return self.is_renamed or not (self.runs if self.is_active and self.was_active else self.is_held)
 
     def actions(self, *, has_other_tags: bool) -> tuple[Action, ...]:

@@ -1,4 +1,4 @@
-"""The report on a plan: what a deployment changes, workflow by workflow."""
+"""The report on a plan: the changes of a deployment, workflow by workflow."""
 
 from __future__ import annotations
 

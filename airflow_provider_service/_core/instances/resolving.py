@@ -1,4 +1,4 @@
-"""Find the objects that definitions name in the instance that they are deployed to; what is missing is collected."""
+"""Find the objects that definitions name in the target instance, and collect those that are missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Resolver:
     :param client: client or hook of the instance.
     :param directory: the names of its objects.
     :param names: names of all workflows that are deployed together.
-    :param name_by_id: names of those whose definitions hold an id, by that id, by which others may name them.
+    :param name_by_id: names of the definitions with an id, by that id; other definitions may refer to it.
     :param renamed: new names of existing workflows, by their ids; nothing may name these by their old names.
     """
 
@@ -39,9 +39,9 @@ class Resolver:
     ) -> None:
         self._client, self._directory = client, directory
         self._name_by_id, self._renamed = name_by_id, renamed
-        #: Ids of the deployed workflows by name; a token stands for the id of one that does not exist yet.
+        #: Ids of the deployed workflows by name; a token stands for the id of a new one.
         self.ids: dict[str, str] = {name: f"new-{uuid4().hex}" for name in names}
-        #: What cannot be found.
+        #: Missing objects.
         self.problems: list[str] = []
 
     def resolve(self, named: Named, workflow: str, used: set[str]) -> Named:
@@ -92,7 +92,7 @@ class Resolver:
             return None
 
     def check_tags(self, tags: Sequence[str], workflow: str) -> None:
-        """Note tags that the service could not create."""
+        """Collect tags that the service could not create."""
         wrong = [tag for tag in tags if not 1 <= len(tag.strip()) <= MAX_TAG_CHARS]
         self.problems += [
             f"{workflow!r}: {tag!r} cannot be the name of a tag: it must have 1 to {MAX_TAG_CHARS} characters"

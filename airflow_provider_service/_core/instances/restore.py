@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What happens to an object that exists, and differs from the one in the backup.
+#: How to treat an existing object that differs from the one in the backup.
 OnConflict = Literal["skip", "update", "fail"]
 ON_CONFLICT = get_args(OnConflict)
 WORKFLOWS = "workflows"
@@ -41,13 +41,13 @@ _MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """What a restore changes.
+    """The changes of a restore.
 
     :param objects: the changes of everything but workflows, by kind, in their order.
     :param workflows: the plan for the workflows.
     :param drafts: names of the workflows whose drafts are written as well.
-    :param left: names of what differs and is left as it is, by kind.
-    :param gaps: what cannot be restored to this instance, and why.
+    :param left: names of differing objects that stay unchanged, by kind.
+    :param gaps: objects that cannot be restored to this instance, and why.
     """
 
     objects: Mapping[str, DesiredStatePlan]
@@ -62,7 +62,7 @@ class RestorePlan:
         return not (self.workflows.changed or self.drafts or any(one.changes for one in self.objects.values()))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """The numbers of objects by kind and by what happens to them."""
+        """The numbers of objects by kind and by action."""
         found = {kind: _counts(plan, self.left.get(kind, ())) for kind, plan in self.objects.items()}
         changes = self.workflows.changes
         created = sum(one.before is None for one in changes)
@@ -91,7 +91,7 @@ class RestorePlan:
         lines += self.workflows.lines()
         lines += [f"draft of {name!r}: update" for name in self.drafts]
         return lines + [
-            f"{kind}: {name!r} differs and is left as it is" for kind in self.left for name in self.left[kind]
+            f"{kind}: {name!r} differs and stays unchanged" for kind in self.left for name in self.left[kind]
         ]
 
 
@@ -101,8 +101,8 @@ class Restore:
 
     :param client: client or hook of the instance.
     :param backup: the backup, checked completely.
-    :param on_conflict: what happens to objects that exist and differ.
-    :param activate: whether the workflows are active afterwards; None for what they were.
+    :param on_conflict: how to treat existing objects that differ.
+    :param activate: whether the workflows are active afterwards; None for their state in the backup.
     """
 
     client: Resources
@@ -142,8 +142,8 @@ class Restore:
 
         Objects are created and changed one after the other, and the workflows at the end, all or nothing.
 
-        :raises ServiceDeploymentError: the workflows could not be deployed, and went back to what they were.
-        :raises ServiceError: the instance is not as the backup although the service accepted every change.
+        :raises ServiceDeploymentError: the workflows could not be deployed, and were rolled back. :raises ServiceError:
+        the instance is not as the backup although the service accepted every change.
         """
         record = Record(self.client, self.backup.digest)
         if plan.is_empty:
@@ -190,7 +190,7 @@ class Restore:
         return DeploymentTarget(self.client, project_ids=ids, planned=self._planned, workflow_ids=workflow_ids)
 
     def _plan_workflows(self, keeps: Sequence[str], *, is_first: bool) -> tuple[DeploymentPlan, list[str]]:
-        """The plan for the workflows, and the names of those that differ and are left as they are."""
+        """The plan for the workflows, and the names of those that differ and stay unchanged."""
         existing, stored = Directory(self.client).workflows, self.backup.workflows
         known = self._known_ids(existing)
         others = Counter(one.name for one in existing.values() if one.id not in known.values())
@@ -206,7 +206,7 @@ class Restore:
         return plan, sorted(left)
 
     def _known_ids(self, existing: Collection[str]) -> dict[str, str]:
-        """The ids of the backup's workflows that the instance holds, by name."""
+        """The ids of the backup's workflows that exist in the instance, by name."""
         return {name: one.id for name, one in self.backup.workflows.items() if one.id and one.id in existing}
 
     def _make(self, left: Sequence[str], known: Mapping[str, str]) -> DeploymentPlan:
@@ -215,7 +215,8 @@ class Restore:
         return make_plan(sources, self._target(known), activate=self.activate)
 
     def _with_drafts(self, plan: DeploymentPlan) -> list[StoredWorkflow]:
-        """The workflows with a draft, of those that are active afterwards: only they have a draft beside what runs."""
+        """The workflows with a draft that are active afterwards: only these have a draft beside the version that
+        runs."""
         names = {one.name for one in plan.changes}
         every = (one for name, one in self.backup.workflows.items() if name in names and one.draft is not None)
         return [one for one in every if self.activate is not False and one.definition.get("active")]
@@ -225,7 +226,7 @@ class Restore:
         return [one.name for one in self._with_drafts(plan) if one.name in created]
 
     def _drafts(self, plan: DeploymentPlan) -> dict[str, dict[str, Any]]:
-        """The drafts that differ from those of workflows that exist, by name, with the ids of this instance."""
+        """The drafts that differ from those of existing workflows, by name, with the ids of this instance."""
         stored = self._with_drafts(plan)
         if not stored:
             return {}
@@ -258,7 +259,7 @@ def _counts(plan: DesiredStatePlan, left: Sequence[str]) -> dict[str, int]:
 
 
 def _without(plan: DesiredStatePlan, keeps: Sequence[str], *, every_update: bool) -> tuple[DesiredStatePlan, list[str]]:
-    """A plan without the updates of what is left as it is, and the names of these."""
+    """A plan without the updates of workflows that stay unchanged, and the names of these."""
     left = [one for one in plan.changes if one.action == "update" and (every_update or one.name in keeps)]
     return replace(plan, changes=[one for one in plan.changes if one not in left]), [one.name for one in left]
 
@@ -267,7 +268,7 @@ def _refuse_conflicts(left: Mapping[str, Sequence[str]]) -> None:
     listed = "; ".join(f"{kind}: {', '.join(map(repr, names[:_MAX_NAMED]))}" for kind, names in left.items())
     raise ServiceInputError(
         f"the instance holds objects that differ from those of the backup, and nothing was written: {listed}; "
-        "on_conflict='skip' leaves them as they are, and on_conflict='update' makes them as they were"
+        "on_conflict='skip' leaves them unchanged, and on_conflict='update' restores them"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a restore changes besides workflows: tags, projects, folders, variables, credentials and data tables."""
+"""The changes of a restore besides workflows: tags, projects, folders, variables, credentials and data tables."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _NOTHING = Prune()
 
 
 class ObjectsPlan:
-    """Compares a backup with an instance: what must change so that the instance holds what is in the backup.
+    """Compares a backup with an instance, and plans the changes that bring the instance in line with it.
 
     :param backup: the backup.
-    :param inventory: what the instance holds.
+    :param inventory: the contents of the instance.
     """
 
     def __init__(self, backup: StoredBackup, inventory: Inventory) -> None:
         self._contents, self._backup = backup.contents, backup
         self._existing, self._client = inventory, inventory.client
-        #: What cannot be restored, and why.
+        #: Objects that cannot be restored, and why.
         self.gaps: list[Gap] = []
         #: Objects that workflows name and that do not exist yet.
         self.planned: dict[Kind, list[Entry]] = {"credential": [], "data table": []}
@@ -155,7 +155,7 @@ class ObjectsPlan:
         try:
             missing = missing_columns(table, entry.types)
         except ServiceInputError as error:
-            # It can be left as it is, but not made as it was.
+            # It can stay unchanged, but not be restored.
             yield DesiredStateChange("update", label, {"problem": str(error)}, partial(_refuse, message=str(error)))
             return
         if missing or hashed_rows(self._client, table, entry.types).sha256 != self._backup.sha256_of(entry):
@@ -200,7 +200,7 @@ def _create_stub(client: Resources, entry: CredentialEntry, data: Mapping[str, A
 
 
 def stub_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Data that the service accepts for a credential although it holds nothing: only what its type requires, empty."""
+    """Data without content that the service accepts for a credential: only the fields that its type requires, empty."""
     properties = schema.get("properties") or {}
     return {str(name): _empty(properties.get(name) or {}) for name in schema.get("required") or ()}
 

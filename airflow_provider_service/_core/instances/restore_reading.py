@@ -40,9 +40,9 @@ class StoredWorkflow:
     """A workflow of a backup.
 
     :param id: the id that it had; None if only its name counts.
-    :param name: what tells it from the others: its name, followed by its id if others have the same name. An instance
-        that does not hold the id finds and creates it under this name.
-    :param definition: what runs.
+    :param name: its unique name: its name, followed by its id if others have the same name. An instance without the id
+        finds and creates it under this name.
+    :param definition: the version that runs.
     :param draft: its draft where that is another.
     :param project: name of its team project.
     """
@@ -54,9 +54,9 @@ class StoredWorkflow:
     project: str | None
 
     def source(self, *, is_known: bool) -> Source:
-        """What is deployed.
+        """The definition to deploy.
 
-        :param is_known: whether the instance holds its id.
+        :param is_known: whether the instance has a workflow with its id.
         """
         return Source(
             self._named(self.definition, is_known), f"workflow {self.id or self.name} of the backup", self.name
@@ -76,8 +76,8 @@ class StoredBackup:
 
     :param archive: the open archive, for the rows.
     :param contents: everything else than workflows and rows.
-    :param workflows: the workflows by what tells them from each other.
-    :param scope: what of the archive it is, and under which names, as text; empty for everything as it is.
+    :param workflows: the workflows by their unique names.
+    :param scope: the selected part of the archive and its new names, as text; empty for all of it, without new names.
     """
 
     archive: ArchiveReader
@@ -87,7 +87,7 @@ class StoredBackup:
 
     @property
     def digest(self) -> str:
-        """What tells it from what is restored of other archives, or otherwise."""
+        """Identifies the restore: the archive, the selected part, and its new names."""
         digest = self.archive.digest
         return hashlib.sha256(f"{digest}{self.scope}".encode()).hexdigest() if self.scope else digest
 
@@ -106,7 +106,7 @@ class StoredBackup:
 
 @contextmanager
 def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
-    """Open the archive of a backup, and check everything that it holds.
+    """Open the archive of a backup, and check all its contents.
 
     :param path: path or address of the archive.
     :param max_bytes: bytes that it may have when it is unpacked.
@@ -121,7 +121,7 @@ def opened_backup(path: str, *, max_bytes: int) -> Iterator[StoredBackup]:
 
 
 def read_backup(archive: ArchiveReader) -> StoredBackup:
-    """Read and check everything that a backup holds, all rows included.
+    """Read and check the whole backup, including all rows.
 
     :raises ServiceInputError: something is damaged, has another form, or does not fit the rest.
     """

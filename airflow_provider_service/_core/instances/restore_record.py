@@ -1,8 +1,8 @@
-"""The record of a restore that has begun, kept in the instance: what it leaves as it is.
+"""The record of a restore that has begun, kept in the instance: the objects that stay unchanged.
 
-A restore that is killed leaves objects half done, which look like those that others have changed. The next attempt
-finds the record, and knows from it what was there before, so that everything else is its own to finish. The record is
-an inactive workflow with a note, which every server and plan can hold, and is written in one call.
+A killed restore leaves incomplete objects, which cannot be distinguished from those that others have changed. The
+record lists the objects that existed before, so the next attempt may finish all others. It is an inactive workflow with
+a note, which every server and plan supports, and is written in one call.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS = (
 
 
 def is_record(workflow: Workflow) -> bool:
-    """Whether a workflow is the record of a restore, and none that people have made."""
+    """Whether a workflow is the record of a restore."""
     return workflow.name.startswith(_NAME)
 
 
@@ -36,14 +36,14 @@ class Record:
     """The record of one restore in one instance.
 
     :param client: client or hook of the instance.
-    :param digest: what the backup holds; a restore of another one has a record of its own.
+    :param digest: identifies the contents of the backup; each backup has its own record.
     """
 
     def __init__(self, client: Resources, digest: str) -> None:
         self._client, self._name = client, _NAME + digest[:_DIGEST_CHARS]
 
     def read(self) -> Mapping[str, Sequence[str]] | None:
-        """The names of what is left as it is, by kind; None if no restore has begun.
+        """The names of objects that stay unchanged, by kind; None if no restore has begun.
 
         :raises ServiceInputError: somebody has changed the record.
         """
@@ -62,7 +62,7 @@ class Record:
             ) from None
 
     def write(self, left: Mapping[str, Sequence[str]]) -> None:
-        """Note what is left as it is, before anything is changed."""
+        """Record the objects that stay unchanged, before anything is changed."""
         note = note_node(_WORDS + json.dumps(left, sort_keys=True))
         self._client.workflows.create(self._name, [note], {}, {})
 

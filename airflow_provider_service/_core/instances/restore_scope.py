@@ -1,4 +1,4 @@
-"""What of a backup is restored, and what it is called in the instance that gets it."""
+"""The part of a backup to restore, and the names of its objects in the target instance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ("tags", "projects", "variables", "credentials", "data_tables", WORKFLOW
 
 @dataclass(frozen=True)
 class RestoreScope:
-    """What of a backup is restored, and under which names.
+    """The part of a backup to restore, and its new names.
 
     :param kinds: the kinds of objects; None for all.
     :param names: the names of objects of these kinds; None for all.
@@ -134,7 +134,7 @@ def _renamed_workflow(names: MappedNames, one: StoredWorkflow) -> StoredWorkflow
         draft=one.draft and names.definition(one.name, one.draft, may_lack=True),
         project=one.project and names.name("projects", one.project),
     )
-    # Its id may be that of the workflow whose name is not meant.
+    # Its id may belong to the workflow with the old name.
     return changed if new == one.name else replace(changed, id=None, name=new)
 
 

@@ -1,4 +1,4 @@
-"""The rollback of a deployment that failed: what runs first, then drafts and tags, then what was created."""
+"""The rollback of a failed deployment: the versions that run first, then drafts and tags, then created workflows."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ log = logging.getLogger(__name__)
 #: How often, and how long, to wait for the service to release a webhook that another workflow has given up.
 RELEASE_PAUSES = 20
 RELEASE_PAUSE_SECONDS = 0.25
-#: What the service answers to an activation that it accepts once other workflows are as they were.
+#: Refusals of an activation that the service accepts once other workflows are restored.
 REFUSALS = (ServiceConflictError, ServiceInvalidRequestError)
 
 
 class Rollback:
-    """Notes what a deployment is about to change, and puts it back.
+    """Records the changes of a deployment before they are made, and rolls them back.
 
     :param client: client or hook of the instance.
     :param writer: the writer of the deployment.
-    :param known_ids: ids of workflows that were there before, whatever their names are.
+    :param known_ids: ids of workflows that existed before, whatever their names are.
     """
 
     def __init__(self, client: Resources, writer: Writer, known_ids: frozenset[str] = frozenset()) -> None:
@@ -54,35 +54,35 @@ class Rollback:
         return [before.name for before, _ in self._changes.values()] + list(self._created)
 
     def note(self, change: WorkflowChange) -> None:
-        """Note that an existing workflow is about to be changed."""
+        """Record that an existing workflow is about to be changed."""
         if change.before is not None:
             self.note_workflow(change.before, has_other_tags=change.tags is not None)
 
     def note_workflow(self, before: Workflow, *, has_other_tags: bool = False) -> None:
-        """Note that a workflow is about to be changed, which it has not been so far."""
+        """Record the first change of a workflow before it is made."""
         self._changes[before.id] = (before, has_other_tags)
 
     def note_creation(self, name: str, project_id: str | None) -> None:
-        """Note that a workflow is about to be created: the answer with its id may be lost."""
+        """Record that a workflow is about to be created: the answer with its id may be lost."""
         self._created[name], self._projects[name] = None, project_id
 
     def note_created(self, name: str, workflow_id: str) -> None:
-        """Note the id of a workflow that was created."""
+        """Record the id of a created workflow."""
         self._created[name] = workflow_id
 
     def note_tag(self, tag_id: str, name: str) -> None:
-        """Note that a tag was created."""
+        """Record that a tag was created."""
         self._tags[tag_id] = name
 
     def go(self) -> list[str]:
-        """Put everything back, as far as possible.
+        """Roll back all changes, as far as possible.
 
-        :returns: what could not be put back, with the reasons.
+        :returns: objects that could not be rolled back, with the reasons.
         """
         left: list[str] = []
-        # What calls others was changed last; it goes back first, so that it never calls what is gone.
+        # Callers were changed last; they are rolled back first, so that they never call a missing workflow.
         refused = self._restore_each(reversed(self._changes), left)
-        # What calls one that was archived or deactivated is accepted only when that one is back.
+        # The service accepts the caller of an archived or deactivated workflow only after that one is restored.
         refused = self._restore_each(refused, left)
         for name in reversed(self._created):
             self._attempt(left, f"the new workflow {name!r}", partial(self._remove, name))
@@ -99,7 +99,7 @@ class Rollback:
         return left
 
     def _restore_each(self, workflow_ids: Iterable[str], left: list[str]) -> list[str]:
-        """Put workflows back; those that the service refuses, perhaps because of others that are not back yet."""
+        """Roll back workflows; returns those that the service refuses, perhaps because others are not restored yet."""
         refused = []
         for one in workflow_ids:
             try:

@@ -1,4 +1,4 @@
-"""The definitions to deploy: from a folder, from files, from object storage, or as they are given."""
+"""The definitions to deploy: from a folder, files, object storage, or the arguments."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ENDING = ".json"
 class Source(NamedTuple):
     """A definition, and where it is from.
 
-    :param definition: the definition, as it is written, with its code.
+    :param definition: the definition as written, with its code.
     :param place: its file, or its place in the list.
-    :param label: what tells it from others of the same name; None for its name.
+    :param label: distinguishes it from others with the same name; None for its name.
     """
 
     definition: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Source(NamedTuple):
 
     @property
     def id(self) -> str | None:
-        """The id that the workflow has in the instance that the definition is from, if the definition tells it."""
+        """The id of the workflow in the instance of origin, if the definition contains it."""
         value = self.definition.get("id")
         return str(value) if isinstance(value, (str, int)) and value else None
 

@@ -1,4 +1,4 @@
-"""What a push or a pull would change: the status of source control."""
+"""The changes of a push or a pull: the status of source control."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MAX_FILES_IN_XCOM = 200
 
 @dataclass(frozen=True)
 class SourceControlCheck:
-    """A poll of what a push or a pull would change. It holds only what a trigger may store.
+    """A poll of the changes of a push or a pull. It contains only values that a trigger may store.
 
-    :param direction: ``"pull"`` for what the branch has, ``"push"`` for what the instance has.
+    :param direction: ``"pull"`` for changes of the branch, ``"push"`` for changes of the instance.
     :param state: ``"changed"`` if there must be changes, ``"unchanged"`` if there must be none.
     :param types: types of the objects that count; None for all.
     """
@@ -51,7 +51,7 @@ class SourceControlCheck:
 
     @property
     def unmet(self) -> str:
-        """A sentence that says that what is waited for has not come."""
+        """A sentence that says that the expected status was not reached."""
         return f"there were {'still' if self.state == 'unchanged' else 'no'} changes to {self.direction}"
 
     def poll(self, client: ServiceClient) -> PollResult:
@@ -74,7 +74,7 @@ class SourceControlCheck:
 
 
 def changes_in(files: Sequence[SourceControlledFile]) -> dict[str, Any]:
-    """What a task returns of the files that changed, or would change."""
+    """A task's result about the files that changed, or would change."""
     return {
         "count": len(files),
         "by_type": dict(Counter(one.type for one in files)),

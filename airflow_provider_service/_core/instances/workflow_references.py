@@ -17,7 +17,7 @@ Kind = Literal["credential", "workflow", "data table"]
 #: Parameters of nodes that name another object.
 _PARAMETERS: Mapping[str, Kind] = {"workflowId": "workflow", "dataTableId": "data table"}
 _ERROR_WORKFLOW, _CALLERS = "errorWorkflow", "callerIds"
-#: Modes of an address: in those of ids its value is an id, in that of names a name, and in any other an address.
+#: Modes of an address: with an id mode its value is an id, with the name mode a name, and with any other an address.
 _MODES_OF_IDS, _MODE_OF_NAMES = ("id", "list"), "name"
 _NO_WORKFLOW = ("", "DEFAULT")
 
@@ -123,7 +123,7 @@ def _found(kind: Kind, value: Any, known_name: str | None, place: str, replace: 
 
 
 def _is_fixed(value: Any) -> TypeGuard[str]:
-    """Whether a value is text that says itself what is meant, and not an expression of the service."""
+    """Whether a value is literal text, and not an expression of the service."""
     return isinstance(value, str) and bool(value.strip()) and not value.startswith("=")
 
 

@@ -28,7 +28,7 @@ class Writer:
 
     def __init__(self, client: Resources) -> None:
         self._client = client
-        #: Whether the server keeps drafts apart from what runs; an older one runs at once what is written.
+        #: Whether the server separates drafts from the version that runs; an older one runs each change at once.
         self.keeps_drafts = True
 
     def create(self, desired: Mapping[str, Any], *, project_id: str | None, folder_id: str | None) -> Workflow:
@@ -36,7 +36,7 @@ class Writer:
         return self._client.workflows.create(**content(desired), project_id=project_id, parent_folder_id=folder_id)
 
     def write_draft(self, workflow_id: str, desired: Mapping[str, Any]) -> Workflow:
-        """Write a draft; on a server without drafts, what is written also runs."""
+        """Write a draft; on a server without drafts, it also runs."""
 
         def write(publish_if_active: bool | None = None) -> Workflow:
             return self._client.workflows.update(

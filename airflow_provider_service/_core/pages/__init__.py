@@ -1,1 +1,1 @@
-"""What pages of Airflow show of the service: view models and templates, which know nothing of Airflow."""
+"""The contents of the pages in Airflow: view models and templates, independent of Airflow."""

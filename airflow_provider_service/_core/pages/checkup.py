@@ -1,4 +1,4 @@
-"""An examination of a connection: what works, what does not, and what the key may do. It changes nothing."""
+"""An examination of a connection: which features work, and the permissions of the key. It changes nothing."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 #: Time that each request may take.
 REQUEST_SECONDS = 10.0
 
-#: What is looked at, one after the other, where the service can be reached.
+#: The checks of a reachable service, in their order.
 SUBJECTS = ("service", "version", "clock", "variables", "projects", "MCP", "bridge", "open files", *JOBS)
 
-#: What a triggerer has open besides a file for each trigger: libraries, sockets, and files of Airflow's own.
+#: Open files of a triggerer besides one for each trigger: libraries, sockets, and files of Airflow itself.
 OTHER_FILES = 50
 #: Triggers that a triggerer of Airflow takes by default.
 USUAL_TRIGGERS = 1_000
@@ -41,7 +41,7 @@ LEFT_OUT = "not examined, since an earlier check failed"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one thing.
+    """The result of one check.
 
     :param grade: "FAIL" if somebody has to act, "note" if that depends on what the connection is used for, and "skip"
         if it was not or could not be examined.
@@ -58,7 +58,7 @@ class Finding:
 
 
 def examine(config: ServiceConfig) -> Iterator[Finding]:
-    """Look at everything, one thing after the other; each finding is there as soon as it is known.
+    """Make all checks, one after the other; yields each finding as soon as it is known.
 
     Sends about eight requests, each once, which only read.
     """
@@ -85,7 +85,7 @@ def examine(config: ServiceConfig) -> Iterator[Finding]:
 
 
 def is_healthy(findings: list[Finding]) -> bool:
-    """Whether nobody has to act."""
+    """Whether no finding requires action."""
     return all(one.grade != "FAIL" for one in findings)
 
 
@@ -124,7 +124,7 @@ def _checks(number: int) -> str:
 
 def _version(version: str | None) -> Finding:
     if version is None:
-        return Finding("version", "skip", "not known: the API does not report it, and the start page does not tell it")
+        return Finding("version", "skip", "unknown: neither the API nor the start page reports it")
     return Finding("version", "ok", f"n8n {version}")
 
 
@@ -148,7 +148,7 @@ def _gate(feature: str, ask: Callable[[], Any], plan: dict[str, bool]) -> Findin
         plan[feature] = False
         return Finding(feature, "note", "not included in the plan of the server")
     except ServiceMissingScopeError:
-        return Finding(feature, "skip", "not known, since the key lacks the scope to ask")
+        return Finding(feature, "skip", "unknown, since the key lacks the scope to read it")
     except ServiceNotOfferedError:
         return Finding(feature, "note", "not offered by this server")
     except ServiceError as error:

@@ -1,4 +1,4 @@
-"""What the page of a connection shows of Airflow: the waits of the triggerers, and the latest runs on the server."""
+"""The data from Airflow on the page of a connection: the waits of the triggerers, and the latest runs on the server."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Waits:
 
 @dataclass(frozen=True)
 class ConnectionView:
-    """What the page of a connection shows.
+    """The contents of the page of a connection.
 
     :param findings: of its examination, the most severe first.
-    :param base_url: the server that it leads to, if that is known.
+    :param base_url: the server of the connection, if it is known.
     :param runs: the latest on that server, as far as the reader may read them.
     """
 
@@ -89,4 +89,4 @@ def last_heartbeat(waits: Waits, now: datetime) -> str:
         return ""
     seconds = max(0.0, (now - waits.heartbeat_at).total_seconds())
     ago = f"{span(round(seconds))} ago"
-    return ago if seconds < SILENT_SECONDS else f"{ago}: look whether it still runs"
+    return ago if seconds < SILENT_SECONDS else f"{ago}: check whether it still runs"

@@ -67,9 +67,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A workflow as it is drawn.
+    """The drawing of a workflow.
 
-    :param boxes: as they are read: from left to right.
+    :param boxes: in reading order: from left to right.
     :param width: of the drawing, in pixels.
     :param left_out: number of nodes that it does not show.
     :param has_more_lines: whether there are connections that it does not show.
@@ -262,7 +262,7 @@ def _ends(connections: Any) -> Iterator[Ends]:
 
 
 def _label(node: Mapping[str, Any], ends: Ends) -> str:
-    """What to call an output of a node that has several."""
+    """The label of an output, if the node has several."""
     if not ends.is_main or ends.outputs < 2:
         return ""
     names = _names_of_outputs(node, ends.outputs)
@@ -283,7 +283,7 @@ def _names_of_outputs(node: Mapping[str, Any], outputs: int) -> Sequence[Any]:
 
 
 def _model(node: Mapping[str, Any]) -> str | None:
-    """The model that is chosen for a node, unless an expression chooses it, which can hold data."""
+    """The model of a node, unless an expression, which can contain data, chooses it."""
     model = _dict(node.get("parameters")).get("model")
     value = model.get("value") if isinstance(model, dict) else model
     return value if isinstance(value, str) and value and not value.startswith("=") else None

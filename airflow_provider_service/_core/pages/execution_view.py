@@ -1,4 +1,4 @@
-"""What a page shows of an execution: its nodes as they stand, and when each of them ran. No data of its items."""
+"""A page's view of an execution: the status of its nodes, and when each of them ran. No data of its items."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExecutionView:
 
     :param nodes: those that have run, in the order in which they began, and then the others.
     :param frame: the time that their bars are drawn in.
-    :param notes: what the reader must know about what is not shown.
+    :param notes: explanations of missing parts, for the reader.
     """
 
     execution_id: str
@@ -67,7 +67,7 @@ class ExecutionView:
 
     @property
     def opens_at(self) -> NodeView | None:
-        """The node that the reader is shown first: the one that failed, or else the one that runs or waits."""
+        """The node to show first: the one that failed, or else the one that runs or waits."""
         failing = self.node(self.failure.node) if self.failure is not None and self.failure.node else None
         states = ("failed", "failed in part", "running", "waiting")
         found = (one for state in states for one in self.nodes if one.state == state)
@@ -84,10 +84,10 @@ class ExecutionView:
 
 
 def view_of(execution: Execution, *, secrets: Collection[str] = (), output_of: OutputOf | None = None) -> ExecutionView:
-    """What to show of an execution that was read with or without its data.
+    """The view of an execution that was read with or without its data.
 
     :param secrets: taken out of every text of the service.
-    :param output_of: what to show of a node's output; None for nothing.
+    :param output_of: selects the output of a node to show; None for nothing.
     """
     texts = Texts(secrets)
     drawing = draw(execution.workflow_data)
@@ -131,7 +131,7 @@ def _notes(execution: Execution, drawing: Drawing | None, *, left_out: int, has_
     if has_more_runs:
         notes.append(f"The nodes ran so often that the page counts only {MAX_RUNS:,} of their runs.")
     if execution.data_too_large_to_display:
-        notes.append("The execution's data is too large for the service to show, so its nodes are not known here.")
+        notes.append("The execution's data is too large for the service to return, so its nodes are unknown.")
     elif execution.status == "running" and not nodes_of(execution):
         notes.append(
             "The service does not report the nodes of a running execution unless the workflow's setting "

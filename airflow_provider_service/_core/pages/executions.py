@@ -1,4 +1,4 @@
-"""What a page shows of the executions that tasks of Airflow have started or waited for, and the search among them."""
+"""A page's list of executions that tasks have started or waited for, and its search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHOWN, DAYS = 50, 14
 #: Workflows that are compared.
 LARGEST = 5
-#: Executions of a workflow that tell what is usual, and how many of them are needed to call another one unusual.
+#: Executions of a workflow that define its usual duration, and the minimum to mark others as unusual.
 USUAL_OF, ENOUGH = 20, 5
 # States in which Airflow has not done with an attempt.
 _UNDER_WAY = frozenset({None, "scheduled", "queued", "running", "deferred", "restarting", "up_for_reschedule"})
@@ -88,7 +88,7 @@ class TaskExecution:
 
     @property
     def began_at(self) -> datetime:
-        """When it began, as far as Airflow knows."""
+        """When it began, according to Airflow."""
         return self.started_at or self.known_at
 
     @property
@@ -110,12 +110,12 @@ class TaskExecution:
 
 
 class SearchError(ValueError):
-    """What is searched for cannot be understood."""
+    """The search is invalid."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a reader searches for; an empty text finds everything.
+    """A search by the reader; an empty text finds everything.
 
     :param given: the form, as it was filled in.
     :param zone: the time zone of the form, and of the days that are plotted.
@@ -204,7 +204,7 @@ class Usual(NamedTuple):
     number: int
 
     def verdict(self, seconds: float) -> str:
-        """What is unusual about a duration, if anything."""
+        """Why a duration is unusual, if it is."""
         if self.number < ENOUGH or self.shortest <= seconds <= self.longest:
             return ""
         return "longer than usual" if seconds > self.longest else "shorter than usual"
@@ -238,12 +238,12 @@ class Day(NamedTuple):
 
 @dataclass(frozen=True)
 class ExecutionsView:
-    """What is found among the executions that a reader may read.
+    """The result of a search among the executions that the reader may read.
 
     :param readable: all that the reader may read, the latest first.
     :param names: the names of workflows, as far as they are known.
     :param place: the DAG, or the run of one, that the page is about; empty if it is about all.
-    :param limit: how far the page looks back, in a sentence.
+    :param limit: the period that the page covers, in a sentence.
     """
 
     readable: Sequence[TaskExecution]
@@ -258,7 +258,7 @@ class ExecutionsView:
 
     @cached_property
     def found(self) -> list[TaskExecution]:
-        """What the search finds, the latest first."""
+        """The executions that the search finds, the latest first."""
         return [one for one in self.readable if self.search.finds(one, self.name_of(one))]
 
     @property
@@ -302,7 +302,7 @@ class ExecutionsView:
 
     @cached_property
     def usual(self) -> Mapping[Workflow, Usual]:
-        """What is usual for each workflow, whatever is searched for."""
+        """The usual duration of each workflow, regardless of the search."""
         durations: dict[Workflow, list[float]] = {}
         for one in self.readable:
             if one.outcome == "succeeded" and one.seconds is not None:

@@ -64,13 +64,13 @@ class Channels:
         self._tracks: list[dict[Hashable, int]] = [{} for _ in range(number)]
 
     def want(self, channel: int, line: Hashable, begin: float, end: float) -> None:
-        """Ask for a track from one position to another; whoever names the same line shares it."""
+        """Request a track from one position to another; equal lines share a track."""
         along = [begin, end, *self._wanted[channel].get(line, ())]
         self._begins[channel].setdefault(line, begin)
         self._wanted[channel][line] = min(along), max(along)
 
     def put_before(self, channel: int, first: Hashable, second: Hashable) -> None:
-        """Ask that one line has an earlier track than another one, which holds unless others ask for the opposite."""
+        """Request an earlier track for one line than for another, unless other requests contradict it."""
         if first != second:
             self._before[channel].setdefault(second, set()).add(first)
 

@@ -1,4 +1,4 @@
-"""What the package's operators need of a server and of an API key, by what people use them for."""
+"""The requirements of the package's operators on a server and an API key, by job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _of(resource: str, actions: str) -> tuple[str, ...]:
 
 
 #: The version of n8n that has the first operation for a scope, or for all scopes of a resource; by its published
-#: contracts. What is not listed is in all versions.
+#: contracts. All versions have operations that are not listed.
 _SINCE = {
     "communityPackage": "2.16",
     "credential:list": "2.8",
@@ -81,7 +81,7 @@ class State(NamedTuple):
 
 
 def state_of(job: str, *, version: str | None, scopes: Collection[str] | None, plan: Mapping[str, bool]) -> State:
-    """What a server, its plan and a key can do of a job.
+    """How far a server, its plan and a key allow a job.
 
     :param version: of the server, such as ``"2.20.12"``; None if it is not known.
     :param scopes: those that the key holds; None if the server does not report them.

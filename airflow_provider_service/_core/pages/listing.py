@@ -40,7 +40,7 @@ def executions_part(view: ExecutionsView, *, airflow: str, problem: str = "") ->
 
 
 def connection_part(view: ConnectionView, *, airflow: str) -> Part:
-    """What was found of a connection.
+    """The findings on a connection.
 
     :param airflow: path below which Airflow's own pages are.
     """
@@ -49,7 +49,7 @@ def connection_part(view: ConnectionView, *, airflow: str) -> Part:
 
 
 def connections_part(connections: Sequence[str], verdicts: Mapping[str, Verdict | None]) -> Part:
-    """Connections, each with what its examination comes to: None if that is not known yet."""
+    """Connections, each with the result of its examination: None if it is not known yet."""
     shown = [(one, quote(one, safe=""), one in verdicts, verdicts.get(one)) for one in connections]
     under_way = sum(one is None for one in verdicts.values())
     return _part("connections.html.jinja", connections=shown, under_way=under_way)

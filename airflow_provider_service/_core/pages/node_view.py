@@ -1,4 +1,4 @@
-"""What a page shows of the nodes of an execution: how each stands, what it did, and when. No data of its items."""
+"""A page's view of the nodes of an execution: the status, results and times of each. No data of its items."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class NodeView:
     :param anchor: names it in the page, however the execution goes on.
     :param runs: how often it ran; of these, so many ``failed_runs``.
     :param began: seconds from the begin of the execution; None if it has not run.
-    :param items: number of items that it put out; ``items_by_output`` by its main outputs.
+    :param items: number of its output items; ``items_by_output`` by its main outputs.
     :param tokens: that a language model has used; 0 where the data does not say so.
-    :param output: the first items that it put out, as JSON; None unless data may be shown.
+    :param output: its first output items, as JSON; None unless data may be shown.
     """
 
     anchor: str
@@ -80,7 +80,7 @@ class Texts:
     def __init__(self, secrets: Collection[str]) -> None:
         self._secrets = secrets
         self._taken: set[str] = set()
-        #: What to call each node: never the same as another one, even where their names differ only after the cut.
+        #: Unique labels of nodes, even if their names differ only in the truncated part.
         self.call = cache(self._call)
 
     def name(self, text: str) -> str:
@@ -119,7 +119,7 @@ def nodes_shown(
     :param drawing: names its nodes as the page does.
     :param failure: names its node as the page does.
     :param spans: the runs of all nodes, in the order in which they began.
-    :param output_of: what to show of a node's output; None for nothing.
+    :param output_of: selects the output of a node to show; None for nothing.
     """
     boxes = {box.node: box for box in (drawing.boxes if drawing else ())}
     by_node: dict[str, list[Span]] = {}

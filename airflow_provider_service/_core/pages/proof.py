@@ -28,7 +28,7 @@ _NO_STATE = (
 class Evidence:
     """What Airflow holds of a task instance and its users cannot write, with the exception of ``saved``.
 
-    :param run_key: what marks the calls of the task.
+    :param run_key: the key in the calls of the task.
     :param execution_id: the execution that the task was asked to wait for, to stop or to retry; None if it was not.
     :param workflows: id and name of the workflow that the task was asked to run.
     :param saved: executions and their workflows that the task has saved in its state (Airflow 3.3 and newer), by id.

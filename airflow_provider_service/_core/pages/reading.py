@@ -1,4 +1,4 @@
-"""Read an execution for a page, in one request that neither retries nor takes long, and say in words what failed."""
+"""Read an execution for a page, in one short request without retries, and describe failures in words."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _REPEATING = ("retry", "manual", None)
 
 @dataclass(frozen=True)
 class ExecutionReading:
-    """What is known of an execution.
+    """The known state of an execution.
 
     :param base_url: address of the service.
     :param view: the execution as it was last read; None if it never was.
-    :param call: what started it; None as long as its data does not show that.
+    :param call: the call that started it; None while its data does not show it.
     :param html: its nodes as a page shows them.
     :param error: why it could not be read just now.
     :param is_gone: whether the service does not have it.
@@ -67,7 +67,7 @@ class ExecutionReading:
 
 
 def keep_seconds(seen: ExecutionReading) -> float:
-    """For how long what was read stays good."""
+    """How long the result of a read stays valid."""
     return KEEP_ENDED_SECONDS if seen.view is not None and seen.view.has_ended and seen.error is None else 0.0
 
 
@@ -82,10 +82,10 @@ def see(
     """Read an execution once: ``GET /executions/{id}``; if another one has started it, once more for that one.
 
     :param config_of: gets the settings of the connection.
-    :param last: what was known so far.
+    :param last: the last known state.
     :param base_url: address of the service when the execution was started; at another one, the same id is that of
         another execution.
-    :param show_data: whether to show the first items that nodes put out.
+    :param show_data: whether to show the first output items of nodes.
     """
     last = last or ExecutionReading()
     try:
@@ -128,7 +128,8 @@ def _unusable(error: Exception) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """What to say of a connection that could not be got; the text of a stranger's error may hold a secret."""
+    """The text about a connection that could not be read; the message of another library's error may contain a
+    secret."""
     from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
     if isinstance(error, AirflowNotFoundException):
@@ -147,7 +148,8 @@ def _read(config: ServiceConfig, execution_id: str, *, is_large: bool) -> Execut
 
 
 def _starting_call(config: ServiceConfig, execution: Execution) -> StartingCall | None:
-    """What started an execution. What the bridge has started does not carry the key itself, but its parent does."""
+    """The call that started an execution. If the bridge started it, not the execution but its parent carries the
+    key."""
     parent = parent_execution_id(execution)
     if parent is not None:
         try:

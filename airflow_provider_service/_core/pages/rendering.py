@@ -61,7 +61,7 @@ class Part:
 
 
 def drawn(seen: ExecutionReading) -> ExecutionReading:
-    """What was read of an execution, with its nodes as a page shows them: the part that all who look at it share."""
+    """An execution with its nodes as a page shows them: the part that all viewers share."""
     if seen.view is None:
         return seen
     with COMPUTING:
@@ -81,12 +81,12 @@ def task_part(
     root: str = "",
     problem: str | None = None,
 ) -> Part:
-    """What is known of a task instance's execution.
+    """The known state of a task instance's execution.
 
     :param seen: the execution, drawn; None if there is none.
     :param why_hidden: why it may not be shown.
     :param root: path below which the pages are.
-    :param problem: what keeps the task from starting an execution, if that is known.
+    :param problem: why the task could not start an execution, if it is known.
     """
     if seen is not None and why_hidden is not None:
         nameless = replace(task, attempts=[replace(one, execution_id=None) for one in task.attempts])
@@ -209,7 +209,7 @@ def duration(seconds: float) -> str:
 
 
 def _did(node: NodeView | None) -> str:
-    """What a node did, in a few words."""
+    """A short description of a node's results."""
     if node is None:
         return ""
     if node.seconds is None or node.state in ("waiting", "running", "disabled"):
@@ -243,6 +243,6 @@ def _edges(view: ExecutionView) -> list[tuple[Line, int | None, bool]]:
 
 
 def _label(node: NodeView | None, name: str, state: str) -> str:
-    """What a node is called where it is not seen. It begins with what is seen, so that it can be called by that."""
+    """The accessible name of a node. It begins with the visible text, so that voice control works with it."""
     seen = " ".join(filter(None, (name, _did(node))))
     return seen if seen.endswith(state) else f"{seen}, {state}"

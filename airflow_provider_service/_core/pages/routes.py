@@ -12,7 +12,7 @@ Point = tuple[float, float]
 
 
 class Ends(NamedTuple):
-    """What a connection connects: an output of a node, of so many, with another node."""
+    """The ends of a connection: one of a node's outputs, and another node."""
 
     source: str
     target: str
@@ -78,7 +78,7 @@ def route_of(ends: Ends, cells: Mapping[str, Cell], taken: Collection[Cell]) -> 
 def want_tracks(
     routes: Sequence[tuple[Ends, Route]], cells: Mapping[str, Cell], vertical: Channels, horizontal: Channels
 ) -> None:
-    """Ask for the tracks of all routes.
+    """Request the tracks of all routes.
 
     Positions along a channel are those of columns and rows: a whole number for the middle of one, and half a row less
     for the channel before it.
@@ -100,7 +100,7 @@ def want_tracks(
             own.want(*route.first, begin, end)
     for ends, route in routes:
         if ends.is_main:
-            # What leaves a node turns before what arrives in the same row, or both would seem to be one line.
+            # Outgoing connections turn before incoming ones of the same row, or both would look like one line.
             channel, track = route.others[1] if route.others else route.first
             for other_track in leaving.get(Cell(channel - 1, cells[ends.target].row), ()):
                 vertical.put_before(channel, other_track, track)

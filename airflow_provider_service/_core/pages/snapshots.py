@@ -1,4 +1,4 @@
-"""One read for all who look: what was read is kept for a while, and nobody reads what is being read already."""
+"""One read for all viewers: results are cached for a while, and simultaneous reads are shared."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ T = TypeVar("T")
 LEAST_PAUSE_SECONDS = 2.0
 #: The part of one core that reading the same thing again and again may cost.
 CPU_SHARE = 0.05
-#: Things that are remembered unless fewer are asked for.
+#: Default number of cached results.
 CAPACITY = 200
 #: Reads of one group at a time, so that a service that does not answer occupies no more threads than these.
 MAX_READS = 8
 #: Quick reads that wait for one of as many threads; another one is refused.
 MAX_WAITING = 150
-#: Held by what computes for a page: Airflow's own requests wait for one such computation at most, not for many.
+#: Held while computing for a page, so that Airflow's own requests wait for at most one such computation.
 COMPUTING = threading.Lock()
 
 
@@ -44,13 +44,13 @@ class TooManyReadsError(Exception):
 
 
 class Snapshots(Generic[T]):
-    """What was last read of each thing. Safe to use from several threads and event loops.
+    """Caches the last result of each read. Safe to use from several threads and event loops.
 
     :param keep: seconds for which a value stays good; at least :data:`LEAST_PAUSE_SECONDS` count, and more for what is
         costly to read.
     :param processes: processes that read the same things, each with its own snapshots; the pause is that many times
         as long, so that together they read no more often.
-    :param capacity: things that are remembered; the one that was looked at least recently goes first.
+    :param capacity: number of cached results; the least recently used one is removed first.
     """
 
     def __init__(self, keep: Callable[[T], float], *, processes: int = 1, capacity: int = CAPACITY) -> None:

@@ -30,5 +30,5 @@ _OF_STATUS: dict[str | None, State] = {
 
 
 def state_of(status: str | None) -> State:
-    """What a status of the service means."""
+    """The meaning of a status of the service."""
     return _OF_STATUS.get(status, "unreported")

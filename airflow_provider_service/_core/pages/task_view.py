@@ -1,4 +1,4 @@
-"""What a page shows of a task instance of Airflow, and how often it should be looked at again."""
+"""A page's view of a task instance of Airflow, and how often the page refreshes."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ class TaskView:
 
 
 def follow_seconds(task: TaskView, seen: ExecutionReading | None) -> int | None:
-    """When to look again; None if nothing will change by itself."""
+    """Seconds until the next refresh; None if nothing will change."""
     if seen is None:
         waits_for_start = task.is_ours and not task.has_ended and not task.execution_id
         return BEFORE_SECONDS if waits_for_start else None
     view = seen.view
     if seen.error:
-        # The service may answer again, but Airflow will not remember a connection.
+        # The service may answer again, but a missing connection of Airflow will not reappear.
         return None if task.has_ended and task.service_conn_id is None else SLEEPING_SECONDS
     if view is None or seen.is_gone:
         return None if task.has_ended else SLEEPING_SECONDS

@@ -45,7 +45,7 @@ class Tick(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What the timeline shows, in milliseconds.
+    """The period of the timeline, in milliseconds.
 
     :param latest: when the last run that the service reports has ended.
     :param is_open: whether the execution goes on.
@@ -84,7 +84,7 @@ def frame_of(execution: Execution, spans: Sequence[Span]) -> Frame:
 
 
 def bars_of(spans: Sequence[Span], frame: Frame, most: int) -> Iterator[TimeBar]:
-    """The bars of a node: no more than so many, or one for each state. What failed is above the rest.
+    """The bars of a node: a limited number, or one for each state. Failed runs are above the others.
 
     :param spans: the node's runs, in the order in which they began.
     """

@@ -72,7 +72,7 @@ def fits_in_url(value: str | None) -> bool:
 
 
 def may_fit_in_urls(column: str, values: Collection[Any], urls: int) -> bool:
-    """Whether filters for these values may fit in a number of URLs; a quick look, without writing them."""
+    """Whether filters for these values may fit in a number of URLs; a quick estimate, without encoding them."""
     # No value takes fewer characters than its text has.
     least = _encoded_length(_equals(column, 0)) - 1 + min((len(str(value)) for value in values), default=0)
     return len(values) <= urls * min(MAX_CONDITIONS, max(1, MAX_URL_CHARS // least))

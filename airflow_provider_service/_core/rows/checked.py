@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Rounded:
-    """Counts the values that the service stores less exactly than they were given, and remembers the first."""
+    """Counts the values that lose precision in the service, and keeps the first."""
 
     count: int = 0
     first: str = ""
@@ -47,7 +47,7 @@ class CheckedRows:
     """Rows that fit the table, by key.
 
     :param types: type by column name.
-    :param key_columns: columns that identify a row; empty if every row is one of its own.
+    :param key_columns: columns that identify a row; empty if rows have no key.
     :param on_duplicate: what to do if rows have the same key: use the ``"last"`` one, or ``"fail"``.
     :param requested: takes the rows in the types of the columns, by key, in the order in which a key first appeared.
     :param rounded_keys: takes the keys that the service rounds, as text of the values that were given.
@@ -65,7 +65,7 @@ class CheckedRows:
         """Check a row and keep it.
 
         :param number: its number, which messages name.
-        :raises ServiceInputError: it does not fit the table, lacks a key column, or repeats a key that must not be.
+        :raises ServiceInputError: it does not fit the table, lacks a key column, or repeats a key that must be unique.
         """
         place = f"row {number}"
         row = typed_row(given, self.types, place)
@@ -101,7 +101,7 @@ class CheckedRows:
 
 
 def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> list[Row]:
-    """All rows in the types of the columns, each of them one of its own.
+    """All rows in the types of the columns, without a key.
 
     :param types: type by column name.
     :raises ServiceInputError: a row does not fit the table.
@@ -115,7 +115,7 @@ def checked_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) ->
 
 
 def check_key_columns(key_columns: Sequence[str], types: Mapping[str, str]) -> None:
-    """Refuse key columns that the table lacks, or none.
+    """Refuse missing key columns, and an empty list of them.
 
     :raises ServiceInputError: either.
     """

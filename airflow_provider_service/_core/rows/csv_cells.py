@@ -70,7 +70,7 @@ class _Reader:
         self._row_chars = 0
 
     def begin_row(self) -> None:
-        """Note that a row begins, whose length is limited."""
+        """Begin a row, whose length is limited."""
         self._first_line, self._row_chars = self._line, 0
 
     def cell(self) -> str | None:

@@ -29,9 +29,9 @@ def chosen_types(types: Mapping[str, str], columns: object, *, with_system_colum
     """The columns that are chosen, in their order, with their types.
 
     :param types: types of the columns that can be written.
-    :param columns: names of columns, those of the service among them; None for all.
-    :param with_system_columns: whether those of the service belong to all of them.
-    :raises ServiceInputError: a name is unknown or given twice, or there is none.
+    :param columns: names of columns, including those of the service; None for all.
+    :param with_system_columns: whether "all" includes the columns of the service. :raises ServiceInputError: a name is
+    unknown or given twice, or there is none.
     """
     known = types_to_write(types)
     if columns is None:

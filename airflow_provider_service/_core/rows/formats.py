@@ -77,7 +77,7 @@ class JsonLinesFormat:
     """One JSON object a line."""
 
     def write(self, file: IO[bytes], types: Mapping[str, str], rows: Iterable[SourceRow]) -> int:
-        """Write rows, one at a time, and return their number; a column that a row lacks is left out."""
+        """Write rows, one at a time, and return their number; missing columns of a row are left out."""
         count = 0
         with _as_text(file) as text:
             for row in rows:
@@ -87,7 +87,7 @@ class JsonLinesFormat:
         return count
 
     def read(self, file: IO[bytes], note_columns: NoteColumns = ignore_columns) -> Iterator[SourceRow]:
-        """Read rows; empty lines are skipped. Without a row, the names of the columns are not known.
+        """Read rows; empty lines are skipped. Without rows, the names of the columns are unknown.
 
         :raises ServiceInputError: the file is not UTF-8, or a line is not a JSON object, has a key twice, or is too
             long.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def rows_in(given: Any, note_columns: NoteColumns = ignore_columns) -> Generator[Any, None, None]:
     """The rows of a DataFrame or of an Arrow table, or of anything that gives rows, or such tables, one at a time.
 
-    What comes one at a time is never held as a whole. The rows themselves are not checked here.
+    Streams are never loaded as a whole. The rows themselves are not checked here.
 
     :param given: a DataFrame of pandas, anything with ``__arrow_c_stream__``, ``__arrow_c_array__`` or
         ``__dataframe__``, such as a DataFrame of polars or a table of pyarrow, or an iterable of these or of mappings.
@@ -111,7 +111,7 @@ def _pandas_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, 
 
 
 def _pandas_values(column: Any) -> list[Any]:
-    # pandas marks what is missing in many ways, NaN among them.
+    # pandas marks missing values in many ways, NaN among them.
     pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
     return [None if is_missing else _python_value(value) for value, is_missing in pairs]
 
@@ -133,7 +133,7 @@ def _arrow_rows(frame: Any, note_columns: NoteColumns) -> Generator[SourceRow, N
     note_columns(reader.schema.names)
     for field in reader.schema:
         if isinstance(field.type, arrow.BaseExtensionType):
-            # Its stored values are not what it means, such as the number of a month.
+            # Its stored values are not its meaning, such as the number of a month.
             raise ServiceInputError(
                 f"rows: column {field.name!r} has the type {field.type}, which no column of a data table can hold: "
                 "convert it to text, or leave it out; nothing was written"

@@ -43,7 +43,7 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     """Insert the rows and then delete all others. Safe to repeat.
 
     In the meantime a reader sees all of the old rows and a growing number of the new ones, then fewer and fewer of the
-    old ones; no row is ever missing. If it is interrupted, the next one deletes what it left.
+    old ones; no row is ever missing. If it is interrupted, the next one deletes the remaining old rows.
 
     :raises ServiceApiError: a call failed; no old row was deleted, or all new rows are there.
     """
@@ -52,7 +52,7 @@ def replace_rows(client: Resources, table_id: str, spool: Spool) -> LoadResult:
     counts = [_count(client, table_id)]
     ids = _Ids()
     inserted = _insert(client, table_id, spool, ids)
-    # Decided by the ids of the new rows, not by a look before: the service reuses the highest id after its row was
+    # Decided by the ids of the new rows, not by an earlier read: the service reuses the highest id after its row was
     # deleted.
     oldest = edge_id(client, table_id, "asc")
     newest = ids.first if inserted else edge_id(client, table_id, "desc") + 1

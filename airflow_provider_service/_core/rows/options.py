@@ -49,7 +49,7 @@ COLUMN_TYPES = ("string", "number", "boolean", "date")
 
 
 class LoadedRows(TypedDict):
-    """Rows that were read and left out, what became of the table's rows, and the columns that were added.
+    """Numbers of rows that were read, left out and changed, and the columns that were added.
 
     ``deleted`` is None if ``mode="replace"`` could not count the rows.
     """

@@ -17,10 +17,10 @@ Item = TypeVar("Item")
 
 
 class Progress:
-    """Logs the number of rows, how many come in a second, and the percentage where the total is known.
+    """Logs the number of rows, the rate per second, and the percentage if the total is known.
 
     :param action: what happens to the rows, such as ``"Inserted"``.
-    :param total: number of all rows; None if nobody knows.
+    :param total: number of all rows; None if it is unknown.
     """
 
     def __init__(self, action: str, total: int | None = None) -> None:
@@ -29,7 +29,7 @@ class Progress:
         self.count = 0
 
     def reach(self, count: int) -> None:
-        """Note the number of rows that are done."""
+        """Update the number of finished rows."""
         self.count = count
         if clock().monotonic() - self._logged >= LINE_SECONDS:
             self.report()

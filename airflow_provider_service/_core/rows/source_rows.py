@@ -1,4 +1,4 @@
-"""Rows as a source gives them: their columns get the names of the table, and columns that it lacks get a type."""
+"""Rows of a source: rename their columns to those of the table, and choose types for missing columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_service.client.errors import ServiceInputError
 from airflow_provider_service.client.models._column_names import SYSTEM_COLUMNS, require_new_name
 
 SourceRow = Mapping[str, Any]
-#: Takes the names of a source's columns, which it may know although it has no rows.
+#: Receives the names of a source's columns, which are known even without rows.
 NoteColumns = Callable[[Iterable[str]], object]
 #: Reads the rows of a source, each once.
 ReadRows = Callable[[NoteColumns], Generator[Any, None, None]]
@@ -35,10 +35,9 @@ def ignore_columns(names: Iterable[str]) -> None:
 
 
 def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
-    """Refuse columns of the same name, of which only one would be kept.
+    """Refuse columns with the same name, since only one would be kept.
 
-    :param owner: what has the columns, and what to do, for the message.
-    :raises ServiceInputError: there are some.
+    :param owner: the owner of the columns, and a remedy, for the message. :raises ServiceInputError: there are some.
     """
     doubled = sorted(repeated(names))
     if doubled:
@@ -50,8 +49,8 @@ class MappedColumns:
     """Renames and leaves out the columns of rows.
 
     :param mapping: name in the table by name in the source, None for a column that is left out; columns that it does
-        not name keep their names. None if whoever gives the rows cannot name one: they stay as they are.
-    :raises ServiceInputError: two columns would get the same name.
+        not name keep their names. None if the source has no mapping: all columns keep their names. :raises
+    ServiceInputError: two columns would get the same name.
     """
 
     def __init__(self, mapping: Mapping[str, str | None] | None) -> None:
@@ -127,7 +126,7 @@ class GrowingTypes(dict[str, str]):
                 )
 
     def grow(self, row: SourceRow, place: str) -> None:
-        """Note the columns of a row that the table lacks.
+        """Collect the columns of a row that the table lacks.
 
         :param place: how messages refer to the row, e.g. ``"row 3"``.
         :raises ServiceInputError: no column can have the name, or no column can hold the value.
@@ -142,7 +141,7 @@ class GrowingTypes(dict[str, str]):
                 self._undecided.discard(name)
 
     def require_known(self, row: SourceRow, place: str) -> None:
-        """Refuse columns that the table lacks and is not to get.
+        """Refuse missing columns that must not be added.
 
         :param place: how messages refer to the row.
         :raises ServiceInputError: there are some.

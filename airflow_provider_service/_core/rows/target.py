@@ -76,8 +76,8 @@ class LoadOptions:
     def of(cls, arguments: Any) -> LoadOptions:
         """The options that arguments give.
 
-        :param arguments: what has the arguments of a transfer as attributes.
-        :raises ServiceInputError: one has a value of another kind.
+        :param arguments: object with the arguments of a transfer as attributes. :raises ServiceInputError: one has a
+        value of another kind.
         """
         options = {one.name: getattr(arguments, one.name) for one in fields(cls)}
         for name in ("column_mapping", "column_types"):
@@ -89,7 +89,8 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a load did: rows that were read and left out, columns that were added, and what changed in the table."""
+    """The result of a load: numbers of rows that were read and left out, columns that were added, and changes of the
+    table."""
 
     table: DataTable
     rows: int
@@ -134,9 +135,9 @@ class TableTarget:
 
     @classmethod
     def named_by(cls, arguments: Any, client: Resources, *, create_table: bool) -> TableTarget:
-        """The table that arguments name by its id or name, or the one that is to be created with that name.
+        """The table with the id or name in the arguments, or a new one with that name.
 
-        :param arguments: what has the arguments of the table and of its project as attributes.
+        :param arguments: object with the arguments of the table and of its project as attributes.
         :param create_table: whether a table that does not exist is created.
         :raises ServiceInputError: a table that may have to be created has no name.
         :raises ServiceLookupError: the table or its project does not exist.

@@ -27,7 +27,7 @@ MAX_FOUND_NUMBER = 2**53
 MAX_SEARCHED_KEYS = 10_000
 #: Up to this number of filtered reads, searching for the keys is cheaper than reading a table of unknown size.
 MAX_FILTERED_READS = 25
-#: From this number of filtered reads, one more call that tells whether the whole table takes fewer pays off.
+#: From this number of filtered reads on, a call to find out whether reading the whole table takes fewer pays off.
 MIN_READS_TO_PROBE = 3
 
 
@@ -58,7 +58,7 @@ def upsert_rows(
     """Update the rows whose keys exist, insert the others, and delete the rest if requested. Safe to repeat.
 
     The table is read at most once, and rows are compared and written chunk by chunk. Not atomic: a change that another
-    writer makes between reading and writing is not noticed.
+    writer makes between reading and writing is not detected.
 
     :param spool: the rows, checked, by their key.
     :param types: type by column name.
@@ -70,8 +70,8 @@ def upsert_rows(
     :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
         changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
         ids, ``"auto"`` updates up to 100 groups and replaces more, unless the key may not delete rows.
-    :param delete_missing: delete the rows with keys that the source lacks, last.
-    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail; nothing was written.
+    :param delete_missing: finally, delete the rows with keys that the source lacks. :raises ServiceInputError: several
+    stored rows have the same key, and the policy is to fail; nothing was written.
     """
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
     if delete_missing:
@@ -142,7 +142,7 @@ def edge_id(client: Resources, table_id: str, direction: Literal["asc", "desc"])
 def checked_row(row: Row, table_id: str) -> Row:
     """The row, if the service may have read it from a table.
 
-    :raises ServiceUnexpectedResponseError: it holds what no column does.
+    :raises ServiceUnexpectedResponseError: it holds a value that no column can have.
     """
     if any(isinstance(value, (list, dict)) for value in row.values()):
         raise ServiceUnexpectedResponseError(

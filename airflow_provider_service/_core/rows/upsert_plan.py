@@ -142,5 +142,5 @@ def _several_rows(doubled: Mapping[Key, Sequence[int]], key_columns: Sequence[st
     more = f", and {len(doubled) - MAX_SHOWN_KEYS} more keys" if len(doubled) > MAX_SHOWN_KEYS else ""
     return (
         f"the table has several rows with the same key: {'; '.join(examples)}{more}. Nothing was written; delete the "
-        "rows that are not wanted, or choose another on_stored_duplicates"
+        "surplus rows, or choose another on_stored_duplicates"
     )

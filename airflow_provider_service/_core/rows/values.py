@@ -1,4 +1,5 @@
-"""Convert values to the form in which their column stores them, so that rows are compared as they are written."""
+"""Convert values to the form in which their column stores them, so that rows are compared in the form in which they are
+written."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Feature(NamedTuple):
 
 FEATURES: list[Feature] = []
 GROUPS = START, OPERATOR, TRANSFER, OTHER, PAGE = (
-    "Ways to start a workflow",
+    "Start methods",
     "Operators",
     "Transfers",
     "Sensors, triggers and notifiers",

@@ -24,21 +24,21 @@ WORDS = {"passed": "works", "lacking": "not offered", "gated": "not licensed", "
 
 _HEAD = f"""# Versions of n8n
 
-Each feature of this provider is tried in its simplest form on each of these servers:
+Each feature of this provider is tested in its simplest form on each of these servers:
 {", ".join(COLUMNS.values())}. They run the free edition. `make conformance` generates this page
 from the results of `make test-live SERVER=2.20`, and so on; do not edit it.
 
-- **works**: the task, page or trigger did what it is for.
+- **works**: the task, page or trigger did its job.
 - **not offered**: the server lacks what the feature needs. The task failed with `ServiceNotOfferedError`, and nothing
   was changed.
 - **not licensed**: the plan of this server does not include it, so the task failed with `ServiceNotLicensedError`. With
   the license, the feature is tested on the simulator only.
-- **refused**: only the server's refusal was seen, because the list of packages that may be installed is on a host that
-  the tests cannot reach.
+- **refused**: the tests saw only the server's refusal, because they cannot reach the host that lists the packages that
+  may be installed.
 - **{table.NOT_TESTED_YET}**: the column has not been renewed since the feature was added.
 
-"Since" is the first version whose published contract has what the feature needs. Without such a contract, it is the
-oldest of these servers on which the feature works. For what single operations do differently, see
+"Since" is the first version whose published contract includes the operations of the feature. Without such a contract, it
+is the oldest of these servers on which the feature works. For differences between single operations, see
 [Conformance](conformance.md).
 """
 

@@ -1,1 +1,1 @@
-"""Desired state: what an instance should hold, compared with what it holds."""
+"""Desired state: the declared objects of an instance, compared with the existing ones."""

@@ -1,4 +1,4 @@
-"""What must be done so that an instance has its desired state, as a value, and doing it."""
+"""The changes that bring an instance to its desired state, and how they are made."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Action = Literal["create", "update", "delete"]
 
 @dataclass(frozen=True)
 class DesiredStateChange:
-    """What makes one object as it is declared. It shows no secret.
+    """A change that brings one object to its declared state. It shows no secrets.
 
     :param name: name of the object.
-    :param details: what of it changes.
+    :param details: the parts of it that change.
     :param perform: makes the change. Repeating it has the same result.
     """
 
@@ -42,9 +42,9 @@ class DesiredStateChange:
 
 @dataclass(frozen=True)
 class DesiredStatePlan:
-    """The changes, in the order in which they are made: what is deleted comes last.
+    """The changes, in the order in which they are made: deletions come last.
 
-    :param unchanged: how many objects are as they are declared.
+    :param unchanged: number of objects that are already as declared.
     """
 
     changes: Sequence[DesiredStateChange]

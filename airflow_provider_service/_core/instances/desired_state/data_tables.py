@@ -1,4 +1,4 @@
-"""Data tables with their columns as they are declared. Columns and rows are added or kept, never removed."""
+"""Compare data tables and their columns with a declaration. Columns and rows are never removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def types_by_name(columns: Any) -> dict[str, str]:
     """Read the declared columns of a table, which map names to types, or list ``{"name", "type"}``.
 
-    :raises ServiceInputError: a name or a type cannot be that of a column, or a name is there twice.
+    :raises ServiceInputError: a column has an invalid name or type, or a name occurs twice.
     """
     pairs = (
         list(columns.items())
@@ -76,12 +76,12 @@ def add_columns(client: Resources, table: DataTable, desired: Mapping[str, str],
 
 
 def plan_data_tables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """What makes data tables, and their columns, as they are declared.
+    """Plan the changes that bring data tables and their columns to the declared state.
 
     :param desired: the columns of each table by its name, as for :func:`types_by_name`.
     :param project_id: the project of the tables. None to look for them in every project, and to create those that are
         nowhere in the personal project of the key's user.
-    :raises ServiceInputError: a table or a column cannot be as it is declared; all of these are named.
+    :raises ServiceInputError: a table or a column cannot have its declared state; the message names all of them.
     :raises ServiceLookupError: several projects have a table with a name.
     """
     tables = {name: types_by_name(columns) for name, columns in named_values("data_tables", desired).items()}

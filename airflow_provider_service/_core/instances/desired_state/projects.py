@@ -1,4 +1,4 @@
-"""Projects with their members as they are declared."""
+"""Compare projects and their members with a declaration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Roles = Mapping[str, "str | None"]
 
 @dataclass(frozen=True)
 class _Members:
-    """What changes in the members of a project: roles by email address, and addresses.
+    """The changes of a project's members: roles by email address, and addresses.
 
     :param ids: the ids of their users by email address.
     """
@@ -50,11 +50,11 @@ class _Members:
 
 
 def plan_projects(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
-    """What makes team projects, and their members, as they are declared.
+    """Plan the changes that bring team projects and their members to the declared state.
 
     :param desired: the members of each project by its name: their roles by email address, and None for one who must not
         be a member. Other members are kept.
-    :raises ServiceInputError: a project cannot be as it is declared, or would be deleted although it holds something.
+    :raises ServiceInputError: a project cannot have its declared state, or would be deleted although it is not empty.
     :raises ServiceLookupError: a declared member is not a user, or several projects have a name.
     """
     projects = {name: _roles(name, members) for name, members in named_values("projects", desired).items()}
@@ -137,7 +137,7 @@ def _update(project: Project, roles: Roles, users: _Users) -> list[DesiredStateC
 
 
 def _require_empty(client: Resources, names: Sequence[str]) -> None:
-    """Refuse to delete a project that holds something, because the service would delete that as well."""
+    """Refuse to delete a project that is not empty, because the service would delete its contents as well."""
     holding = []
     for one in client.projects.list() if names else ():
         if one.name in names and one.type == "team":

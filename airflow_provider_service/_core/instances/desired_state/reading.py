@@ -48,7 +48,7 @@ def named_values(name: str, value: object) -> Mapping[str, Any]:
 
 
 def names_in(name: str, names: Sequence[object]) -> list[str]:
-    """Names of what is declared, without the blanks around them, which the service removes as well.
+    """Declared names, without surrounding blanks, which the service removes as well.
 
     :raises ServiceInputError: one is not text, or empty, or there twice.
     """

@@ -1,4 +1,4 @@
-"""Tags as they are declared."""
+"""Compare tags with a declaration."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def plan_tags(client: Resources, desired: Any, prune: Prune) -> DesiredStatePlan:
-    """What makes the tags as they are declared.
+    """Plan the changes that bring the tags to the declared state.
 
     :param desired: their names.
-    :raises ServiceInputError: a name cannot be that of a tag, or is there twice.
+    :raises ServiceInputError: a name is not valid for a tag, or occurs twice.
     """
     names = names_in("tags", as_list("tags", desired))
     too_long = [name for name in names if len(name) > MAX_TAG_CHARS]

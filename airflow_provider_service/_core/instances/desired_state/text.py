@@ -58,7 +58,7 @@ def _loaded(text: str) -> Any:
 
 
 class _TwiceError(Exception):
-    """A key that an object holds twice, of which parsers would silently take the last."""
+    """A duplicate key of an object; parsers would silently keep the last."""
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _check_extent(root: yaml.Node) -> None:
-    """Refuse what is nested too deeply or repeats too much, aliases included; one may lie within what it stands for."""
+    """Refuse text that is nested too deeply or repeats too much, including aliases, which may be recursive."""
     seen: set[int] = set()
     repeated, waiting = 0, [(root, 1)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Variables as they are declared. Nothing that is shown holds a value."""
+"""Compare variables with a declaration. No text that is shown contains a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan_variables(client: Resources, desired: Any, prune: Prune, *, project_id: str | None) -> DesiredStatePlan:
-    """What makes the variables of a project, or of the whole instance, as they are declared.
+    """Plan the changes that bring the variables of a project, or of the whole instance, to the declared state.
 
     :param desired: their values by their keys.
     :param project_id: the project; None for the variables of the whole instance.
