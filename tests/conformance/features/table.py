@@ -37,8 +37,8 @@ from the results of `make test-live SERVER=2.20`, and so on; do not edit it.
   may be installed.
 - **{table.NOT_TESTED_YET}**: the column has not been renewed since the feature was added.
 
-"Since" is the first version whose published contract includes the operations of the feature. Without such a contract, it
-is the oldest of these servers on which the feature works. For differences between single operations, see
+"Since" is the first version whose published contract includes the operations of the feature. Without such a contract,
+it is the oldest of these servers on which the feature works. For differences between single operations, see
 [Conformance](conformance.md).
 """
 
