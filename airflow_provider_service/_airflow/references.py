@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 LookUp = Callable[..., Any]
 
 
-@dataclass(frozen=True)
+# Comparing and showing them is left out, because making that is a good part of what an operator costs to import.
+@dataclass(eq=False, repr=False)
 class Alternatives:
     """Two arguments that name an object by id and by name, of which exactly one is given.
 
@@ -53,7 +54,7 @@ class Alternatives:
         return {name: getattr(arguments, name) for name in self.fields}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Reference(Alternatives):
     """The two arguments of an operator, a notifier or a trigger that name one object.
 

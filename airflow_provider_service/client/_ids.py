@@ -14,17 +14,18 @@ from airflow_provider_service.client.errors import ServiceInputError
 #: Characters of an id, or of a name in its place, at most.
 MAX_ID_CHARS = 300
 
+# Compiled when they are first used, since every DAG file imports this module.
 # Whatever the service generates: 16 letters and digits, UUIDs, numbers; and plain ids that people choose.
-_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+_PLAIN = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
 # What else the service takes in place of an id: names of roles and packages, and e-mail addresses.
-_NAME = re.compile(r"(@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~:-]*")
+_NAME = r"(@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~:-]*"
 _SIDE_OF_EMAIL = r"[^\s./\\%?#;@\x00-\x1f\x7f][^\s/\\%?#;@\x00-\x1f\x7f]*"
-_EMAIL = re.compile(f"{_SIDE_OF_EMAIL}@{_SIDE_OF_EMAIL}")
+_EMAIL = f"{_SIDE_OF_EMAIL}@{_SIDE_OF_EMAIL}"
 
 
 def is_plain_id(value: object) -> bool:
     """Whether an id is letters, digits, ``-``, ``_`` and ``.``, does not begin with ``.``, and has 100 at most."""
-    return isinstance(value, str) and _PLAIN.fullmatch(value) is not None
+    return isinstance(value, str) and re.fullmatch(_PLAIN, value) is not None
 
 
 def plain_id(value: str) -> str:
@@ -39,7 +40,7 @@ def plain_id(value: str) -> str:
 
 def is_addressable(value: str) -> bool:
     """Whether a text can be a segment of an address: a plain id, the name of a role or package, an e-mail address."""
-    is_one = is_plain_id(value) or _NAME.fullmatch(value) or _EMAIL.fullmatch(value)
+    is_one = is_plain_id(value) or re.fullmatch(_NAME, value) or re.fullmatch(_EMAIL, value)
     return bool(is_one) and len(value) <= MAX_ID_CHARS
 
 

@@ -7,10 +7,9 @@ candidates with their projects, or the name that was probably meant.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from airflow_provider_service.client.errors import (
     ServiceApiError,
@@ -42,8 +41,7 @@ Found = TypeVar("Found")
 _Place = tuple["str | None", "str | None"]
 
 
-@dataclass(frozen=True)
-class _Search(Generic[Found]):
+class _Search(NamedTuple, Generic[Found]):
     """A look-up by name.
 
     :param kind: what is looked for, in words.

@@ -34,7 +34,7 @@ INSIGHTS_PAGE = "/insights"
 
 #: A longer text is no address.
 MAX_ADDRESS_CHARS = 2_000
-_EXECUTION_ADDRESS = re.compile(r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)")
+_EXECUTION_ADDRESS = r"(https?://.+?)/workflow/([^/?#]+)/executions/([^/?#]+)"
 
 
 class ExecutionAddress(NamedTuple):
@@ -64,7 +64,7 @@ def read_execution_url(url: object) -> ExecutionAddress | None:
     """What :func:`execution_url` was made of; None for anything else."""
     if not isinstance(url, str) or len(url) > MAX_ADDRESS_CHARS:
         return None
-    found = _EXECUTION_ADDRESS.fullmatch(url)
+    found = re.fullmatch(_EXECUTION_ADDRESS, url)
     if not found or not all(map(is_plain_id, found.group(2, 3))):
         return None
     return ExecutionAddress(found[1], found[2], found[3])

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Hashable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_service._airflow.arguments import read_seconds, refuse, require_output
-from airflow_provider_service._core.events.finished_executions import Cursor, Snapshot, Workflows
-from airflow_provider_service._core.events.poll import EventPoll, PolledExecutions, until_it_works
 from airflow_provider_service._core.events.selection import Selection
-from airflow_provider_service._core.waits.faults import FaultTolerance
-from airflow_provider_service._core.waits.outcome import judge
-from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.models._statuses import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from airflow_provider_service._airflow.task_arguments import Duration, ReturnOutput
+    from airflow_provider_service._core.events.poll import EventPoll, PolledExecutions
     from airflow_provider_service._core.runs.output import WantedOutput
-    from airflow_provider_service._core.waits.outcome import Outcome
 
 __all__ = ["ServiceExecutionEventTrigger"]
 
-log = logging.getLogger(__name__)
 
-# When a triggerer exits, it waits for what is in progress, but may no longer get an answer.
-WRITE_SECONDS = 5.0
-
-
+# What runs only in a triggerer is imported in the methods, because DAG files import this module.
 class ServiceExecutionEventTrigger(BaseEventTrigger):
     """Fires whenever an execution of the selected workflows has ended; for an ``AssetWatcher``.
 
@@ -129,7 +118,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll separately, for versions of Airflow that do not share streams."""
-        poll = EventPoll(self.serialize()[1])
+        poll = self.create_shared_stream_producer(self.serialize()[1])
         async for event in self.filter_shared_stream(polled async for polled, _ in poll.open_stream()):
             yield event
 
@@ -140,70 +129,17 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     @classmethod
     def create_shared_stream_producer(cls, kwargs: dict[str, Any]) -> EventPoll:
         """Create the poll of the executions of all workflows; Airflow calls this once per shared poll."""
+        from airflow_provider_service._core.events.poll import EventPoll
+
         return EventPoll(kwargs)
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[PolledExecutions]) -> AsyncIterator[TriggerEvent]:
         """Report the ends of executions of this trigger's workflows."""
-        store = _CursorStore(getattr(self, "asset_state_store", None), self._cursor_key)
-        position = FaultTolerance(f"the position of the watch of {self.selection}", None)
-        faults = FaultTolerance(f"executions for the watch of {self.selection}", None)
-        cursor, is_caught_up = await until_it_works(store.read, self.poll_interval, position), False
-        async for polled in shared_stream:
-            known = cursor if cursor and cursor.base_url == polled.snapshot.base_url else None
-            try:
-                workflows = await polled.members(self.selection)
-                snapshot = await self._seen(polled, known, workflows, is_caught_up)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
-                faults.tolerates(error)
-                continue
-            faults.succeeded()
-            is_caught_up = True
-            if known is None:
-                known = self._beginning(snapshot, cursor)
-            else:
-                for execution in known.unreported(snapshot):
-                    outcome = judge(execution, snapshot.base_url) if execution.status in self.statuses else None
-                    if outcome:
-                        yield TriggerEvent({**outcome.to_xcom(), **await self._output_of(polled, outcome)})
-                    known.mark_reported(execution)
-                known.advance(snapshot)
-            store.write_once_persisted(known, polled)
-            cursor = known
+        from airflow_provider_service._core.events.watch import Watcher
 
-    async def _output_of(self, polled: PolledExecutions, outcome: Outcome) -> dict[str, Any]:
-        if self._wanted is None or outcome.verdict != "succeeded":
-            return {}
-        return await polled.output(outcome.execution_id, self._wanted)
-
-    def _beginning(self, snapshot: Snapshot, kept: Cursor | None) -> Cursor:
-        if kept:
-            now = snapshot.base_url
-            log.warning(
-                "The selection %s was watched at %s; the watch starts from scratch at %s",
-                self.selection,
-                kept.base_url,
-                now,
-            )
-        return Cursor.beginning(snapshot)
-
-    async def _seen(
-        self, polled: PolledExecutions, cursor: Cursor | None, workflows: Workflows, is_caught_up: bool
-    ) -> Snapshot:
-        snapshot = polled.snapshot.of(workflows)
-        if cursor is None:
-            return snapshot
-        if not is_caught_up:
-            # The shared poll began with its first subscriber, which may be later than the stored cursor.
-            snapshot = snapshot.with_more(await polled.listed(cursor.floor, workflows))
-        # Executions of other workflows are read by the watchers of these.
-        snapshot = snapshot.with_read(await polled.read(cursor.unseen(snapshot)), workflows)
-        if cursor.is_ahead_of(snapshot):
-            log.warning(
-                "Execution %d has been seen at %s, but now %d is the newest: later ones were deleted, or the service "
-                "has another database. The watch of %s continues from there",
-                *(cursor.ceiling, snapshot.base_url, snapshot.newest, self.selection),
-            )
-        return snapshot
+        watcher = Watcher(self.selection, self.statuses, self._wanted, self.poll_interval)
+        async for payload in watcher.ends(shared_stream, getattr(self, "asset_state_store", None), self._cursor_key):
+            yield TriggerEvent(payload)
 
     @property
     def _cursor_key(self) -> str:
@@ -222,38 +158,3 @@ def _wanted_output(return_output: ReturnOutput, max_items: int | None) -> Wanted
 
 def _stored(value: Any) -> Any:
     return value if isinstance(value, (str, bool)) else list(value)
-
-
-class _CursorStore:
-    """Stores a cursor in the state of an asset, if Airflow keeps one."""
-
-    def __init__(self, store: Any, key: str) -> None:
-        self._store, self._key = store, key
-        self._kept: Any = None
-
-    async def read(self) -> Cursor | None:
-        """The cursor that was written last, possibly by an earlier triggerer."""
-        if self._store is not None:
-            try:
-                self._kept = await self._store.aget(self._key)
-            except ValueError as error:  # several assets have this watcher
-                log.warning(
-                    "Airflow keeps no state for this watcher, so after a restart it starts from scratch: %s", error
-                )
-                self._store = None
-        return Cursor.from_json(self._kept)
-
-    def write_once_persisted(self, cursor: Cursor, polled: PolledExecutions) -> None:
-        """Write a cursor once all events of its poll are in Airflow's database, unless it is already stored."""
-        state = cursor.to_json()
-        if self._store is not None and state != self._kept:
-            polled.once_persisted(partial(self._write, state))
-
-    async def _write(self, state: dict[str, Any]) -> None:
-        if state == self._kept:  # by the previous poll
-            return
-        try:
-            await clock().wait_for(self._store.aset(self._key, state), WRITE_SECONDS)
-            self._kept = state
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later poll writes what is missing
-            log.error("The position of the watch could not be stored; a restart might repeat events: %r", error)

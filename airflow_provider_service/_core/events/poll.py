@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_service._core.daemon_threads import in_daemon_thread
 from airflow_provider_service._core.events.finished_executions import ExecutionPoll, Snapshot, listed_of, read
-from airflow_provider_service._core.events.selection import Members
+from airflow_provider_service._core.events.members import Members
 from airflow_provider_service._core.waits.faults import FaultTolerance
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceError

@@ -1,29 +1,21 @@
-"""Which workflows a watcher watches, and how their ids are found and renewed."""
+"""Which workflows a watcher watches, and how their ids are found."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_service._airflow.arguments import as_texts, require, require_flag, text_or_texts
 from airflow_provider_service._airflow.references import PROJECT, TAG, tag_name_in
-from airflow_provider_service._core.waits.faults import FaultTolerance
-from airflow_provider_service.client._lookup import get_workflow
 
 if TYPE_CHECKING:
-    from airflow_provider_service._core.events.finished_executions import Snapshot, Workflows
+    from airflow_provider_service._core.events.finished_executions import Workflows
     from airflow_provider_service.client import ServiceClient
 
-#: The workflows of a tag or a project are read again after so many polls.
-POLLS_TO_RENEWAL = 10
 
-
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """The workflows of a watcher: some by their ids or names, those of a tag or a project, or all.
 
     :param workflow_id: ids of workflows.
@@ -75,7 +67,7 @@ class Selection:
         """Short text that differs between selections."""
         if self.workflow_id is not None and len(self.workflow_id) == 1:
             return self.workflow_id[0]
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()[:32]
 
     @property
     def changes(self) -> bool:
@@ -83,7 +75,7 @@ class Selection:
         return self.workflow_id is None and self.workflow_name is None and not self.all_workflows
 
     def __str__(self) -> str:
-        conditions = {name: value for name, value in asdict(self).items() if value}
+        conditions = {name: value for name, value in self._asdict().items() if value}
         if self.all_workflows:
             return "all workflows"
         words = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in conditions.items()}
@@ -100,6 +92,8 @@ class Selection:
             return frozenset(self.workflow_id)
         project_id = PROJECT.id_in(self, client)
         if self.workflow_name is not None:
+            from airflow_provider_service.client._lookup import get_workflow
+
             return frozenset(get_workflow(client, name, project_id=project_id).id for name in self.workflow_name)
         tag = tag_name_in(self, client)
         # Archived workflows count, because one that was just archived may still run.
@@ -113,57 +107,3 @@ def _texts(name: str, value: object) -> tuple[str, ...] | None:
     texts = text_or_texts(name, value)
     require(texts, f"{name} must not be empty")
     return tuple(sorted(set(texts)))
-
-
-@dataclass
-class _Found:
-    """The workflows of a selection, as they were read.
-
-    :param workflows: their ids.
-    :param due: number of the poll that reads them again.
-    :param faults: what happened to later reads.
-    :param seen: ids of workflows of which is known whether they belong to the selection.
-    """
-
-    workflows: Workflows
-    due: int
-    faults: FaultTolerance
-    seen: set[str | None] = field(default_factory=set)
-
-
-class Members:
-    """The workflows of all selections of a poll, each read once for all of its watchers, and renewed now and then."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, Selection], _Found] = {}
-        self._finding = asyncio.Lock()
-
-    async def of(
-        self,
-        selection: Selection,
-        snapshot: Snapshot,
-        poll: int,
-        find: Callable[[Callable[[ServiceClient], Workflows]], Awaitable[Workflows]],
-    ) -> Workflows:
-        """The workflows of a selection.
-
-        :param snapshot: what the poll saw: a workflow that is new in it may belong to the selection.
-        :param poll: number of the poll.
-        :param find: calls a function with a client.
-        """
-        seen = {one.workflow_id for one in (*snapshot.active, *snapshot.ended)}
-        key = snapshot.base_url, selection
-        async with self._finding:
-            found = self._found.get(key)
-            if found is None:
-                workflows, faults = await find(selection.find), FaultTolerance(f"the workflows of {selection}", None)
-                found = self._found[key] = _Found(workflows, poll + POLLS_TO_RENEWAL, faults)
-            elif selection.changes and (poll >= found.due or not found.seen.issuperset(seen)):
-                try:
-                    found.workflows, found.due = await find(selection.find), poll + POLLS_TO_RENEWAL
-                except Exception as error:  # noqa: BLE001 - whatever it is, it may have passed by the next poll
-                    found.faults.tolerates(error)
-                    return found.workflows
-                found.faults.succeeded()
-            found.seen.update(seen)
-            return found.workflows

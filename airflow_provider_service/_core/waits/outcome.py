@@ -6,8 +6,7 @@ Poke, reschedule and deferred waits all decide here, so that they cannot disagre
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from airflow_provider_service.client.errors import ServiceError, ServiceExecutionFailedError, ServiceWaitError
 from airflow_provider_service.client.models._statuses import ACTIVE_STATUSES, ENDED_STATUSES
@@ -29,8 +28,7 @@ Verdict = Literal["succeeded", "failed", "vanished", "timed_out", "unobservable"
 EXECUTION_ID_KEY = "execution_id"
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a wait ended. Small and free of secrets: it travels in trigger events and XCom.
 
     :param execution_id: the execution.
@@ -56,13 +54,12 @@ class Outcome:
 
     def to_event(self) -> dict[str, Any]:
         """The outcome as the payload of a trigger event."""
-        return asdict(self)
+        return self._asdict()
 
     @classmethod
     def from_event(cls, event: Any) -> Outcome:
         """Read a trigger event; one of another shape counts as a wait that could not observe."""
-        names = {field.name for field in fields(cls)}
-        if isinstance(event, dict) and event.keys() == names and event["verdict"] in get_args(Verdict):
+        if isinstance(event, dict) and event.keys() == set(cls._fields) and event["verdict"] in get_args(Verdict):
             return cls(**event)
         return cls("unknown", "unobservable", "the trigger sent an event of an unknown shape")
 

@@ -56,4 +56,4 @@ def stop_overdue(client: ServiceClient, outcome: Outcome, wait: Wait) -> Outcome
     if ended is not None and ended.status != "canceled":
         return ended
     fate = "it was stopped" if was_stopped else "it could NOT be stopped and may still be running"
-    return replace(outcome, message=f"{outcome.message}; {fate}")
+    return outcome._replace(message=f"{outcome.message}; {fate}")

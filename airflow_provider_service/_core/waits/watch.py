@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow import metrics
@@ -218,4 +218,4 @@ def _explained(client: ServiceClient, outcome: Outcome) -> Outcome:
         node, message = None, f"its data could not be read ({type(error).__name__})"
     parts = [outcome.message, f" at node '{node}'" if node else "", f": {message}" if message else ""]
     text = "".join(parts)[:MAX_MESSAGE_CHARS]
-    return replace(outcome, message=f"{text} - {outcome.url}" if outcome.url else text)
+    return outcome._replace(message=f"{text} - {outcome.url}" if outcome.url else text)
