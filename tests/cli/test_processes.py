@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests import airflow_features
 
 ALONE = (sys.executable, "-m", "airflow_provider_service")
@@ -25,11 +23,12 @@ def call(home: Path, *words: object, **variables: str) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("command", [ALONE, pytest.param(WITH_AIRFLOW, marks=airflow_features.commands_of_providers)])
-def test_files_are_deployed_without_a_database(simulator, client, folder, tmp_path, command):
+@airflow_features.commands_of_providers
+def test_files_are_deployed_without_a_database(simulator, client, folder, tmp_path):
+    """As a command of Airflow; tests/docs/test_deploy_from_ci.py does it without that."""
     variables = {"SERVICE_URL": simulator.base_url, "SERVICE_API_KEY": simulator.api_key}
 
-    done = call(tmp_path / "home", *command, "deploy", folder, "--yes", "--json", **variables)
+    done = call(tmp_path / "home", *WITH_AIRFLOW, "deploy", folder, "--yes", "--json", **variables)
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["created"] == ["child", "parent"]

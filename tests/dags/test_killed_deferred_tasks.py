@@ -19,6 +19,8 @@ from airflow_provider_service.triggers.execution import ServiceExecutionTrigger
 
 from .deferred_tasks import DeferredTask, defer, give_to_another_triggerer, soon, triggerer, write_dag
 
+pytestmark = pytest.mark.real_time  # a triggerer of its own waits
+
 Act = Callable[[DeferredTask], None]
 
 

@@ -11,11 +11,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from airflow_provider_service.assets.service import namespace_of
 from airflow_provider_service.client import ServiceClient
 from airflow_provider_service.client._lookup import get_workflow
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.runs.workflows import DONE, FAIL, put, wait, webhook
+
+pytestmark = pytest.mark.real_time  # a process of its own waits
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAG_FILE = ROOT / "tests" / "dags" / "lineage" / "lineage_dag.py"

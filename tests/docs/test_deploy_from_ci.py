@@ -86,11 +86,15 @@ def names(client: ServiceClient) -> list[str]:
     return sorted(one.name for one in client.workflows.list())
 
 
-def test_the_shell_script_deploys_once(ci: Ci, client: ServiceClient, checkout: Path) -> None:
+def test_the_shell_script_deploys_once(
+    ci: Ci, client: ServiceClient, checkout: Path, simulator: ServiceSimulator
+) -> None:
     done = ci.run(OF_THE_PAGE["sh"])
 
     assert done.returncode == 0, done.stderr
+    assert simulator.api_key not in done.stdout + done.stderr
     assert names(client) == ["child", "parent"]
+    assert not list((checkout.parent / "airflow").glob("*.db"))
     report = checkout / "deployed.md"
     assert "parent" in report.read_text()
     report.unlink()
