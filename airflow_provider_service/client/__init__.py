@@ -1,4 +1,4 @@
-"""A client of the service's public REST API that knows nothing of Airflow."""
+"""A client of the service's public REST API, independent of Airflow."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _KINDS: Mapping[type, str] = {str: "text", list: "a list", Mapping: "a mapping"}
 # Values that the service fills in where a node omits them.
 _GENERATED_IN_NODES = ("id", "webhookId")
 _NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
-# What the editor notes in the address of another object, for show.
+# Display data that the editor adds to the address of another object.
 CACHED_IN_LOCATORS = ("cachedResultName", "cachedResultUrl")
 # A setting that the service accepts but does not store.
 _SETTINGS_NOT_KEPT = ("binaryMode",)
@@ -164,7 +164,7 @@ def _equal(current: Any, wanted: Any) -> bool:
 
 
 def _same_settings(current: Any, wanted: Mapping[str, Any]) -> bool:
-    # The service merges settings: those that are not named stay as they are.
+    # The service merges settings: missing ones do not change.
     existing = {**UNSET, **(current or {})}
     compared = {name: value for name, value in wanted.items() if name not in _SETTINGS_NOT_KEPT}
     return all(name in existing and existing[name] == value for name, value in compared.items())
@@ -181,7 +181,7 @@ def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
-    """A node without what is only for show; a credential is its id, or its name if only that is known of both."""
+    """A node without display data; a credential is its id, or its name if only the names of both are known."""
     of_node, of_other = node.get("credentials") or {}, other.get("credentials") or {}
     are_maps = _is_map(of_node) and _is_map(of_other)
     named = {kind: _credential(one, of_other.get(kind)) for kind, one in of_node.items()} if are_maps else of_node
@@ -195,7 +195,7 @@ def _credential(one: Any, other: Any) -> Any:
 
 
 def without_caches(value: Any) -> Any:
-    """A value of a node without what the editor notes for show in the addresses of other objects."""
+    """A value of a node without the display data that the editor adds to the addresses of other objects."""
     if isinstance(value, Mapping):
         shown = CACHED_IN_LOCATORS if "__rl" in value else ()
         return {name: without_caches(inner) for name, inner in value.items() if name not in shown}

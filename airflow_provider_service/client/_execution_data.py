@@ -1,4 +1,4 @@
-"""Where an execution's data holds what: the failure, the last node's output, the item that started it.
+"""Find the failure, the last node's output and the starting item in an execution's data.
 
 Reads executions that were asked for with ``include_data=True``. The data is the user's and of any shape: what is
 not where it should be counts as missing.
@@ -21,7 +21,7 @@ _TOKENS = ("tokenUsage", "tokenUsageEstimate")
 
 
 class NodeRun(NamedTuple):
-    """What a node of an execution did, in all its runs together.
+    """The results of a node over all its runs in an execution.
 
     :param status: how its last run went, in the service's words.
     :param seconds: how long its runs took.
@@ -75,7 +75,7 @@ class OutputFile(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What made an execution fail: the node, if known, and the service's message, if any."""
+    """The failure of an execution: the node, if known, and the service's message, if any."""
 
     node: str | None
     message: str | None
@@ -111,12 +111,12 @@ def is_behind(execution: Execution) -> bool:
 
 
 def last_output(execution: Execution) -> list[Any] | None:
-    """The JSON items that the last node put out in its last run; None where the data does not show that."""
+    """The JSON output of the last node in its last run; None if the data does not show it."""
     return output_of(execution, last_node(execution) or "")
 
 
 def output_of(execution: Execution, node: str) -> list[Any] | None:
-    """The JSON items that a node put out in its last run; None where the data does not show that.
+    """The JSON output of a node in its last run; None if the data does not show it.
 
     The items of all its outputs count, in their order: a node such as an If has several.
     """
@@ -144,7 +144,7 @@ def _items(execution: Execution, node: str) -> list[dict[str, Any]] | None:
 
 
 def nodes_of(execution: Execution) -> list[NodeRun]:
-    """What each node did that has run, in the order in which they began."""
+    """The results of each node that has run, in the order in which they began."""
     began = sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime")))
     return [_node_run(str(name), _list(runs)) for name, runs in began]
 
@@ -165,7 +165,7 @@ def spans_of(execution: Execution) -> list[Span]:
 
 
 def items_by_output(execution: Execution, node: str) -> list[int]:
-    """How many items a node put out in all its runs, by each of its main outputs."""
+    """The number of output items of a node in all its runs, by main output."""
     counts: list[int] = []
     for run in _list(_runs(execution).get(node)):
         for output, items in enumerate(_list(_at(run, "data", "main"))):
@@ -249,7 +249,7 @@ def _node_run(name: str, runs: list[Any]) -> NodeRun:
 
 
 def _outputs(run: Any) -> Iterator[Any]:
-    """What each output of a run holds, whatever its kind."""
+    """The contents of each output of a run, of any kind."""
     data = _at(run, "data")
     return chain.from_iterable(map(_list, data.values() if isinstance(data, dict) else ()))
 

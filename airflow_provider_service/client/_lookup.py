@@ -1,4 +1,4 @@
-"""Look up objects by name where the API itself knows only their ids.
+"""Look up objects by name where the API accepts only ids.
 
 There is one rule for all of them: the name must match exactly, and only one object may have it. An error names the
 candidates with their projects, or the name that was probably meant.

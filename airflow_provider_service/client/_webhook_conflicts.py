@@ -1,4 +1,4 @@
-"""Say which workflow holds the webhook that keeps another one from becoming active; the service itself does not."""
+"""Find the workflow that holds the webhook which another one needs to become active; the service does not report it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def naming_the_holder(
     client: Resources, workflow_id: str, *, nodes: Sequence[dict[str, Any]] | None = None, version_id: str | None = None
 ) -> Iterator[None]:
-    """Raise a refusal because of a taken webhook with the webhook and the workflow that holds it.
+    """Raise the refusal of a taken webhook again, with the webhook and the workflow that holds it.
 
     :param workflow_id: the workflow that is to become active.
     :param nodes: its nodes; by default those of the version, or else of its draft.

@@ -1,4 +1,4 @@
-"""Every exception of the package: one per meaning, each with attributes that say what may follow it.
+"""Every exception of the package: one per kind of error, each with attributes that say how to react.
 
 Code that repeats calls, waits for executions or ends tasks checks the attributes of :class:`ServiceError`, never a list
 of classes.
@@ -360,10 +360,11 @@ class ServiceUnhealthyError(ServiceError):
 
 
 class ServiceDeploymentError(ServiceError):
-    """A deployment of workflows failed, and what it had changed was put back, as far as the message says.
+    """A deployment of workflows failed, and its changes were rolled back, as far as the message says.
 
-    :param message: why it failed, and what was put back.
-    :param final: whether a person must change something first: what is deployed, or what could not be put back.
+    :param message: why it failed, and which changes were rolled back.
+    :param final: whether a person must change something first: the definitions, or objects that could not be rolled
+        back.
     """
 
     not_processed = False

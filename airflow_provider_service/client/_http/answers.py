@@ -46,7 +46,7 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
 
 
 class Called(NamedTuple):
-    """What was called, to tell the meaning of a refusal.
+    """The call, to determine the meaning of a refusal.
 
     :param path: with ``{}`` for each id.
     :param scope: that the operation needs, if it is known.
@@ -181,7 +181,8 @@ def _meaning_of_forbidden(message: str, scope: str | None) -> tuple[type[errors.
 
 
 def facts_of(response: Answer, *secrets: str) -> dict[str, Any]:
-    """What an error keeps of the answer, without secrets: ``status``, ``server_message``, ``headers`` and ``body``."""
+    """The parts of the answer that an error keeps, without secrets: ``status``, ``server_message``, ``headers`` and
+    ``body``."""
     headers = {name.lower(): masked(value, *secrets) for name, value in response.headers.items()}
     return {
         "status": response.status_code,

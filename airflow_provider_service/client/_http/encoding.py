@@ -1,4 +1,4 @@
-"""Write what is sent: JSON, paths and queries. What would change the meaning of a request is refused."""
+"""Encode requests: JSON, paths and queries. Values that would change the meaning of a request are refused."""
 
 from __future__ import annotations
 

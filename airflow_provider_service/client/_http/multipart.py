@@ -1,4 +1,4 @@
-"""Bodies with files, which are read while they are sent and never held in memory."""
+"""Bodies with files, which are read while they are sent and never loaded into memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FilePart(NamedTuple):
 
 
 def file_parts(files: Mapping[str, str | FileSource]) -> list[FilePart]:
-    """Look at files before they are sent.
+    """Check files before they are sent.
 
     :param files: paths by the name of their field.
     :raises ServiceInputError: a name or path cannot be used, or there is no such file.

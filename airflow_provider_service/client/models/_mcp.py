@@ -1,4 +1,4 @@
-"""The MCP endpoint: what it can run, and what it started."""
+"""The MCP endpoint: its workflows, and the executions that it started."""
 
 from __future__ import annotations
 
