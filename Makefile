@@ -8,7 +8,7 @@ MUTATION := $(VENV)/.ready-mutation
 STACK  := .venv-stack
 SITE   := .site/.ready
 RELEASE := $(VENV)/.ready-release
-# The real server: 2.41, 2.40, 2.39, 2.20 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
+# The real server: 2.41, 2.40, 2.39, 2.30, 2.20 or 1.123; as one process, or in queue mode with PostgreSQL, Redis and a worker.
 SERVER ?= 2.41
 DEPLOYMENT ?= single
 UV     := 0.13.8

@@ -27,7 +27,7 @@ SUITES = (
     "docs",
     "test-floors",
     *(f"test-matrix AIRFLOW={version}" for version in ("2.11", "3.0", "3.1", "3.2", "3.3")),
-    *(f"test-live SERVER={generation}" for generation in ("2.41", "2.40", "2.39", "2.20", "1.123")),
+    *(f"test-live SERVER={generation}" for generation in ("2.41", "2.40", "2.39", "2.30", "2.20", "1.123")),
     "test-live DEPLOYMENT=queue",
     "test-chaos",
     "test-stack",

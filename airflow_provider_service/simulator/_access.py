@@ -69,8 +69,8 @@ class Access:
     def version(self) -> str:
         """The version that the service claims to be; can be set.
 
-        An older one lacks the operations and the parameters of queries that its published contract lacks; in all else
-        it is like the newest.
+        An older one lacks the operations and the parameters of queries that its published contract lacks, and one
+        before 2.30 takes the data of credentials in another form; in all else it is like the newest.
         """
         return self.state.version
 

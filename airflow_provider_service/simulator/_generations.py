@@ -1,4 +1,4 @@
-"""Which operations and parameters the published contracts of older versions of the service lack."""
+"""Which operations and parameters older versions of the service lack, by their published contracts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,12 @@ def offers(version: str, operation: str, parameter: str | None = None) -> bool:
     :param version: such as ``"2.20.12"``
     """
     since = _BY_NAME.get(operation if parameter is None else f"{operation}?{parameter}", "0.0")
-    return _numbers(version) >= _numbers(since)
+    return is_at_least(version, since)
+
+
+def is_at_least(version: str, other: str) -> bool:
+    """Whether a version is another one or newer, such as ``"2.20.12"`` and ``"2.20"``."""
+    return _numbers(version) >= _numbers(other)
 
 
 def _numbers(version: str) -> tuple[int, int]:

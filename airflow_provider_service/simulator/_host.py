@@ -14,6 +14,7 @@ class Host(Protocol):
     clock: Clock
     schedule: Schedule
     licensed: bool
+    version: str
     publish_delay: float
     base_url: str
     owner_id: str

@@ -30,6 +30,8 @@ from .mcp_calls import (
 )
 from .tiny_server import TinyServer, answer
 
+PROBE = {"workflowId": "", "inputs": {}}
+
 # what is sent
 
 
@@ -62,20 +64,36 @@ def test_a_start_without_inputs_first_asks_for_the_kind_of_the_endpoint(
 
     sent = [request.json()["params"]["arguments"] for request in server.request_history]
     assert sent == [
-        {"workflowId": ""},
+        PROBE,
         {"workflowId": "w", "executionMode": "manual"},
         {"workflowId": "w", "executionMode": "production", "triggerNodeName": "Schedule"},
     ]
 
 
-def test_an_older_endpoint_is_recognised_before_anything_runs(mcp: Client, server: requests_mock.Mocker) -> None:
-    server.post(URL, **output(success=False, executionId=None, error="Workflow not found"))
+OLDER_INPUTS = (
+    "Input validation error: Invalid arguments for tool execute_workflow: inputs: Invalid discriminator value"
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        output(success=False, executionId=None, error="Workflow not found"),
+        refused_arguments(f"{OLDER_INPUTS}. Expected 'chat' | 'form' | 'webhook'"),
+        refused_arguments(f"{OLDER_INPUTS}. Expected 'chat' | 'form' | 'webhook', executionMode: Required"),
+    ],
+    ids=["any inputs", "2.20", "2.30"],
+)
+def test_an_older_endpoint_is_recognised_before_anything_runs(
+    mcp: Client, server: requests_mock.Mocker, answer: dict[str, Any]
+) -> None:
+    server.post(URL, **answer)
 
     with pytest.raises(errors.ServiceNotOfferedError, match="is an older one") as caught:
         mcp.mcp.execute_workflow("w", mode="manual")
 
     assert caught.value.final
-    assert [request.json()["params"]["arguments"] for request in server.request_history] == [{"workflowId": ""}]
+    assert [request.json()["params"]["arguments"] for request in server.request_history] == [PROBE]
 
 
 def test_a_lost_answer_about_the_kind_started_nothing(mcp: Client, server: requests_mock.Mocker) -> None:

@@ -27,7 +27,7 @@ REFUSING_ONLY = dict.fromkeys(
     "the list of packages that may be installed is on a host that cannot be reached.",
 )
 
-_SECOND_GENERATION = ("2.41", "2.40", "2.39", "2.20")
+_SECOND_GENERATION = ("2.41", "2.40", "2.39", "2.30", "2.20")
 
 
 def _each(targets: str, topic: str, reason: str, operation: str | None = None) -> tuple[Difference, ...]:
@@ -37,31 +37,33 @@ def _each(targets: str, topic: str, reason: str, operation: str | None = None) -
 
 DIFFERENCES = (
     Difference("key scopes", "1.123", "Its free edition does not hold keys to their scopes."),
-    *_each("2.20 1.123", "families of endpoints", "All its endpoints answer with the messages of the strict family."),
-    *_each("2.20 1.123", "limits above 250", "It refuses limits above 250 everywhere.", "list_tags"),
-    *_each("2.20 1.123", "form of limits", "It accepts the limit -1, and refuses empty values.", "list_workflows"),
-    *_each("2.20 1.123", "forged cursors", "It treats a cursor of another kind as the first page.", "list_tags"),
+    *_each(
+        "2.30 2.20 1.123", "families of endpoints", "All its endpoints answer with the messages of the strict family."
+    ),
+    *_each("2.30 2.20 1.123", "limits above 250", "It refuses limits above 250 everywhere.", "list_tags"),
+    *_each("2.30 2.20 1.123", "form of limits", "It accepts the limit -1, and refuses empty values.", "list_workflows"),
+    *_each("2.30 2.20 1.123", "forged cursors", "It treats a cursor of another kind as the first page.", "list_tags"),
     *_each("2.20 1.123", "structure of a workflow", "It accepts nodes without type and position.", "create_workflow"),
     Difference("versions of a workflow", "1.123", "Every update creates a new version.", "update_workflow"),
     Difference("pinned data", "1.123", "It does not accept pinned data.", "update_workflow"),
     Difference("order of publishing", "1.123", "It activates what calls workflows that are not active."),
     Difference("an error workflow that is taken back", "1.123", "It keeps 'DEFAULT' as the error workflow's id."),
-    *_each("2.20 1.123", "deprecations", "It only has the older names of the calls.", "activate_workflow"),
+    *_each("2.30 2.20 1.123", "deprecations", "It only has the older names of the calls.", "activate_workflow"),
     Difference(
         "transfer_workflow",
         "1.123",
         "Its messages differ, and 400 stands for not found.",
         "transfer_workflow",
     ),
-    *_each("2.39 2.20 1.123", "deletion of an active workflow", "It deletes active workflows.", "delete_workflow"),
+    *_each("2.39 2.30 2.20 1.123", "deletion of an active workflow", "It deletes active workflows.", "delete_workflow"),
     *_each(
-        "2.39 2.20 1.123",
+        "2.39 2.30 2.20 1.123",
         "form of execution ids",
         "It refuses different ids, with different messages.",
         "get_execution",
     ),
     Difference("retry of a success", "1.123", "It is refused with 400, not 409.", "retry_execution"),
-    *_each("2.20 1.123", "MCP endpoint", "It has no modes, and answers when the workflow has ended."),
+    *_each("2.30 2.20 1.123", "MCP endpoint", "It takes other inputs, and chooses the trigger itself."),
     Difference(
         "publishing of sub-workflows",
         "1.123",
@@ -83,7 +85,7 @@ DIFFERENCES = (
     ),
     Difference("error of a code node", "1.123", "The error names the node.", "get_execution"),
     Difference("id in a webhook's answer", "1.123", "It does not know the id if the webhook answers at once."),
-    *_each("2.39 1.123", "taken path with parameters", "The second workflow of such a path is refused with 400."),
+    *_each("2.39 2.30 1.123", "taken path with parameters", "The second workflow of such a path is refused with 400."),
     Difference(
         "empty file of a form",
         "1.123",
@@ -92,7 +94,7 @@ DIFFERENCES = (
     Difference("files above the limit", "1.123", "They are left out as empty files are, and the workflow runs."),
     Difference("form that cannot be read", "1.123", "A webhook takes it for one without fields and files."),
     *_each("2.20 1.123", "wrong password of a webhook", "It is answered like a wrong header."),
-    *_each("2.20 1.123", "answer of a run that fails first", "It is 200 and has no body."),
+    *_each("2.30 2.20 1.123", "answer of a run that fails first", "It is 200 and has no body."),
     Difference(
         "unknown projects",
         "1.123",
@@ -101,7 +103,7 @@ DIFFERENCES = (
     ),
     Difference("transfer_credential", "1.123", "It answers 400 for what is not found.", "transfer_credential"),
     *_each(
-        "2.20 1.123",
+        "2.30 2.20 1.123",
         "delete_credential",
         "The answer to a deletion has neither an id nor a scope of usage.",
         "delete_credential",
@@ -117,7 +119,7 @@ DIFFERENCES = (
     Difference("deleting unknown users", "1.123", "It answers 400 for an unknown user.", "delete_user"),
     *_each("2.40 2.39", "family of folders", "To read folders, it checks the license before the scope."),
     *_each(
-        "2.40 2.39 2.20",
+        "2.40 2.39 2.30 2.20",
         "family of insights",
         "It refuses unknown parameters, and values that are not encoded, with the messages of the strict family.",
         "get_insights_summary",
@@ -125,24 +127,25 @@ DIFFERENCES = (
     Difference("family of new tags", "2.39", "It refuses them with the messages of the strict family.", "create_tag"),
     *_each("2.40 2.39", "family of tags", "It refuses requests with the messages of the strict family.", "update_tag"),
     *_each(
-        "2.39 2.20",
+        "2.39 2.30 2.20",
         "order of checks",
         "It checks the license before the scope of the key; an older one, the request, too.",
     ),
     *_each(
-        "2.39 2.20 1.123",
+        "2.39 2.30 2.20 1.123",
         "start of an unknown workflow",
         "The failure says that there is no such workflow.",
     ),
-    Difference(
+    *_each(
+        "2.30 2.20",
         "stop of an ended execution",
-        "2.20",
-        "It answers 500 instead of 409, and says less of what it does not find.",
+        "It answers 500 instead of 409.",
         "stop_execution",
     ),
-    Difference("faults of forms", "2.20", "It answers 500 to empty files, and to forms that it cannot read."),
+    Difference("stop of an unknown execution", "2.20", "It says less of what it does not find.", "stop_execution"),
+    *_each("2.30 2.20", "faults of forms", "It answers 500 to empty files, and to forms that it cannot read."),
     Difference("archive_workflow", "2.20", "Its messages differ.", "archive_workflow"),
-    Difference("queued run after a restart", "2.20", "It is not started again, and stays in the queue."),
+    *_each("2.30 2.20", "queued run after a restart", "It is not started again, and stays in the queue."),
     Difference("second path with parameters", "2.20", "The second workflow of such a path runs."),
     Difference(
         "faults of the database",
@@ -151,18 +154,17 @@ DIFFERENCES = (
         "create_data_table",
     ),
     *_each(
-        "2.39 2.20",
+        "2.39 2.30 2.20",
         "comparisons",
         "Filters have neither isEmpty nor isNotEmpty.",
         "list_data_table_rows",
     ),
-    Difference(
+    *_each(
+        "2.20 1.123",
         "data of credentials",
-        "2.20",
-        "It refuses data that the kind of credential does not use; once one has been used, it requires "
-        "'allowedHttpRequestDomains'.",
+        "A field that belongs to a value of another one must be given exactly if that one has this value or is absent.",
     ),
-    Difference("test_credential", "2.20", "It refuses to test what it cannot test.", "test_credential"),
+    *_each("2.30 2.20", "test_credential", "It refuses to test what it cannot test.", "test_credential"),
     *(
         Difference(
             "moments without offset",

@@ -97,6 +97,45 @@ def test_data_that_does_not_fit_the_type_is_refused(
     assert str(caught.value.server_message).endswith(message)
 
 
+PASSPHRASE = {"keyType": "passphrase", "secret": "a" * 32, "algorithm": "HS256"}
+
+
+@pytest.mark.covers("create_credential")
+def test_fields_that_belong_to_others_are_not_required(service: Target) -> None:
+    # The notice of a Slack credential belongs to the signature secret, if this is empty.
+    body = {"name": unique(), "type": "slackApi", "data": {"accessToken": "x"}}
+    answer = service.raw("POST", "/credentials", json=body)
+
+    if service.differs("data of credentials"):
+        assert answer.status_code == 400
+        assert answer.json()["message"].endswith('requires property "notice"')
+    else:
+        service.client.credentials.delete(answer.json()["id"])
+
+
+@pytest.mark.parametrize(
+    ("type", "data"),
+    [
+        ("slackApi", {"accessToken": "x"}),
+        ("jwtAuth", PASSPHRASE),
+        ("jwtAuth", {**PASSPHRASE, "privateKey": "", "publicKey": ""}),
+        ("httpBasicAuth", {"user": "me", "password": "p"}),
+        ("httpBasicAuth", {"user": "me", "password": "p", "allowedHttpRequestDomains": "all"}),
+        ("postgres", {"host": "x", "database": "d", "user": "u", "password": "p", "ssl": "disable"}),
+    ],
+)
+@pytest.mark.covers("create_credential")
+def test_data_is_taken_in_the_form_of_the_newest_server(service: Target, make: Make, type: str, data: Any) -> None:
+    assert make(type, data).type == type
+
+
+@pytest.mark.covers("update_credential", needs=("create_credential",))
+def test_other_data_is_taken_in_the_form_of_the_newest_server(service: Target, make: Make) -> None:
+    credential = make("jwtAuth", PASSPHRASE)
+    changed = service.client.credentials.update(credential.id, data={**PASSPHRASE, "privateKey": "", "publicKey": ""})
+    assert changed.type == "jwtAuth"
+
+
 @pytest.mark.covers("create_credential")
 def test_a_credential_of_an_unknown_project_is_not_created(service: Target) -> None:
     if service.differs("unknown projects"):

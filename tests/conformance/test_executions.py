@@ -138,7 +138,7 @@ def test_an_ended_execution_is_not_stopped(bench: Workbench, service: Target) ->
             error, text = ServiceServerError, "Internal server error"
         with refused(error, text):
             executions.stop(execution_id)
-    text = "Not Found" if service.differs("stop of an ended execution") else "Failed to find execution to stop"
+    text = "Not Found" if service.differs("stop of an unknown execution") else "Failed to find execution to stop"
     with refused(ServiceNotFoundError, text, 404):
         executions.stop(UNKNOWN)
 

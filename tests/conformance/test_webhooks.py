@@ -6,7 +6,6 @@ import base64
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jwt
@@ -21,12 +20,11 @@ from airflow_provider_service._core.runs.search import RunKey
 from airflow_provider_service._core.runs.start_methods.webhook import WebhookStarter
 from airflow_provider_service.client._execution_data import starting_items
 from airflow_provider_service.client.errors import (
-    ServiceInvalidRequestError,
     ServiceTimeoutError,
     ServiceWebhookNotLiveError,
     ServiceWebhookRefusedError,
 )
-from airflow_provider_service.client.models import Credential, Execution, Workflow
+from airflow_provider_service.client.models import Execution, Workflow
 from airflow_provider_service.client.resources._webhooks import authentication_headers
 
 from .expecting import unique
@@ -241,8 +239,7 @@ ACCESS = [
     Access(
         "jwtAuth",
         "jwtAuth",
-        # The older generation wants all of them.
-        {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS256", "privateKey": "", "publicKey": ""},
+        {"keyType": "passphrase", "secret": SECRET, "algorithm": "HS256"},
         lambda: authentication_headers("jwtAuth", "", SECRET),  # which expires
         [
             ({}, 401, "No token provided"),
@@ -256,19 +253,9 @@ ACCESS = [
 ]
 
 
-def create_credential(service: Target, access: Access) -> Credential:
-    data = access.data
-    if service.differs("data of credentials"):
-        data = {name: value for name, value in data.items() if value}
-        with suppress(ServiceInvalidRequestError):
-            return service.client.credentials.create(unique("pass"), access.credential, data)
-        data["allowedHttpRequestDomains"] = "all"
-    return service.client.credentials.create(unique("pass"), access.credential, data)
-
-
 @pytest.mark.parametrize("access", ACCESS, ids=[access.kind for access in ACCESS])
 def test_its_own_authentication(bench: Workbench, service: Target, access: Access) -> None:
-    credential = create_credential(service, access)
+    credential = service.client.credentials.create(unique("pass"), access.credential, access.data)
     node = {
         **webhook(unique(), authentication=access.kind),
         "credentials": {access.credential: {"id": credential.id, "name": credential.name}},
@@ -309,7 +296,7 @@ def starter(service: Target, flow: Workflow, *, timeout: float = 20, attempt: in
     request = RunRequest(flow, {"a": 1}, None, WebhookHeaders(None, None), activate=False)
     mine = Attempt(RunKey(unique("key"), attempt), None)
     start = IdempotentStart(service.client, mine, timeout=timeout, stopped=threading.Event())
-    return WebhookStarter(request, start, service.client.webhooks.find(flow))
+    return WebhookStarter(request, start, service.client.webhooks.find(flow), None)
 
 
 def test_the_client_starts_a_run_and_learns_its_id(bench: Workbench, service: Target) -> None:

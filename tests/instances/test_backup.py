@@ -210,6 +210,20 @@ def test_what_the_license_hides_is_reported(simulator, client, back_up, restore,
     assert "never shows" in gaps["secrets of credentials"]
 
 
+@pytest.mark.parametrize("version", ["2.20.12", "2.41.1"])
+def test_credentials_without_secrets_are_taken_by_older_servers(
+    client, back_up, restore, second, second_client, version
+):
+    # Before n8n 2.30, fields that belong to a field without a value are required, too.
+    kinds = ("httpHeaderAuth", "jwtAuth", "postgres", "slackApi")
+    for number, kind in enumerate(kinds):
+        client.credentials.create(f"credential {number}", kind, {"accessToken": "x"} if kind == "slackApi" else {})
+    back_up()
+    second.version = version
+    assert restore(service_conn_id="production")["not_restored"] == []
+    assert sorted(one.type for one in second_client.credentials.list()) == [*kinds]
+
+
 def test_a_credential_of_an_unknown_type_is_named(client, back_up, restore, second, second_client):
     client.credentials.create("mail", "httpHeaderAuth", {"name": "a", "value": "b"})
     back_up()

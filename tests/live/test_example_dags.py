@@ -17,7 +17,6 @@ import pytest
 from pyarrow import parquet
 
 from airflow_provider_service._core.instances.deployment_record import is_deployment_record
-from airflow_provider_service._core.runs.bridge.access import UNUSED_DATA
 from airflow_provider_service.client import ServiceClient, ServiceConfig
 from airflow_provider_service.client._execution_data import last_output, starting_items
 from airflow_provider_service.client._lookup import find_data_table, find_workflow
@@ -283,8 +282,6 @@ def test_send_file(
     fields = {"conn_type": "generic", "password": secret, "extra": {"algorithm": "HS256"}}
     monkeypatch.setenv("AIRFLOW_CONN_INVOICES_WEBHOOK", json.dumps(fields))
     data = {"keyType": "passphrase", "secret": secret, "algorithm": "HS256"}
-    if live_server.generation.major == 1:
-        data |= UNUSED_DATA
     credential = client.credentials.create("invoices", "jwtAuth", data)
     node = webhook("invoices/:customer", authentication="jwtAuth")
     own = {"jwtAuth": {"id": credential.id, "name": "invoices"}}

@@ -31,7 +31,7 @@ def test_the_hook_reaches_every_one_that_can_be_read(live_server: LiveServer, mo
             except ServiceNotLicensedError:
                 refused.append(path)
 
-    if not offered_by(live_server.generation.name):
+    if ("GET", "/roles") not in offered_by(live_server.generation.name):
         assert (answered, refused) == ([], [])
         return
     assert "/roles" in answered

@@ -26,6 +26,7 @@ from airflow_provider_service._core.instances.inventory import Inventory
 from airflow_provider_service._core.rows.target import LoadOptions, TableTarget
 from airflow_provider_service.client._lookup import find_project
 from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError
+from airflow_provider_service.client.resources._credential_data import demanded
 
 if TYPE_CHECKING:
     from airflow_provider_service._core.instances.restore_reading import StoredBackup
@@ -202,7 +203,8 @@ def _create_stub(client: Resources, entry: CredentialEntry, data: Mapping[str, A
 def stub_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Data without content that the service accepts for a credential: only the fields that its type requires, empty."""
     properties = schema.get("properties") or {}
-    return {str(name): _empty(properties.get(name) or {}) for name in schema.get("required") or ()}
+    required = [*(schema.get("required") or ()), *demanded({}, schema)]
+    return {str(name): _empty(properties.get(name) or {}) for name in required}
 
 
 def _empty(field: Mapping[str, Any]) -> Any:

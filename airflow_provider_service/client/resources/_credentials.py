@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from airflow_provider_service.client._http.redaction import hidden
+from airflow_provider_service.client.errors import ServiceError, ServiceInvalidRequestError
 from airflow_provider_service.client.models._credentials import Credential, CredentialTest, DeletedCredential
 from airflow_provider_service.client.resources._base import Resource, without_none
+from airflow_provider_service.client.resources._credential_data import fitted
 
 
 class Credentials(Resource):
@@ -31,6 +33,9 @@ class Credentials(Resource):
     ) -> Credential:
         """Create a credential: ``POST /credentials``. Not safe to repeat: names are not unique.
 
+        If a server before n8n 2.30 refuses the data, the call is repeated once in the form that :meth:`get_schema`
+        describes, with empty fields that such a server requires and without those that it refuses.
+
         :param name: name of the credential; any text.
         :param type: a credential type of the service, e.g. ``"httpHeaderAuth"``.
         :param data: the secret fields, as :meth:`get_schema` describes them.
@@ -40,8 +45,13 @@ class Credentials(Resource):
         :raises ServiceNotFoundError: no such project.
         """
         data = hidden(data)  # no frame of a later error shows it
-        body = without_none(name=name, type=type, data=data, projectId=project_id, isResolvable=is_resolvable)
-        return self._call(Credential, "POST", "/credentials", scope="credential:create", body=body)
+        others = without_none(name=name, type=type, projectId=project_id, isResolvable=is_resolvable)
+
+        def send(data: Any) -> Credential:
+            body = {**others, "data": data}
+            return self._call(Credential, "POST", "/credentials", scope="credential:create", body=body)
+
+        return self._sent(send, data, lambda: type)
 
     def get(self, credential_id: str) -> Credential:
         """Read a credential without its data: ``GET /credentials/{credentialId}``.
@@ -64,7 +74,7 @@ class Credentials(Resource):
         """Change the given fields: ``PATCH /credentials/{credentialId}``. Safe to repeat.
 
         :param type: another type; it needs ``data``.
-        :param data: secret fields that replace the stored ones.
+        :param data: secret fields that replace the stored ones, in another form if need be, as in :meth:`create`.
         :param is_partial_data: merge ``data`` into the stored fields instead.
         :param is_global: let every user use it; availability depends on the server's plan.
         :param is_resolvable: whether its fields are resolved when a workflow runs.
@@ -72,23 +82,28 @@ class Credentials(Resource):
         :raises ServiceNotFoundError: no such credential.
         """
         data = hidden(data)  # no frame of a later error shows it
-        body = without_none(
+        others = without_none(
             name=name,
             type=type,
-            data=data,
             isPartialData=is_partial_data,
             isGlobal=is_global,
             isResolvable=is_resolvable,
         )
-        return self._call(
-            Credential,
-            "PATCH",
-            "/credentials/{}",
-            credential_id,
-            scope="credential:update",
-            body=body,
-            repeatable=True,
-        )
+
+        def send(data: Any) -> Credential:
+            return self._call(
+                Credential,
+                "PATCH",
+                "/credentials/{}",
+                credential_id,
+                scope="credential:update",
+                body={**others, **without_none(data=data)},
+                repeatable=True,
+            )
+
+        if data is None or is_partial_data:  # what is absent is not changed, so nothing may be added
+            return send(data)
+        return self._sent(send, data, lambda: type or self.get(credential_id).type)
 
     def delete(self, credential_id: str) -> DeletedCredential:
         """Delete a credential and return it: ``DELETE /credentials/{credentialId}``.
@@ -134,3 +149,15 @@ class Credentials(Resource):
         """
         body = {"destinationProjectId": destination_project_id}
         self._run("PUT", "/credentials/{}/transfer", credential_id, scope="credential:move", body=body)
+
+    def _sent(self, send: Callable[[Any], Credential], data: Any, type: Callable[[], str]) -> Credential:
+        try:
+            return send(data)
+        except ServiceInvalidRequestError:  # nothing was written
+            try:
+                other = fitted(data, self.get_schema(type()))
+            except ServiceError:
+                other = data
+            if other == data:
+                raise
+        return send(other)

@@ -19,6 +19,8 @@ from airflow_provider_service.client.models._mcp import MODES, Mode, StartedExec
 from airflow_provider_service.client.resources._base import Resource, require, without_none
 
 _TOOL = "execute_workflow"
+# Every endpoint refuses it: older ones because of the inputs, newer ones because it has no mode.
+_PROBE: Mapping[str, Any] = {"workflowId": "", "inputs": {}}
 
 
 class Mcp(Resource):
@@ -80,7 +82,7 @@ class Mcp(Resource):
         return StartedExecution(answer["executionId"], str(answer.get("status")))
 
     def require_modes(self, timeout: float | None = None, stopped: threading.Event | None = None) -> None:
-        """Refuse an older endpoint: it ignores the mode, and waits for the execution to end, for five minutes at most.
+        """Refuse an older endpoint: it ignores the name of the trigger, and the oldest one also the mode.
 
         It would accept any call without inputs. This method therefore sends ``POST /mcp-server/http`` with a request
         that both endpoints refuse, each with a message of its own. Safe to repeat: it starts nothing. Later calls send
@@ -95,7 +97,7 @@ class Mcp(Resource):
         if self._has_modes:
             return
         try:
-            self._transport.call_mcp(_TOOL, {"workflowId": ""}, repeatable=True, timeout=timeout, stopped=stopped)
+            self._transport.call_mcp(_TOOL, _PROBE, repeatable=True, timeout=timeout, stopped=stopped)
         except ServiceInvalidRequestError as refused:
             if "executionMode" not in (refused.server_message or ""):
                 raise
@@ -108,7 +110,7 @@ class Mcp(Resource):
                 raise
             raise ServiceRunNotStartedError(f"{error}; nothing was started") from None
         raise ServiceNotOfferedError(
-            "the server's MCP endpoint is an older one, which cannot start a workflow without waiting for it",
+            "the server's MCP endpoint is an older one, which chooses the trigger itself",
             method="POST",
             path=MCP_PATH,
             hint="A newer n8n has the endpoint that is needed",

@@ -1,4 +1,4 @@
-"""Credentials and the credential types that the simulator knows."""
+"""Credentials."""
 
 from __future__ import annotations
 
@@ -6,67 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_provider_service.simulator._host import Host
+from airflow_provider_service.simulator._stores.credential_types import as_published, check_data, default_types
 from airflow_provider_service.simulator._stores.projects import ProjectStore
 from airflow_provider_service.simulator._validation import ApiError
 
-_TEXT = {"type": "string"}
-_NUMBER = {"type": "number"}
-_BOOLEAN = {"type": "boolean"}
-_DOMAINS = {
-    "allowedHttpRequestDomains": {"type": "string", "enum": ["all", "domains", "none"]},
-    "allowedDomains": _TEXT,
-}
-_JWT_ALGORITHMS = (*(f"{kind}{size}" for kind in ("HS", "RS", "ES", "PS") for size in (256, 384, 512)), "none")
-
-
-def _schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    return {
-        "additionalProperties": False,
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(required),
-    }
-
-
-def default_types() -> dict[str, dict[str, Any]]:
-    """The credential types that every simulator starts with: the JSON schema of the data by name."""
-    notice = {"type": "notice"}
-    return {
-        "httpHeaderAuth": _schema({"name": _TEXT, "value": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
-        "httpBasicAuth": _schema({"user": _TEXT, "password": _TEXT, **_DOMAINS}),
-        "httpBearerAuth": _schema({"token": _TEXT, "useCustomAuth": notice, **_DOMAINS}),
-        "jwtAuth": _schema(
-            {
-                "keyType": {"type": "string", "enum": ["passphrase", "pemKey"]},
-                **dict.fromkeys(("secret", "privateKey", "publicKey"), _TEXT),
-                "algorithm": {"type": "string", "enum": list(_JWT_ALGORITHMS)},
-            }
-        ),
-        "httpQueryAuth": _schema({"name": _TEXT, "value": _TEXT, **_DOMAINS}),
-        "githubApi": _schema({"server": _TEXT, "user": _TEXT, "accessToken": _TEXT, **_DOMAINS}),
-        "slackApi": _schema(
-            {"accessToken": _TEXT, "signatureSecret": _TEXT, "notice": notice, **_DOMAINS}, "accessToken"
-        ),
-        "openAiApi": _schema({"apiKey": _TEXT, "organizationId": _TEXT, "url": _TEXT, **_DOMAINS}, "apiKey"),
-        "postgres": _schema(
-            {
-                **dict.fromkeys(("host", "database", "user", "password"), _TEXT),
-                "port": _NUMBER,
-                "maxConnections": _NUMBER,
-                "allowUnauthorizedCerts": _BOOLEAN,
-                "ssl": {"type": "string", "enum": ["allow", "disable", "require"]},
-            }
-        ),
-    }
-
-
 UNTESTABLE = frozenset({"httpHeaderAuth", "httpBasicAuth", "httpBearerAuth", "httpQueryAuth", "jwtAuth"})
-_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "notice": (str,),
-}
 
 
 class CredentialStore:
@@ -120,7 +64,7 @@ class CredentialStore:
         """
         if type_name not in self.types:
             raise ApiError(404, "Not Found")
-        return self.types[type_name]
+        return as_published(self.types[type_name], self._host.version)
 
     def create(
         self,
@@ -248,20 +192,4 @@ class CredentialStore:
         schema = self.types.get(type_name)
         if schema is None:
             raise ApiError(400, "req.body.type is not a known type")
-        for name, value in data.items():
-            described = schema["properties"].get(name)
-            if described is None:
-                raise ApiError(400, f'request.body.data is not allowed to have the additional property "{name}"')
-            _check_value(value, described)
-        for name in schema["required"]:
-            if name not in data:
-                raise ApiError(400, f'request.body.data requires property "{name}"')
-
-
-def _check_value(value: Any, described: Mapping[str, Any]) -> None:
-    expected = _PYTHON_TYPES.get(described["type"])
-    is_stray_boolean = isinstance(value, bool) and described["type"] != "boolean"
-    if expected is not None and (is_stray_boolean or not isinstance(value, expected)):
-        raise ApiError(400, f"request.body.data is not of a type(s) {described['type']}")
-    if "enum" in described and value not in described["enum"]:
-        raise ApiError(400, f"request.body.data is not one of enum values: {','.join(described['enum'])}")
+        check_data(data, as_published(schema, self._host.version))

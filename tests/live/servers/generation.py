@@ -51,5 +51,5 @@ def _numbers(version: str) -> list[int]:
 
 
 #: By name, the newest first.
-GENERATIONS = {name: Generation(name) for name in ("2.41", "2.40", "2.39", "2.20", "1.123")}
+GENERATIONS = {name: Generation(name) for name in ("2.41", "2.40", "2.39", "2.30", "2.20", "1.123")}
 NEWEST = next(iter(GENERATIONS))

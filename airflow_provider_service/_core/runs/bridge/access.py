@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 # Long enough for clocks that differ and for a queue in front of the webhook.
 LIFETIME_SECONDS = 900.0
 _ALGORITHM = "HS256"
-#: Further data of the credential that n8n 1 requires, although this kind of key does not use it. n8n 2.20 refuses it.
-UNUSED_DATA = {"privateKey": "", "publicKey": ""}
 
 
 class BridgeSecret:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from airflow_provider_service._core.runs.bridge.access import UNUSED_DATA
 from airflow_provider_service._core.runs.bridge.definition import (
     CREDENTIAL_TYPE,
     NAME,
@@ -22,12 +20,7 @@ from airflow_provider_service._core.runs.bridge.definition import (
 )
 from airflow_provider_service.client._definitions import is_as_defined, runs_as_defined
 from airflow_provider_service.client._lookup import create_tag
-from airflow_provider_service.client.errors import (
-    ServiceInputError,
-    ServiceInvalidRequestError,
-    ServiceNotFoundError,
-    ServiceNotOfferedError,
-)
+from airflow_provider_service.client.errors import ServiceInputError, ServiceNotFoundError, ServiceNotOfferedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -167,11 +160,8 @@ class Installer:
 
     def _new_credential(self) -> CredentialReference:
         name = _credential_name(self._secret)
-        create = partial(self._client.credentials.create, name, CREDENTIAL_TYPE, project_id=self._project_id)
-        try:
-            made = create(self._secret.data())
-        except ServiceInvalidRequestError:  # nothing was created
-            made = create({**self._secret.data(), **UNUSED_DATA})
+        data = self._secret.data()
+        made = self._client.credentials.create(name, CREDENTIAL_TYPE, data, project_id=self._project_id)
         return CredentialReference(made.id, made.name)
 
     def _require_scopes(self) -> None:

@@ -1,0 +1,76 @@
+"""The secret data of credentials, in the form that the server at hand takes.
+
+In a type of credential, fields can belong to a value of another field. Before n8n 2.30, such fields had to be given,
+empty or not, if the other field had this value or was absent, and were refused otherwise. Newer servers require only
+what a type marks as required. The schema of a type tells which rule its server has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+#: What it means on every server if one of these fields is absent.
+_ABSENT: Mapping[str, Any] = {
+    "allowedDomains": "",
+    "allowedHttpRequestDomains": "all",
+    "privateKey": "",
+    "publicKey": "",
+    "sshTunnel": False,
+}
+_NOTICE = "notice"
+
+
+class _Rule(NamedTuple):
+    """Fields that must be given if another one has one of these values or is absent."""
+
+    other: str
+    values: list[Any]
+    fields: list[str]
+
+
+def fitted(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return data that means the same and that a server with this schema takes, as far as that is known.
+
+    :param data: the fields, in the form that the newest server takes.
+    :param schema: what the server says of the type of credential.
+    """
+    kept = {name: value for name, value in data.items() if name not in _ABSENT or value != _ABSENT[name]}
+    for rule in _rules(schema):
+        if rule.other in _ABSENT:
+            kept.setdefault(rule.other, _ABSENT[rule.other])
+    notices = [name for name, kind in _kinds(schema).items() if kind == _NOTICE]
+    known = {**_ABSENT, **dict.fromkeys(notices, "")}
+    return {**{name: known[name] for name in demanded(kept, schema) if name in known}, **kept}
+
+
+def demanded(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that must be given with these, beside those that the type marks as required."""
+    for rule in _rules(schema):
+        if rule.other not in data or data[rule.other] in rule.values:
+            yield from rule.fields
+
+
+def _rules(schema: Mapping[str, Any]) -> Iterator[_Rule]:
+    """The rules of an older server; whatever has another form is none."""
+    for one in _items(schema.get("allOf")):
+        match one:
+            case {"if": {"required": _}}:
+                pass  # newer servers: fields that belong to an absent one may be absent, too
+            case {"if": {"properties": dict() as others}, "then": {"allOf": list() as then}}:
+                for other, condition in others.items():
+                    fields = [str(name) for part in then for name in _items(_of(part, "required"))]
+                    yield _Rule(str(other), _items(_of(condition, "enum")), fields)
+
+
+def _kinds(schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return {name: _of(one, "type") for name, one in properties.items()} if isinstance(properties, dict) else {}
+
+
+def _of(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
