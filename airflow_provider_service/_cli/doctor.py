@@ -64,7 +64,7 @@ def _print_what_airflow_knows(screen: Screen, base_url: str) -> None:
     try:
         tables = [
             waits_table(airflow_database.waits(), clock().utcnow()),
-            runs_table(airflow_database.latest_runs(base_url)[:SHOWN_RUNS]),
+            runs_table(airflow_database.latest_runs(airflow_database.executions().known, base_url)[:SHOWN_RUNS]),
         ]
     except (SQLAlchemyError, RuntimeError) as error:  # no database here, or one that this process may not use
         screen.line(f"\nAirflow's database cannot be read here ({type(error).__name__}).")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
@@ -24,10 +24,13 @@ from airflow_provider_service._core.pages.snapshots import Snapshots, TooManyRea
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.plugins import _answers
 from airflow_provider_service.plugins import _database as airflow_database
+from airflow_provider_service.plugins._execution_pages import read_executions
 from airflow_provider_service.plugins._task_pages import config_of, within
 
 if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+
+    from airflow_provider_service._core.pages.executions import TaskExecution
 
 #: Time for which a connection is not examined again.
 KEEP_CHECKUP_SECONDS = 30.0
@@ -81,7 +84,8 @@ async def connection_page(request: Request, connection_id: str, user: GetUserDep
         done = _found(examination)
     else:
         done = _found(examination)
-    return await run_in_threadpool(_page, request, user, connection_id, done)
+    known = () if done.base_url is None else (await read_executions(request)).known
+    return await run_in_threadpool(_page, request, user, connection_id, done, known)
 
 
 def _examine(request: Request, connection_id: str) -> Future[Checkup]:
@@ -100,8 +104,10 @@ def _found(examination: Future[Checkup]) -> Checkup:
         return Checkup([Finding("connection", "FAIL", f"it cannot be used: {reading.error_text(error)}")])
 
 
-def _page(request: Request, user: BaseUser, connection_id: str, done: Checkup) -> Response:
-    runs = () if done.base_url is None else airflow_database.latest_runs(done.base_url)
+def _page(
+    request: Request, user: BaseUser, connection_id: str, done: Checkup, known: Iterable[TaskExecution]
+) -> Response:
+    runs = () if done.base_url is None else airflow_database.latest_runs(known, done.base_url)
     view = ConnectionView(
         connection_id,
         checkup.complete(done.findings),

@@ -139,13 +139,14 @@ def _read(rows: Iterable[Any]) -> Iterator[TaskExecution]:
             yield TaskExecution(*key, state, row.timestamp, address, row.start_date, row.end_date)
 
 
-def latest_runs(base_url: str) -> list[TaskExecution]:
+def latest_runs(known: Iterable[TaskExecution], base_url: str) -> list[TaskExecution]:
     """The executions on a server that tasks have learned of lately, whichever connection they used, the latest first.
 
+    :param known: the latest executions, on all servers.
     :param base_url: the server's address, without a slash at its end.
     """
     since = clock().utcnow() - LOOK_BACK
-    runs = [one for one in executions().known if one.address.base_url == base_url and one.known_at > since]
+    runs = [one for one in known if one.address.base_url == base_url and one.known_at > since]
     return sorted(runs, key=lambda one: one.known_at, reverse=True)
 
 

@@ -37,13 +37,18 @@ def snapshots(processes: int) -> Snapshots[Executions]:
     return Snapshots(lambda _: KEEP_SECONDS, processes=processes, capacity=LISTS)
 
 
+async def read_executions(request: Request, dag_id: str | None = None, run_id: str | None = None) -> Executions:
+    """The latest executions, of which all who ask share one read for a while."""
+    read = partial(airflow_database.executions, dag_id, run_id)
+    lists: Snapshots[Executions] = request.app.state.executions
+    return await within(None, lists.look((dag_id, run_id), lambda _: read()))
+
+
 async def executions_page(
     request: Request, user: GetUserDep, dag_id: str | None = None, run_id: str | None = None
 ) -> Response:
     """A page of executions, read in a thread of its own."""
-    read = partial(airflow_database.executions, dag_id, run_id)
-    lists: Snapshots[Executions] = request.app.state.executions
-    executions = await within(None, lists.look((dag_id, run_id), lambda _: read()))
+    executions = await read_executions(request, dag_id, run_id)
     return await run_in_threadpool(_page, request, user, executions, dag_id, run_id)
 
 

@@ -10,12 +10,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
 from airflow_provider_service._cli import commands
 from airflow_provider_service._core.pages.snapshots import MAX_READS
+from airflow_provider_service.client._clock import using
 from tests import airflow_features
 from tests.live.servers import wait_until
 from tests.pages.conftest import start as start
+from tests.set_clock import SetClock
 
 pytestmark = [airflow_features.pages, pytest.mark.usefixtures("database_without_runs")]
 PAGE = "/service-pages/connections/service_default"
@@ -215,11 +218,14 @@ def test_the_waits_of_each_triggerer_are_counted(browser_of, put_waits, simulato
 
 
 @pytest.fixture
-def started(waiting_task, start, simulator, dag_run):
+def started(waiting_task, start, simulator, pages_state):
     """An execution that a task of Airflow waits for, and one on another server; the id and the task's name."""
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
 
+    from airflow_provider_service.plugins import _execution_pages
+
+    pages_state.executions = _execution_pages.snapshots(1)  # nothing that was read for other tests
     workflow_id, execution_id = start("waits")
     path = waiting_task(simulator.base_url, workflow_id, execution_id)
     waiting_task("https://elsewhere.example.com", "w", "987654")
@@ -242,6 +248,23 @@ def test_who_may_read_the_dag_sees_its_latest_runs(browser_of, started, simulato
     told = capsys.readouterr().out
     assert task_id in told
     assert "987654" not in told
+
+
+def test_its_readers_and_those_of_all_executions_share_one_read(browser_of, started, pages_state, monkeypatch):
+    reads, execute = [], Session.execute
+
+    def watch(session: Any, query: Any, *values: Any, **named: Any) -> Any:
+        if "xcom" in str(query):
+            reads.append(query)
+        return execute(session, query, *values, **named)
+
+    monkeypatch.setattr(Session, "execute", watch)
+    with using(SetClock()):
+        for _ in range(3):
+            assert started[1] in browser_of("OP").get(PAGE).text
+            assert started[1] in browser_of("VIEWER").get("/service-pages/executions").text
+
+    assert len(reads) == 1
 
 
 def test_the_link_of_a_run_leaves_the_frame_of_the_page(browser_of, started, simulator):
