@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_service._airflow.arguments import CheckedArguments, require, require_context
+from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.task_arguments import as_rendered
 from airflow_provider_service.links.service import page_url
@@ -48,7 +49,7 @@ class ServiceBaseOperator(CheckedArguments, BaseOperator):
 
     def execute(self, context: Context) -> Any:
         """Check the rendered arguments and perform the task; an error that a retry would meet again is not retried."""
-        with fail_without_retry():
+        with failure_reported(context), fail_without_retry():
             require_context(context, self.context_names)
             self.pushed_links = {}
             self._refuse_blank_fields()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_service._airflow.arguments import one_of, require_flag
+from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.task_arguments import ON_VANISHED
 from airflow_provider_service.client._clock import clock
@@ -110,7 +111,7 @@ class ServiceStartingOperator(ServiceWaitingOperator):
         """End the task according to the event of the trigger."""
         from airflow_provider_service._core.waits.outcome import Outcome
 
-        with fail_without_retry():
+        with failure_reported(context), fail_without_retry():
             return cast("RunResult", self._finish(Outcome.from_event(event)))
 
     def on_kill(self) -> None:

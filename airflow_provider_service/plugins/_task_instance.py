@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.models.dagrun import DagRun
@@ -14,7 +16,13 @@ from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY, MAX_ATTEMPTS, read_attempts
+from airflow_provider_service._airflow.attempts import (
+    ATTEMPTS_KEY,
+    MAX_ATTEMPTS,
+    MAX_REASON_CHARS,
+    REASON_KEY,
+    read_attempts,
+)
 from airflow_provider_service._core.pages.proof import Evidence
 from airflow_provider_service._core.pages.task_view import AttemptView, TaskView
 from airflow_provider_service._core.runs.attempt import STATE_KEY, key_of
@@ -37,8 +45,7 @@ except ImportError:  # before Airflow 3.3
 
 #: Tasks whose declared arguments are remembered.
 MAX_KNOWN = 1_000
-#: A longer text is no address.
-MAX_ADDRESS_CHARS = 2_000
+_HAS_FAILED = ("failed", "up_for_retry")
 _ARGUMENTS = ("service_conn_id", "workflow_id", "workflow_name", "execution_id")
 
 _known: OrderedDict[tuple[Any, str], dict[str, Any]] = OrderedDict()
@@ -66,19 +73,14 @@ def _find(session: Session, key: dict[str, Any], number: int | None) -> Found | 
     ti = session.scalar(select(TaskInstance).filter_by(**key))
     if ti is None:
         return None
-    kept = _kept(session, key)
-    addresses = {**kept, ti.try_number: read_execution_url(_link(session, key))}
-    attempts = [
-        AttemptView(*row, address.execution_id if (address := addresses.get(row[0])) else None)
-        for row in (
-            (ti.try_number, _text(ti.state), ti.start_date, ti.end_date),
-            *_earlier(session, key, ti.try_number),
-        )
-    ]
+    kept = read_attempts(_state(session, key, ATTEMPTS_KEY))
+    facts = {**kept, ti.try_number: _pushed(session, key, _text(ti.state))}
+    rows = [(ti.try_number, _text(ti.state), ti.start_date, ti.end_date), *_earlier(session, key, ti.try_number)]
+    attempts = [_attempt(*row, facts.get(row[0], {})) for row in rows]
     shown = next((one for one in attempts if number in (None, one.number)), None)
     if shown is None:
         return None
-    arguments, address = _arguments(session, ti, key), addresses.get(shown.number)
+    arguments, address = _arguments(session, ti, key), _address(facts.get(shown.number, {}))
     view = TaskView(
         **key,
         state=shown.state,
@@ -89,15 +91,37 @@ def _find(session: Session, key: dict[str, Any], number: int | None) -> Found | 
         workflow_url=page_url(address.base_url, WORKFLOW_PAGE, address.workflow_id) if address else None,
         attempts=tuple(one for one in attempts if one.number),  # before the first one there is none to show
         number=shown.number,
+        reason=shown.reason,
     )
-    saved = frozenset((one.execution_id, one.workflow_id) for one in kept.values() if one is not None)
+    saved = frozenset((one.execution_id, one.workflow_id) for one in map(_address, kept.values()) if one is not None)
     return Found(view, address, _evidence(session, ti, key, arguments, saved))
 
 
-def _kept(session: Session, key: dict[str, Any]) -> dict[int, ExecutionAddress | None]:
-    """Where the executions of the attempts are, as far as the task's state holds that."""
-    attempts = read_attempts(_state(session, key, ATTEMPTS_KEY))
-    return {number: read_execution_url(facts.get("execution")) for number, facts in attempts.items()}
+def _attempt(
+    number: int, state: str | None, began: datetime | None, ended: datetime | None, facts: Mapping[str, str]
+) -> AttemptView:
+    address, reason = _address(facts), facts.get("reason")
+    return AttemptView(
+        number,
+        state,
+        began,
+        ended,
+        execution_id=address.execution_id if address else None,
+        reason=reason[:MAX_REASON_CHARS] if reason else None,
+    )
+
+
+def _address(facts: Mapping[str, str]) -> ExecutionAddress | None:
+    return read_execution_url(facts.get("execution"))
+
+
+def _pushed(session: Session, key: dict[str, Any], state: str | None) -> dict[str, str]:
+    """What the latest attempt has pushed; while it has not begun, the XComs are those of the one before."""
+    names = {"execution": ServiceExecutionLink().xcom_key}
+    if state in _HAS_FAILED:
+        names["reason"] = REASON_KEY
+    pushed = {fact: _text_of_xcom(session, key, name) for fact, name in names.items()}
+    return {fact: text for fact, text in pushed.items() if text is not None}
 
 
 def _evidence(
@@ -136,11 +160,11 @@ def _state(session: Session, key: dict[str, Any], name: str) -> Any:
         return None
 
 
-def _link(session: Session, key: dict[str, Any]) -> str | None:
-    """The address that the task has pushed for its button, unless somebody else has written it."""
-    row = session.scalar(select(XComModel).filter_by(**key, key=ServiceExecutionLink().xcom_key))
+def _text_of_xcom(session: Session, key: dict[str, Any], name: str) -> str | None:
+    """A text that the latest attempt has pushed, unless somebody else has written it."""
+    row = session.scalar(select(XComModel).filter_by(**key, key=name))
     value = None if row is None else XComModel.deserialize_value(row)
-    return value if isinstance(value, str) and len(value) <= MAX_ADDRESS_CHARS else None
+    return value if isinstance(value, str) else None
 
 
 def _earlier(session: Session, key: dict[str, Any], latest: int) -> list[tuple[int, str | None, Any, Any]]:

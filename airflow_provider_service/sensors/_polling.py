@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_service._airflow.arguments import read_seconds, require_context
+from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._core.waits.polling import PollOutcome, PollWatch
 from airflow_provider_service.client._clock import clock
@@ -36,6 +37,10 @@ class PollingSensor(ServiceBaseSensor):
 
     def execute(self, context: Context) -> Any:
         """Wait in the chosen mode."""
+        with failure_reported(context):
+            return self._execute(context)
+
+    def _execute(self, context: Context) -> Any:
         with fail_without_retry():
             require_context(context, ("ti",))
             self.pushed_links = {}
@@ -73,7 +78,8 @@ class PollingSensor(ServiceBaseSensor):
 
     def execute_complete(self, context: Context, event: Any) -> dict[str, Any]:
         """End the task according to the event of the trigger."""
-        return self._settle(context, PollOutcome.from_event(event))
+        with failure_reported(context):
+            return self._settle(context, PollOutcome.from_event(event))
 
     def _poll_and_defer(self, context: Context) -> dict[str, Any]:
         outcome = self._poll()

@@ -13,6 +13,7 @@ from airflow_provider_service._airflow.arguments import (
     require_context,
     require_output,
 )
+from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.fail_without_retry import fail_without_retry
 from airflow_provider_service._airflow.settings import DEFAULT_DEFERRABLE
 from airflow_provider_service._airflow.task_arguments import (
@@ -126,6 +127,10 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     def execute(self, context: Context) -> Any:
         """Wait in the chosen mode."""
+        with failure_reported(context):
+            return self._execute(context)
+
+    def _execute(self, context: Context) -> Any:
         with fail_without_retry():
             require_context(context, ("ti",))
             self.pushed_links = {}
@@ -170,7 +175,8 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         outcome = Outcome.from_event(event)
         if outcome.url:
             ServiceExecutionLink().push(context, outcome.url)
-        return self._settle(outcome)
+        with failure_reported(context):
+            return self._settle(outcome)
 
     def _observe(self, context: Context) -> Outcome | None:
         """Read the execution, again and again while reads fail; return None while the wait continues."""

@@ -69,7 +69,7 @@ def test_archiving_and_unarchiving_are_idempotent(execute, client, workflow_id):
 def test_the_button_leads_to_a_workflow_that_exists(execute, simulator, link, task_instance, workflow_id, operator):
     with pytest.raises(errors.ServiceNotFoundError, match="/workflows/nope"):
         execute(operator, workflow_id="nope")
-    assert task_instance.pushed == {}
+    assert task_instance.pushed.keys() == {"service_failure"}
     simulator.state.workflows.get(workflow_id).is_archived = True
     simulator.inject("status", status=400, path=f"/{workflow_id}/")
     with pytest.raises(AirflowFailException):

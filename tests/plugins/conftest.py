@@ -143,11 +143,19 @@ def put_task(dag_run: int) -> Iterator[Callable[..., str]]:
 def waiting_task(put_task: Callable[..., str]) -> Callable[..., str]:
     """``waiting_task(service_url, workflow_id, execution_id)`` puts a task that waits for an execution."""
 
-    def put(base_url: str, workflow_id: str, execution_id: str, state: str = "deferred", **more: Any) -> str:
+    def put(
+        base_url: str,
+        workflow_id: str,
+        execution_id: str,
+        state: str = "deferred",
+        more_links: dict[str, str] | None = None,
+        **more: Any,
+    ) -> str:
         workflow = f"{base_url}/workflow/{workflow_id}"
         links = {
             "_link_ServiceExecutionLink": f"{workflow}/executions/{execution_id}",
             "_link_ServiceWorkflowLink": workflow,
+            **(more_links or {}),
         }
         fields = {"service_conn_id": "service_default", "execution_id": execution_id}  # as a sensor has them
         return put_task(state, links=links, fields=fields, **more)

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_service._airflow.attempts import MAX_REASON_CHARS, REASON_KEY
 from scripts.dag_runner import run_dag
 from tests import airflow_features
+from tests.pages.conftest import HOSTILE
 from tests.pages.conftest import start as start
 from tests.runs.workflows import DONE, FAIL, put, webhook
 
@@ -136,3 +138,49 @@ def test_a_task_that_is_tried_again_shows_what_each_attempt_has_run(airflow_app,
         assert executions_in(texts[0]) == executions_in(texts[1]) == [*shown[1], *shown[0]]
     else:
         assert (shown[0], len(shown[1])) == ([], 1)
+
+
+@pytest.mark.parametrize("state", ["failed", "up_for_retry"])
+def test_a_task_that_has_started_nothing_says_why(reader, put_task, simulator, state):
+    reason = f"workflow 7 is not active {HOSTILE}\ud800" + "x" * MAX_REASON_CHARS
+    text = reader.get(put_task(state, links={REASON_KEY: reason}, fields=CONNECTION)).text
+
+    assert "No execution" in text
+    assert "workflow 7 is not active &lt;img" in text
+    assert "<img" not in text
+    assert 0 < text.count("x" * 900) < 2
+    assert "x" * MAX_REASON_CHARS not in text
+
+
+@pytest.mark.parametrize("state", ["success", "queued", "running"])
+def test_the_reason_of_another_attempt_is_not_that_of_the_latest(reader, put_task, simulator, state):
+    assert "not active" not in reader.get(put_task(state, links={REASON_KEY: "not active"}, fields=CONNECTION)).text
+
+
+@pytest.mark.parametrize("reason", [7, ["x"], {"a": 1}, None, ""])
+def test_a_reason_of_another_shape_is_not_shown(reader, put_task, simulator, reason: Any):
+    text = reader.get(put_task("failed", links={REASON_KEY: reason}, fields=CONNECTION)).text
+
+    assert "Its log says why" in text
+
+
+@pytest.mark.parametrize(("ending", "is_shown"), [("succeeds", True), ("fails", False)])
+def test_a_task_that_failed_although_its_execution_did_not_says_why(
+    reader, waiting_task, start, simulator, ending, is_shown
+):
+    more = {REASON_KEY: "its output cannot be read"}
+    path = waiting_task(simulator.base_url, *start(ending), state="failed", more_links=more)
+
+    assert ("its output cannot be read" in reader.get(path).text) is is_shown
+
+
+def test_a_task_that_cannot_start_its_workflow_leaves_the_reason_on_its_page(airflow_app, browser_of, simulator):
+    from airflow_provider_service.plugins._app import make_app
+
+    run_dag(DAGS / "several_attempts.py", {"webhook": "no-such-workflow"})
+
+    reader, page = browser_of("VIEWER", app=make_app()), page_of("webhook", "several_attempts")
+    text = reader.get(page).text
+    assert "The task failed before it started an execution." in text
+    assert "no-such-workflow" in text[: text.index("Open the log")]
+    assert simulator.api_key not in text

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred, timezone
 
+from airflow_provider_service._airflow.attempts import REASON_KEY
 from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client.errors import ServiceInputError, ServiceWaitError
 from airflow_provider_service.hooks.service import ServiceHook
@@ -34,6 +35,8 @@ def test_the_links_exist_while_it_waits(mode: Mode, simulator: ServiceSimulator,
 
     assert ending.kind == "AirflowSensorTimeout"
     page = f"{simulator.base_url}/workflow/{workflow_id}"
+    reason = ending.pushed.pop(REASON_KEY)
+    assert reason.startswith(f"execution {one} had not ended")
     assert ending.pushed == {
         "_link_ServiceWorkflowLink": page,
         "_link_ServiceExecutionLink": f"{page}/executions/{one}",

@@ -23,6 +23,7 @@ class AttemptView:
 
     :param state: in Airflow's words.
     :param execution_id: the execution that it waits for or has waited for, if that is known.
+    :param reason: why it failed, if it has left that.
     """
 
     number: int
@@ -30,6 +31,7 @@ class AttemptView:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     execution_id: str | None = None
+    reason: str | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -51,6 +53,7 @@ class TaskView:
     :param workflow_url: page of the workflow.
     :param attempts: all of them, the latest first.
     :param number: of the attempt; None for the latest.
+    :param reason: why it failed, if it has left that.
     """
 
     dag_id: str
@@ -65,6 +68,7 @@ class TaskView:
     workflow_url: str | None = None
     attempts: Sequence[AttemptView] = ()
     number: int | None = None
+    reason: str | None = None
 
     @property
     def is_latest(self) -> bool:
