@@ -39,7 +39,7 @@ _OPEN = {
     "list_workflows": tuple(
         f"$.data.[].{part}{graph}."
         for part in ("activeVersion.", "")
-        for graph in ("connections", "nodes.[].parameters")
+        for graph in ("connections", "nodes.[].credentials", "nodes.[].parameters")
     ),
     "retry_execution": ("$.data.", "$.workflowData.nodes."),
 }

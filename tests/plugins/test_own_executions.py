@@ -172,6 +172,10 @@ def test_a_link_of_any_length_or_shape_shows_nothing(reader, put_task, simulator
         assert "failed before it started an execution" in reader.get(path).text
 
 
+@pytest.mark.skipif(
+    airflow_features.AIRFLOW.startswith("3.2."),
+    reason="Airflow 3.2 serves a task that runs in the process of an API server before it has started to",
+)
 def test_a_task_shows_what_it_has_really_run(airflow_app, browser_of, simulator, monkeypatch):
     from airflow_provider_service.plugins._app import make_app
 
