@@ -95,7 +95,9 @@ def _waiting(rows: Rows) -> Series:
 
 def _starts(rows: Rows) -> Series:
     return {
-        "seconds": {row["way"]: numbers(row["median, s"]) + numbers(row["5th to 95th percentile, s"]) for row in rows}
+        "seconds": {
+            row["start method"]: numbers(row["median, s"]) + numbers(row["5th to 95th percentile, s"]) for row in rows
+        }
     }
 
 
@@ -103,9 +105,11 @@ def _row_work(rows: Rows) -> Series:
     ratio = "times faster than the first"
     return {
         "times faster": {
-            f"{row['work'].removeprefix('upsert: ')}: {row['way'].rpartition(', ')[2].strip('`')}": numbers(row[ratio])
+            f"{row['job'].removeprefix('upsert: ')}: {row['method'].rpartition(', ')[2].strip('`')}": numbers(
+                row[ratio]
+            )
             for row in rows
-            if row["work"].startswith("upsert") and row[ratio]
+            if row["job"].startswith("upsert") and row[ratio]
         }
     }
 
@@ -114,7 +118,7 @@ def _sizing(rows: Rows) -> Series:
     counts = dict.fromkeys(row["waits"] for row in rows)
     return {
         f"{count} waits": {
-            row["triggerers"]: numbers(row["requests a minute, all"]) for row in rows if row["waits"] == count
+            row["triggerers"]: numbers(row["requests a minute"]) for row in rows if row["waits"] == count
         }
         for count in reversed(counts)
     }
@@ -173,14 +177,17 @@ PLOTS = {
         "requests per interval",
     ),
     "starts": Plot(
-        _BENCHMARKS, "Starting workflows", ("way", "median, s"), _starts, _bars, "seconds until the execution is known"
+        _BENCHMARKS,
+        "Starting workflows",
+        ("start method", "median, s"),
+        _starts,
+        _bars,
+        "seconds until the execution is known",
     ),
     "rows": Plot(
-        _BENCHMARKS, "Rows", ("work", "rows", "way"), _row_work, _bars_of_ratios, "times faster than one call a row"
+        _BENCHMARKS, "Rows", ("job", "rows", "method"), _row_work, _bars_of_ratios, "times faster than one call a row"
     ),
-    "triggerers": Plot(
-        _SIZES, "Waiting", ("triggerers", "waits"), _sizing, _lines_by_triggerers, "requests a minute, all"
-    ),
+    "triggerers": Plot(_SIZES, "Waiting", ("triggerers", "waits"), _sizing, _lines_by_triggerers, "requests a minute"),
 }
 
 
