@@ -3,6 +3,7 @@ which Airflow keeps from 3.3 on."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,8 @@ from airflow_provider_service.client.errors import ServiceError, ServiceTaskKill
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+log = logging.getLogger(__name__)
 
 #: Key in the state of the task.
 ATTEMPTS_KEY = "service_attempts"
@@ -25,19 +28,22 @@ MAX_ATTEMPTS = 50
 
 
 def keep(context: Context, name: Literal["execution", "reason"], text: str) -> None:
-    """Keep a fact of the present attempt, unless Airflow keeps no state of tasks.
+    """Keep a fact of the present attempt, unless Airflow keeps no state of tasks. A failure to keep it fails no task.
 
     :param name: of the fact: the page of the attempt's execution, or the reason why the attempt has failed.
     """
     store = context.get("task_state_store")
     if store is None:
         return
-    attempts, number = read_attempts(store.get(ATTEMPTS_KEY)), context["ti"].try_number
-    if attempts.get(number, {}).get(name) == text:
-        return
-    attempts[number] = {**attempts.get(number, {}), name: text}
-    latest: dict[str, Any] = {str(one): attempts[one] for one in sorted(attempts)[-MAX_ATTEMPTS:]}
-    store.set(ATTEMPTS_KEY, latest)
+    try:
+        attempts, number = read_attempts(store.get(ATTEMPTS_KEY)), context["ti"].try_number
+        if attempts.get(number, {}).get(name) == text:
+            return
+        attempts[number] = {**attempts.get(number, {}), name: text}
+        latest: dict[str, Any] = {str(one): attempts[one] for one in sorted(attempts)[-MAX_ATTEMPTS:]}
+        store.set(ATTEMPTS_KEY, latest)
+    except Exception as error:  # noqa: BLE001 - whatever ends Airflow's answer, what the task has done counts
+        log.warning("The %s of this attempt will be missing on the pages of later ones: %s", name, error)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSki
 
 from airflow_provider_service._airflow.attempts import ATTEMPTS_KEY, MAX_REASON_CHARS, REASON_KEY, failure_reported
 from airflow_provider_service.client.errors import ServiceError, ServiceTaskKilledError
+from airflow_provider_service.links.service import ServiceExecutionLink
 from airflow_provider_service.testing._context import FakeStateStore
 
 
@@ -61,3 +62,16 @@ def test_what_is_no_failure_has_no_reason(error):
 
 def test_a_reason_that_cannot_be_left_does_not_hide_the_failure():
     reported(ServiceError("it is not active"), ti=None)
+
+
+def test_a_state_that_airflow_cannot_keep_fails_no_task(caplog):
+    class Away(FakeStateStore):
+        def get(self, *_args: Any) -> Any:
+            raise ConnectionError("the API server is away")
+
+    pushed: dict[str, Any] = {}
+    ti = SimpleNamespace(try_number=1, task=None, xcom_push=lambda key, value: pushed.update({key: value}))
+    ServiceExecutionLink().push({"ti": ti, "task_state_store": Away()}, "https://service.example.com")
+
+    assert list(pushed.values()) == ["https://service.example.com"]
+    assert "The execution of this attempt will be missing" in caplog.text
