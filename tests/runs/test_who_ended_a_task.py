@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
-from airflow_provider_service._core.runs.attempt import Attempt
+from airflow_provider_service._core.runs.attempt import STATE_KEY, Attempt
 from airflow_provider_service.operators.executions import ServiceRetryExecutionOperator
 from airflow_provider_service.simulator import ServiceSimulator
 from tests.airflow_features import AIRFLOW
@@ -147,8 +147,7 @@ def test_a_later_attempt_that_was_cleared_keeps_the_execution_that_it_has_resume
     def is_taken_over() -> bool:
         if "execution_id" in run.pushed and run.store is not None:
             own_state.becomes("running", run.pushed["execution_id"])
-            [(key, note)] = run.store._read().items()
-            run.store.set(key, {**note, "attempt": LAST + 1})
+            run.store.set(STATE_KEY, {**run.store.get(STATE_KEY), "attempt": LAST + 1})
         return "execution_id" in run.pushed
 
     assert "keeps running" in killed(run, is_taken_over, LAST)
