@@ -28,10 +28,11 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
 
     :param conn_id: id of an Airflow connection; None for the one of the URI or the environment.
     :param uri: the connection itself.
-    :param option: prefix of the names of the two options; with a prefix, the environment is ignored. :raises
-    UsageError: it is not clear which instance is meant. :raises ServiceConfigError: there is no such connection, or it
-    cannot be used.
+    :param option: prefix of the names of the two options; with a prefix, the environment is ignored.
+    :raises UsageError: it is not clear which instance is meant.
+    :raises ServiceConfigError: there is no such connection, or it cannot be used.
     """
+    from airflow_provider_service._airflow.connection import connection_of
     from airflow_provider_service.hooks.service import ServiceHook
 
     if conn_id and uri:
@@ -43,7 +44,8 @@ def connected(screen: Screen, conn_id: str | None, uri: str | None, *, option: s
         _open(hook, name)
         screen.hide(list(hook.config.keys))
         if not screen.as_json:
-            screen.note(f"{'Source' if option else 'Instance'}: {hook.config.base_url} ({name})")
+            found = connection_of(name, hook.get_connection).conn_id  # the default id stands for several
+            screen.note(f"{'Source' if option else 'Instance'}: {hook.config.base_url} ({found})")
         yield hook
 
 

@@ -77,8 +77,8 @@ def workflows_page(hook: ServiceHook) -> str:
 def check_arguments(arguments: Any, *references: Reference) -> None:
     """Refuse arguments that fit neither each other nor the file system, before anything is sent.
 
-    :param arguments: object with ``report_path`` and the arguments of the references as attributes. :raises UsageError:
-    some do not.
+    :param arguments: object with ``report_path`` and the arguments of the references as attributes.
+    :raises UsageError: some do not.
     """
     with checking():
         for reference in references:

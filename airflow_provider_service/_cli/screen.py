@@ -77,7 +77,8 @@ class Screen:
         """Ask before something is changed.
 
         :param yes: whether it is confirmed already.
-        :raises UsageError: there is no terminal. :raises DeclinedError: the answer is not yes.
+        :raises UsageError: there is no terminal.
+        :raises DeclinedError: the answer is not yes.
         """
         self.require_answer(yes=yes)
         if yes:

@@ -86,8 +86,8 @@ def insert_all(
 
     :param mode: whether rows that exist are deleted first, or updated by the statement that the hook has for this.
     :param key_columns: columns by which rows that exist are found.
-    :param allow_empty: whether an empty input may replace the rows of the table. :raises ServiceInputError: there are
-    no rows to replace those of the table, or the database refuses a value. Nothing
+    :param allow_empty: whether an empty input may replace the rows of the table.
+    :raises ServiceInputError: there are no rows to replace those of the table, or the database refuses a value. Nothing
         was written, unless the connection has no transactions; the message then says so.
     """
     progress = Progress("Inserted")

@@ -93,3 +93,9 @@ def test_a_key_in_a_definition_is_masked(cli, simulator, tmp_path, monkeypatch):
         ended = cli("plan", tmp_path, *more)
         assert "as ***" in ended.out
         assert simulator.api_key not in ended.out + ended.err
+
+
+def test_the_default_id_is_shown_as_the_connection_that_it_stands_for(cli, simulator, folder, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_N8N_DEFAULT", simulator.connection_json())
+
+    assert f"Instance: {simulator.base_url} (n8n_default)" in cli("plan", folder).err

@@ -26,7 +26,7 @@ def apply_plan(plan: DeploymentPlan, target: DeploymentTarget) -> dict[str, str]
 
     :returns: the ids of the workflows by name.
     :raises ServiceDeploymentError: it failed; the message has the reason, and the objects that could not be rolled
-    back.
+        back.
     """
     return _Deployment(plan, target).carry_out()
 

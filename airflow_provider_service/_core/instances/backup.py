@@ -92,8 +92,8 @@ def write_backup(
     :param service: address of the instance, for the manifest.
     :param keep: how many backups of the instance remain in the folder; older ones are deleted. None for all.
     :raises ServiceApiError: a call failed; the file is as it was before.
-    :raises ServiceInputError: the archive could not be restored; an existing file is unchanged. :raises ServiceError:
-    the backup is complete, but older ones could not be deleted.
+    :raises ServiceInputError: the archive could not be restored; an existing file is unchanged.
+    :raises ServiceError: the backup is complete, but older ones could not be deleted.
     """
     with whole_file("path", path, check=_require_restorable) as file:
         archive = ArchiveWriter(file)

@@ -30,7 +30,7 @@ def deployed(plan: DeploymentPlan, target: DeploymentTarget, *, preview: bool) -
     :returns: ``{"outcome", "created", "renamed", "updated", "published", "activated", "deactivated", "archived",
         "unchanged", "workflow_ids"}``; the outcome is ``"deployed"``, ``"unchanged"`` or, of a preview, ``"planned"``.
     :raises ServiceDeploymentError: it failed; the message has the reason, and the objects that could not be rolled
-    back.
+        back.
     """
     if preview:
         return _result(plan, "planned", plan.known_ids)

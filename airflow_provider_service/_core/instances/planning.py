@@ -71,8 +71,8 @@ def make_plan(sources: Sequence[Source], target: DeploymentTarget, *, activate: 
     """Compare definitions with the workflows of an instance. Nothing is written.
 
     :param activate: whether the workflows are active afterwards; None for the value in each definition, or else the
-    present state. :raises ServiceInputError: something cannot be mapped to this instance; everything that cannot is
-    named.
+        present state.
+    :raises ServiceInputError: something cannot be mapped to this instance; everything that cannot is named.
     """
     return _Planner(sources, target, activate).plan()
 

@@ -142,8 +142,8 @@ class Restore:
 
         Objects are created and changed one after the other, and the workflows at the end, all or nothing.
 
-        :raises ServiceDeploymentError: the workflows could not be deployed, and were rolled back. :raises ServiceError:
-        the instance is not as the backup although the service accepted every change.
+        :raises ServiceDeploymentError: the workflows could not be deployed, and were rolled back.
+        :raises ServiceError: the instance is not as the backup although the service accepted every change.
         """
         record = Record(self.client, self.backup.digest)
         if plan.is_empty:

@@ -30,8 +30,8 @@ def chosen_types(types: Mapping[str, str], columns: object, *, with_system_colum
 
     :param types: types of the columns that can be written.
     :param columns: names of columns, including those of the service; None for all.
-    :param with_system_columns: whether "all" includes the columns of the service. :raises ServiceInputError: a name is
-    unknown or given twice, or there is none.
+    :param with_system_columns: whether "all" includes the columns of the service.
+    :raises ServiceInputError: a name is unknown or given twice, or there is none.
     """
     known = types_to_write(types)
     if columns is None:

@@ -37,7 +37,8 @@ def ignore_columns(names: Iterable[str]) -> None:
 def require_distinct(names: Iterable[str], owner: str, hint: str = "") -> None:
     """Refuse columns with the same name, since only one would be kept.
 
-    :param owner: the owner of the columns, and a remedy, for the message. :raises ServiceInputError: there are some.
+    :param owner: the owner of the columns, and a remedy, for the message.
+    :raises ServiceInputError: there are some.
     """
     doubled = sorted(repeated(names))
     if doubled:
@@ -49,8 +50,8 @@ class MappedColumns:
     """Renames and leaves out the columns of rows.
 
     :param mapping: name in the table by name in the source, None for a column that is left out; columns that it does
-        not name keep their names. None if the source has no mapping: all columns keep their names. :raises
-    ServiceInputError: two columns would get the same name.
+        not name keep their names. None if the source has no mapping: all columns keep their names.
+    :raises ServiceInputError: two columns would get the same name.
     """
 
     def __init__(self, mapping: Mapping[str, str | None] | None) -> None:

@@ -76,8 +76,8 @@ class LoadOptions:
     def of(cls, arguments: Any) -> LoadOptions:
         """The options that arguments give.
 
-        :param arguments: object with the arguments of a transfer as attributes. :raises ServiceInputError: one has a
-        value of another kind.
+        :param arguments: object with the arguments of a transfer as attributes.
+        :raises ServiceInputError: one has a value of another kind.
         """
         options = {one.name: getattr(arguments, one.name) for one in fields(cls)}
         for name in ("column_mapping", "column_types"):

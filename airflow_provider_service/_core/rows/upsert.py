@@ -68,10 +68,10 @@ def upsert_rows(
         in every column, ``"keep_newest"`` deletes all but the one inserted last, ``"update_all"`` keeps them all,
         ``"fail"`` writes nothing.
     :param change_strategy: how rows change: ``"update"`` changes them in place, one call for each group of equal
-        changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new
-        ids, ``"auto"`` updates up to 100 groups and replaces more, unless the key may not delete rows.
-    :param delete_missing: finally, delete the rows with keys that the source lacks. :raises ServiceInputError: several
-    stored rows have the same key, and the policy is to fail; nothing was written.
+        changes, ``"replace"`` inserts the new rows and then deletes the old ones, in few calls, and gives them new ids,
+        ``"auto"`` updates up to 100 groups and replaces more, unless the key may not delete rows.
+    :param delete_missing: finally, delete the rows with keys that the source lacks.
+    :raises ServiceInputError: several stored rows have the same key, and the policy is to fail; nothing was written.
     """
     strategy = chosen_strategy(change_strategy, on_stored_duplicates)
     if delete_missing:
