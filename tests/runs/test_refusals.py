@@ -12,6 +12,7 @@ import jwt
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_service._airflow.attempts import REASON_KEY
 from airflow_provider_service.client import errors
 from airflow_provider_service.client._http.webhook_answers import checked_headers
 from airflow_provider_service.client.errors import (
@@ -126,6 +127,8 @@ def test_workflows_that_are_not_active(task_run: MakeRun, simulator: ServiceSimu
     run = task_run(workflow_id=workflow_id, activate=False)
     with pytest.raises(AirflowFailException, match="is not active, and activate=False; nothing was started"):
         run.attempt(1)
+    reason = run.pushed.pop(REASON_KEY)
+    assert "is not active" in reason
     assert run.pushed == {"_link_ServiceWorkflowLink": f"{simulator.base_url}/workflow/{workflow_id}"}
     workflow = simulator.state.workflows.get(workflow_id)
     simulator.in_loop(lambda: simulator.state.workflows.archive(workflow))
