@@ -165,7 +165,6 @@ def fate(tiny: TinyServer, call: str) -> Exception | None:
 def test_any_answer_raises_only_exceptions_of_the_client(hostile: bytes) -> None:
     with closing(hostile) as tiny:
         said = [str(fate(tiny, call)) for call in CALLS]
-
     for text in said:
         text.encode()
         assert KEY not in text
