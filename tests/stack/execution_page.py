@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 from airflow_provider_service._core.pages import rendering
@@ -14,10 +12,12 @@ from airflow_provider_service._core.pages.reading import ExecutionReading
 from airflow_provider_service._core.pages.task_view import TaskView
 from airflow_provider_service.client.models import Execution
 
+from .serving import Serving
+
 _TASK = TaskView("dag", "run", "task", -1, None, True, "service_default", "7")
 
 
-class ExecutionPage:
+class ExecutionPage(Serving):
     """A server of one page, on which an execution goes on; use it as a context manager.
 
     - ``execution``: what the page shows, as the service's data holds it.
@@ -45,22 +45,12 @@ class ExecutionPage:
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        super().__init__(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
 
     @property
     def address(self) -> str:
         """Where the page is."""
         return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> ExecutionPage:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def _answer(self, path: str) -> tuple[str, bytes]:
         name = path.rpartition("/")[2]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from .serving import Serving
 
 SECONDS = 60
 # Between two stations only; and bodies are to be kept as what they say.
@@ -31,7 +31,7 @@ class Received(NamedTuple):
         return f"{self.url}\n{self.headers}\n\n{self.body.decode('utf-8', 'replace')}"
 
 
-class Recorder:
+class Recorder(Serving):
     """An HTTP proxy on a loopback port; use it as a context manager.
 
     - ``address``: for the settings of a browser.
@@ -40,18 +40,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.received: list[Received] = []
-        self._server = _Server(("127.0.0.1", 0), _handler(self.received))
+        super().__init__(_Server(("127.0.0.1", 0), _handler(self.received)))
         self.address = f"127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Recorder:
-        threading.Thread(target=self._server.serve_forever, name="recorder", daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def holding(self, text: str) -> list[str]:
         """The addresses of the responses in which a text occurs."""
