@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator, BaseSensorOperator
 
 from airflow_provider_service._airflow.arguments import SECONDS_OR_ZERO, CheckedArguments, optional, require_flag
+from airflow_provider_service._airflow.attempts import failure_reported
 from airflow_provider_service._airflow.task_arguments import LEAST_POLL_SECONDS, as_rendered
 from airflow_provider_service.client._clock import clock
 
@@ -59,6 +61,22 @@ class ServiceBaseSensor(CheckedArguments, BaseSensorOperator):
         self.fault_tolerance = fault_tolerance
         self.deferrable = deferrable
         self.service_conn_id = as_rendered(service_conn_id)
+
+    def execute(self, context: Context) -> Any:
+        """Wait in the chosen mode."""
+        with failure_reported(context):
+            return self._execute(context)
+
+    @abstractmethod
+    def _execute(self, context: Context) -> Any:
+        """Check the rendered arguments, and wait."""
+
+    def _poke_until_done(self, context: Context) -> Any:
+        """Wait as Airflow's own sensor does.
+
+        :raises Ended: the wait ended in another way than the one that ``poke`` returns.
+        """
+        return super().execute(context)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """End the task according to the event of the trigger, or as Airflow does if there is none."""

@@ -35,11 +35,6 @@ class PollingSensor(ServiceBaseSensor):
     def to_trigger(self, **arguments: Any) -> Any:
         """The trigger that goes on polling."""
 
-    def execute(self, context: Context) -> Any:
-        """Wait in the chosen mode."""
-        with failure_reported(context):
-            return self._execute(context)
-
     def _execute(self, context: Context) -> Any:
         with fail_without_retry():
             require_context(context, ("ti",))
@@ -52,7 +47,7 @@ class PollingSensor(ServiceBaseSensor):
         if self.deferrable:
             return self._poll_and_defer(context)
         try:
-            return super().execute(context)
+            return self._poke_until_done(context)
         except Ended as end:
             outcome = end.outcome
         return self._settle(context, outcome)

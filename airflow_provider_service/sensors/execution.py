@@ -125,11 +125,6 @@ class ServiceExecutionSensor(ServiceBaseSensor):
         self._is_linked = False
         self.check_arguments()
 
-    def execute(self, context: Context) -> Any:
-        """Wait in the chosen mode."""
-        with failure_reported(context):
-            return self._execute(context)
-
     def _execute(self, context: Context) -> Any:
         with fail_without_retry():
             require_context(context, ("ti",))
@@ -152,7 +147,7 @@ class ServiceExecutionSensor(ServiceBaseSensor):
 
     def _execute_in_worker(self, context: Context) -> Any:
         try:
-            return super().execute(context)
+            return self._poke_until_done(context)
         except Ended as end:
             outcome = end.outcome
         return self._settle(outcome)
