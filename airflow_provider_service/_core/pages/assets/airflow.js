@@ -95,8 +95,10 @@
   }
 
   askForZone();
-  followTry();
-  setInterval(followTry, 1000);
+  if (page.dataset.takes === "try_number") {
+    followTry();
+    setInterval(followTry, 1000);
+  }
   const around = shell();
   showTheme();
   if (around) {
