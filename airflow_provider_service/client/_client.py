@@ -1,4 +1,4 @@
-"""One attribute per resource of the service."""
+"""The client, with one attribute per resource of the service."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Resources:
 
     @cached_property
     def mcp(self) -> Mcp:
-        """The MCP endpoint, which starts any workflow, and is not part of the API."""
+        """The MCP endpoint, which starts any workflow. It is not part of the API."""
         from airflow_provider_service.client.resources._mcp import Mcp
 
         return Mcp(self.transport)
@@ -192,7 +192,7 @@ class Resources:
         :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
         :param timeout: seconds to wait for the answer instead of the connection's setting.
         :param binary: return the bytes of the answer instead of decoding JSON; False by default.
-        :returns: the JSON value of the answer, or None when it is empty; its bytes with ``binary``.
+        :returns: the JSON value of the answer, None if the answer is empty, or its bytes with ``binary``.
         :raises ServiceApiError: the subclass that names the failure.
         """
         return self.transport.call(
@@ -224,7 +224,7 @@ class ServiceClient(Resources):
 
     @property
     def base_url(self) -> str:
-        """Address of the service, which its pages are relative to."""
+        """Address of the service; the paths of its pages are relative to it."""
         return self.transport.config.base_url
 
     def close(self) -> None:

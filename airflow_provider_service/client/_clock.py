@@ -1,7 +1,7 @@
-"""The clock of the package: whatever waits, measures or expires takes its time from here, so that tests replace it.
+"""The clock of the package. Whatever waits, measures time or expires uses it, so that tests can replace it.
 
-Only sockets wait in real time: a limit on the wire is measured by this clock, but a server that says nothing is given
-the seconds that are left as they pass in the world. Whoever replaces the clock therefore shortens no answer that hangs.
+Only sockets wait in real time. This clock measures the time limit of an exchange, but the operating system measures the
+timeout of each read and write. Replacing the clock therefore does not shorten the wait for a server that hangs.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ C = TypeVar("C", bound="Clock")
 
 
 class Timer(Protocol):
-    """A planned call of a function."""
+    """A scheduled call of a function."""
 
     def cancel(self) -> object:
-        """Do not call it."""
+        """Cancel the call."""
         ...
 
 
@@ -40,39 +40,39 @@ class Clock:
         return datetime.fromtimestamp(self.now(), UTC)
 
     def monotonic(self) -> float:
-        """Seconds that no change of the machine's clock affects."""
+        """Seconds of a clock that never goes backwards, even if the system's clock is set."""
         return time.monotonic()
 
     def wait(self, event: threading.Event, seconds: float, deadline: float = math.inf) -> bool:
-        """Wait for an event; whether it was set in time.
+        """Wait for an event, and return whether it was set in time.
 
-        :param seconds: longest time to wait; at most the rest until the deadline counts.
-        :param deadline: end of the polling that this is a pause of, in seconds since the epoch.
+        :param seconds: longest time to wait; it is cut off at the deadline.
+        :param deadline: end of the polling that the wait is part of, in seconds since the epoch.
         """
         return event.wait(max(0.0, min(seconds, deadline - self.now())))
 
     def sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Let time pass, as :meth:`wait` for an event that never comes."""
+        """Sleep; the parameters are those of :meth:`wait`."""
         self.wait(threading.Event(), seconds, deadline)
 
     async def async_sleep(self, seconds: float, deadline: float = math.inf) -> None:
-        """Let time pass in an event loop.
+        """Sleep in an event loop.
 
-        :param seconds: how long.
-        :param deadline: the nearest end of the polling that this is a pause of, in seconds since the epoch. It does not
-            shorten the pause: a clock that skips pauses must not skip it.
+        :param seconds: how long to sleep.
+        :param deadline: the nearest end of the polling that the pause is part of, in seconds since the epoch. It does
+            not shorten the pause; it tells a clock that skips pauses how far it may skip.
         """
         await asyncio.sleep(max(0.0, seconds))
 
     async def wait_for(self, work: Awaitable[T], seconds: float) -> T:
-        """Limit the time of work in an event loop.
+        """Await work in an event loop for a limited time.
 
         :raises asyncio.TimeoutError: it took longer, and was cancelled.
         """
         return await asyncio.wait_for(work, seconds)
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> Timer:
-        """Plan a call of a function in the running event loop, in no context."""
+        """Schedule a call of a function in the running event loop, in an empty context."""
         return asyncio.get_running_loop().call_later(seconds, call, context=Context())
 
 
@@ -80,13 +80,13 @@ _current: Clock = Clock()
 
 
 def clock() -> Clock:
-    """The clock by which this process goes now."""
+    """The clock that this process uses at present."""
     return _current
 
 
 @contextmanager
 def using(other: C) -> Iterator[C]:
-    """Let this process go by another clock."""
+    """Make this process use another clock inside the block."""
     global _current
     before, _current = _current, other
     try:

@@ -13,11 +13,11 @@ from airflow_provider_service.client.errors import ServiceConfigError
 
 DEFAULT_KEY_HEADER = "X-SERVICE-API-KEY"
 
-#: The longest time that can be set, in seconds: one day. Sockets and clocks raise errors for far longer times.
+#: The longest time that can be set, in seconds: one day. Sockets and clocks fail with far longer times.
 MAX_SECONDS = 86_400.0
 
 _API_ROOT = re.compile(r"/api/v(?P<version>\d{1,2})$")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 # Labels of up to 63 characters, or an IPv6 address.
 _HOST = re.compile(r"(?!.{254})([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]*:[0-9a-f:.]+")
 _FLAGS = {"true": True, "false": False}
@@ -33,13 +33,13 @@ class ServiceConfig(BaseModel):
     :param api_key: the API key.
     :param key_header: header that carries the key, ``X-SERVICE-API-KEY`` by default; n8n expects
         ``X-N8N-API-KEY``.
-    :param api_version: number in the path of the API root; 1 by default, or taken from ``base_url`` if it is part of
-        that.
+    :param api_version: number in the path of the API root; by default the one in ``base_url``, or else 1.
     :param mcp_api_key: key of the server's MCP endpoint, which is not the API key; None by default.
-    :param webhook_base_url: address that production webhooks are relative to, if it is not ``base_url``;
-        with or without a trailing ``/webhook``. None by default.
+    :param webhook_base_url: address that production webhooks are relative to, with or without a trailing
+        ``/webhook``; None by default, for ``base_url``.
     :param timeout: seconds within which the whole answer of one try must arrive, connecting included; 30 by default.
-    :param connect_timeout: how many of these seconds connecting may take, 5 by default: all addresses, proxy and TLS.
+    :param connect_timeout: how many of these seconds connecting may take, including all addresses, proxy and TLS; 5 by
+        default.
     :param retry_deadline: seconds within which a call and all its retries must begin, 60 by default; 0 turns retries
         off. A call thus takes ``retry_deadline`` plus ``timeout`` at most.
     :param verify: whether to check TLS certificates (True by default), or the path of a CA bundle to check them with.
@@ -48,13 +48,14 @@ class ServiceConfig(BaseModel):
         Through a SOCKS proxy, ``timeout`` limits each read instead of the whole answer.
     :param page_size: items to request per page, 1 to 250; 250 by default.
     :param max_answer_mib: largest answer to read, in MiB after decompression; 1 to 4096, 256 by default.
-    :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024, 16 by default: the server's
+    :param max_payload_mib: largest body that a webhook accepts, in MiB, up to 1024; 16 by default, like the server's
         ``N8N_PAYLOAD_SIZE_MAX``.
-    :param bridge_secret: text of 16 characters or more that connections share which use one bridge; None by default,
-        for the API key in its place.
-    :param max_files_mib: how large all files of a webhook's call may be, in MiB, up to 4096, 200 by default: the
-        server's ``N8N_FORMDATA_FILE_SIZE_MAX``.
+    :param bridge_secret: text of at least 16 characters, the same in all connections that use one bridge; None by
+        default, for the API key.
+    :param max_files_mib: largest total size of the files in one call of a webhook, in MiB, up to 4096; 200 by default,
+        like the server's ``N8N_FORMDATA_FILE_SIZE_MAX``.
     :param application: program that uses the client, as ``name/version``; every call names it in its ``User-Agent``.
+        None by default.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
@@ -118,16 +119,16 @@ class ServiceConfig(BaseModel):
         value = value.strip()
         try:
             parts = urlsplit(value)
-            port = f":{parts.port}" if parts.port and parts.port != _DEFAULT_PORTS.get(parts.scheme) else ""
+            port = f":{parts.port}" if parts.port and parts.port != DEFAULT_PORTS.get(parts.scheme) else ""
         except ValueError:  # the error's text contains the value
             raise ValueError("is not a valid address; is the port a number up to 65535?") from None
         name = parts.hostname or ""
         if parts.scheme not in ("http", "https") or not _HOST.fullmatch(name) or not value.isprintable():
             raise ValueError("must be an address such as https://service.example.com/prefix")
         if parts.username or parts.password:
-            raise ValueError("must not hold a user or password; the key belongs in the password field")
+            raise ValueError("must not contain a user or password; the key belongs in the password field")
         if parts.query or parts.fragment:
-            raise ValueError("must not hold a query or fragment")
+            raise ValueError("must not contain a query or fragment")
         path = _API_ROOT.sub("", parts.path.rstrip("/"))
         host = f"[{name}]" if ":" in name else name
         return f"{parts.scheme}://{host}{port}{path}"
@@ -140,9 +141,7 @@ class ServiceConfig(BaseModel):
         parts = urlsplit(value)
         path = parts.path.removesuffix("/webhook")
         if "/webhook/" in path or path.endswith("/webhook-test"):
-            raise ValueError(
-                "must be the address before /webhook/, without the path of a webhook, and not for test webhooks"
-            )
+            raise ValueError("must be the address before /webhook/, without a path after it, and not for test webhooks")
         return parts._replace(path=path).geturl()
 
     @field_validator("api_key", "mcp_api_key")
@@ -183,9 +182,9 @@ class ServiceConfig(BaseModel):
     def one_try(
         self, *, connect_timeout: float | None = None, timeout: float | None = None, max_answer_mib: int | None = None
     ) -> ServiceConfig:
-        """The same settings without retries and, if given, with other limits of time in seconds, or of size."""
+        """Copy the settings without retries and, if given, with other limits of time in seconds, or of size."""
         limits = {"connect_timeout": connect_timeout, "timeout": timeout, "max_answer_mib": max_answer_mib}
-        changed = {name: seconds for name, seconds in limits.items() if seconds is not None}
+        changed = {name: limit for name, limit in limits.items() if limit is not None}
         return self.model_copy(update={"retry_deadline": 0.0, **changed})
 
     @property
@@ -195,7 +194,7 @@ class ServiceConfig(BaseModel):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key, to be kept out of logs and messages."""
+        """All keys, so that logs and messages can leave them out."""
         keys = (self.api_key, self.mcp_api_key, self.bridge_secret)
         return tuple(key.get_secret_value() for key in keys if key is not None)
 
@@ -231,7 +230,7 @@ def _holds_mask(value: Any) -> bool:
 
 def _proxied(name: str) -> str:
     if not _PROXIED.fullmatch(name):
-        raise ValueError("must name proxies by http, https, all, or one of these with a host, such as https://host")
+        raise ValueError("must have the names http, https or all, or one of these with a host, such as https://host")
     return name
 
 
@@ -253,8 +252,8 @@ def _proxy(address: str) -> str:
         )
     if not known or not address.isprintable():
         raise ValueError(
-            "must hold addresses such as http://proxy:3128 or http://user:password@proxy:3128, "
-            "special characters of user and password percent-encoded"
+            "must contain addresses such as http://proxy:3128 or http://user:password@proxy:3128, "
+            "with special characters of user and password percent-encoded"
         )
     return address
 
@@ -262,7 +261,7 @@ def _proxy(address: str) -> str:
 def _problem(error: Any) -> str:
     field = ".".join(map(str, error["loc"])) or "fields"
     if error["type"] == "extra_forbidden":
-        return f"unknown field '{field}'; known are {', '.join(sorted(EXTRAS))}"
+        return f"unknown field '{field}'; the known fields are {', '.join(sorted(EXTRAS))}"
     if error["type"] == "missing":
         return f"field '{field}' is missing"
     return f"field '{field}': {error['msg'].removeprefix('Value error, ')}"

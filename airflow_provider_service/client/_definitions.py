@@ -1,4 +1,4 @@
-"""Comparison of a workflow with its exported definition."""
+"""Compare a workflow with its exported definition."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from airflow_provider_service.client.models._workflows import Workflow, writable
 
 _REQUIRED = ("name", "nodes", "connections")
 _IN_NODES: Mapping[str, type] = {"name": str, "type": str, "parameters": Mapping, "credentials": Mapping}
-# An empty list there is an empty mapping, as languages write it whose lists and mappings are one type.
+# An empty list is accepted in their place: languages in which both are one type write an empty mapping like that.
 _MAPPINGS_IN_NODES = tuple(name for name, kind in _IN_NODES.items() if kind is Mapping)
 _KINDS: Mapping[type, str] = {str: "text", list: "a list", Mapping: "a mapping"}
 # Values that the service fills in where a node omits them.
 _GENERATED_IN_NODES = ("id", "webhookId")
 _NODE_DEFAULTS = {"typeVersion": 1, "parameters": {}}
-# Display data that the editor adds to the address of another object.
+# Display data that the editor adds to a reference to another object.
 CACHED_IN_LOCATORS = ("cachedResultName", "cachedResultUrl")
 # A setting that the service accepts but does not store.
 _SETTINGS_NOT_KEPT = ("binaryMode",)
-#: Settings with the value that means the same as if they were not set.
+#: Settings, each with the value that means the same as leaving it out.
 UNSET: Mapping[str, Any] = {
     "availableInMCP": False,
     "errorWorkflow": "DEFAULT",
     "executionTimeout": -1,
     "timezone": "DEFAULT",
 }
-# The service keeps a setting that an update omits. These are its own defaults, which take a setting back.
-_TAKEN_BACK = {
+# The service keeps a setting that an update omits. To remove it, the update must send its default.
+_DEFAULTS = {
     **UNSET,
     "callerPolicy": "workflowsFromSameOwner",
     "executionOrder": "v0",
@@ -62,8 +62,8 @@ def read_definition(definition: Mapping[str, Any], what: str = "definition") -> 
 
     Static data is left out, because a running workflow keeps its state there.
 
-    :param what: what an error calls the definition.
-    :raises ServiceInputError: name, nodes or connections are missing, or something in it has another form.
+    :param what: how errors refer to the definition.
+    :raises ServiceInputError: name, nodes or connections are missing, or a part of it has the wrong type.
     """
     problem = problem_of(definition, what)
     if problem:
@@ -76,14 +76,14 @@ def read_definition(definition: Mapping[str, Any], what: str = "definition") -> 
 
 
 def problem_of(definition: Mapping[str, Any], what: str) -> str | None:
-    """Why :func:`read_definition` refuses a definition, in words that show none of its values; None if it does not.
+    """Say why :func:`read_definition` refuses a definition, without showing its values; None if it accepts it.
 
-    :param what: what the words call the definition.
+    :param what: how the text refers to the definition.
     """
     if is_too_deep(definition):
         return f"{what} is nested more than {MAX_NESTING} levels deep"
     missing = [name for name in _REQUIRED if name not in definition]
-    # Each check counts on those before it, so only the first problem can be asked for.
+    # Each check relies on those before it, so only the first problem can be reported.
     return f"{what} lacks {', '.join(missing)}" if missing else next(_problems(definition, what), None)
 
 
@@ -114,7 +114,7 @@ def _with_mappings(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def content(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a definition, as arguments that create and update share."""
+    """The content of a definition as arguments, which creating and updating a workflow have in common."""
     same = {name: wanted[name] for name in ("name", "nodes", "connections", "settings")}
     return {**same, "pin_data": wanted.get("pinData"), "node_groups": wanted.get("nodeGroups")}
 
@@ -127,7 +127,7 @@ def tag_names(definition: Mapping[str, Any]) -> set[str]:
 
 
 def is_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
-    """Whether the draft and everything without versions match the definition: an update would change nothing."""
+    """Whether the draft, and the fields without versions, match the definition, so that an update changes nothing."""
     return _are_as_defined(writable(workflow), wanted)
 
 
@@ -137,22 +137,21 @@ def runs_as_defined(workflow: Workflow, wanted: Mapping[str, Any]) -> bool:
 
 
 def running(workflow: Workflow) -> dict[str, Any]:
-    """The fields that an update accepts, as they are in the version that runs, or in the draft if none does."""
+    """The fields that an update accepts, from the version that runs, or from the draft if none runs."""
     live = workflow.active_version if workflow.active else None
     versioned = {"nodes": live.nodes, "connections": live.connections, "nodeGroups": live.node_groups} if live else {}
     return {**writable(workflow), **versioned}
 
 
-def taking_back(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Settings that replace those that a workflow holds, as far as the service has a default for them."""
-    wanted = settings or {}
-    return {**{name: _TAKEN_BACK[name] for name in existing or () if name in _TAKEN_BACK}, **wanted}
+def with_defaults(settings: Mapping[str, Any] | None, existing: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Add the default of each existing setting that the new settings lack, if the service has one, to remove it."""
+    return {**{name: _DEFAULTS[name] for name in existing or () if name in _DEFAULTS}, **(settings or {})}
 
 
 def are_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two workflows are the same in every field that an update accepts, except for their static data."""
     every = {name: other.get(name) for name in (one.keys() | other.keys()) - {"staticData"}}
-    return _are_as_defined(one, {**every, "settings": taking_back(other.get("settings"), one.get("settings"))})
+    return _are_as_defined(one, {**every, "settings": with_defaults(other.get("settings"), one.get("settings"))})
 
 
 def _are_as_defined(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -181,7 +180,7 @@ def _same_node(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _comparable(node: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
-    """A node without display data; a credential is its id, or its name if only the names of both are known."""
+    """A node without display data; a credential is reduced to its id, or to its name if one of the two has no id."""
     of_node, of_other = node.get("credentials") or {}, other.get("credentials") or {}
     are_maps = _is_map(of_node) and _is_map(of_other)
     named = {kind: _credential(one, of_other.get(kind)) for kind, one in of_node.items()} if are_maps else of_node
@@ -195,7 +194,7 @@ def _credential(one: Any, other: Any) -> Any:
 
 
 def without_caches(value: Any) -> Any:
-    """A value of a node without the display data that the editor adds to the addresses of other objects."""
+    """A value of a node without the display data that the editor adds to references to other objects."""
     if isinstance(value, Mapping):
         shown = CACHED_IN_LOCATORS if "__rl" in value else ()
         return {name: without_caches(inner) for name, inner in value.items() if name not in shown}

@@ -1,7 +1,7 @@
-"""Find the failure, the last node's output and the starting item in an execution's data.
+"""Find failures, outputs of nodes and the starting items in an execution's data.
 
-Reads executions that were asked for with ``include_data=True``. The data is the user's and of any shape: what is
-not where it should be counts as missing.
+The execution must have been read with ``include_data=True``. Its data can have any shape, because users decide what it
+contains: what is not where it should be counts as missing.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._client import Resources
     from airflow_provider_service.client.models._executions import Execution
 
-# The service counts in milliseconds, and JavaScript exactly up to here.
+# The service counts milliseconds, and JavaScript counts exactly up to this number.
 _LARGEST_NUMBER = 2**53
-# Where a language model says how many tokens it has used; some only estimate them.
+# Fields in which a language model reports the tokens that it has used; some models only estimate them.
 _TOKENS = ("tokenUsage", "tokenUsageEstimate")
 
 
@@ -25,7 +25,7 @@ class NodeRun(NamedTuple):
 
     :param status: how its last run went, in the service's words.
     :param seconds: how long its runs took.
-    :param items: number of items that it put out, by outputs of any kind: the sub-nodes of an agent have no main one.
+    :param items: number of items in its outputs of any kind: the sub-nodes of an agent have no main output.
     :param message: the service's message about the last of its runs that failed.
     """
 
@@ -58,10 +58,10 @@ class SubExecution(NamedTuple):
 
 
 class OutputFile(NamedTuple):
-    """A file among the items that a node put out. The API describes it, but does not give it.
+    """A file in the output of a node. The API describes the file, but does not return its content.
 
-    :param item: number of its item, from 1.
-    :param field: the field of the item that holds it, in which other nodes look for it.
+    :param item: number of the item that has the file, counted from 1.
+    :param field: the item's field that has the file, by which other nodes refer to it.
     :param name: its file name, if known.
     :param mime_type: its MIME type, if known.
     :param size: its size in the service's words, such as "12.3 kB", if known.
@@ -98,7 +98,7 @@ def failed_node(execution: Execution) -> str | None:
 
 
 def with_data(client: Resources, execution_id: str) -> Execution:
-    """Read an execution with its data, also where that is larger than the service shows unasked."""
+    """Read an execution with its data, even if that is larger than what the service returns by default."""
     execution = client.executions.get(execution_id, include_data=True)
     if not execution.data_too_large_to_display:
         return execution
@@ -106,7 +106,7 @@ def with_data(client: Resources, execution_id: str) -> Execution:
 
 
 def is_behind(execution: Execution) -> bool:
-    """Whether the execution has succeeded, but its data does not show that yet: there are nodes still to run."""
+    """Whether the execution has succeeded, but its data is older, with nodes still to run."""
     return execution.status == "success" and bool(_stack(execution))
 
 
@@ -118,14 +118,14 @@ def last_output(execution: Execution) -> list[Any] | None:
 def output_of(execution: Execution, node: str) -> list[Any] | None:
     """The JSON output of a node in its last run; None if the data does not show it.
 
-    The items of all its outputs count, in their order: a node such as an If has several.
+    Contains the items of all its outputs, in their order: a node such as If has several outputs.
     """
     items = _items(execution, node)
     return None if items is None else [item.get("json") for item in items]
 
 
 def files_of(execution: Execution, node: str) -> list[OutputFile]:
-    """The files among the items that a node put out in its last run, which :func:`output_of` does not return."""
+    """The files in the output of a node's last run, which :func:`output_of` leaves out."""
     return [
         OutputFile(
             number, str(field), _text(_at(file, "fileName")), _text(_at(file, "mimeType")), _text(_at(file, "fileSize"))
@@ -144,13 +144,13 @@ def _items(execution: Execution, node: str) -> list[dict[str, Any]] | None:
 
 
 def nodes_of(execution: Execution) -> list[NodeRun]:
-    """The results of each node that has run, in the order in which they began."""
+    """The results of each node that has run, in the order in which the nodes began."""
     began = sorted(_runs(execution).items(), key=lambda named: _number(_at(named[1], 0, "startTime")))
     return [_node_run(str(name), _list(runs)) for name, runs in began]
 
 
 def spans_of(execution: Execution) -> list[Span]:
-    """When each run of each node began and how long it took, in the order in which they began."""
+    """When each run of each node began and how long it took, in the order in which the runs began."""
     spans = [
         Span(
             node=str(name),
@@ -165,7 +165,7 @@ def spans_of(execution: Execution) -> list[Span]:
 
 
 def items_by_output(execution: Execution, node: str) -> list[int]:
-    """The number of output items of a node in all its runs, by main output."""
+    """How many items each main output of a node has, over all its runs."""
     counts: list[int] = []
     for run in _list(_runs(execution).get(node)):
         for output, items in enumerate(_list(_at(run, "data", "main"))):
@@ -176,7 +176,7 @@ def items_by_output(execution: Execution, node: str) -> list[int]:
 
 
 def tokens_of(execution: Execution, node: str) -> int:
-    """How many tokens a language model has used in all its runs, as far as the data says so."""
+    """How many tokens a language model has used in all its runs, as far as the data shows it."""
     items = (item for run in _list(_runs(execution).get(node)) for output in _outputs(run) for item in _list(output))
     return int(sum(_number(_at(item, "json", use, "totalTokens")) for item in items for use in _TOKENS))
 
@@ -191,9 +191,9 @@ def sub_executions_of(execution: Execution, node: str) -> Iterator[SubExecution]
 
 
 def current_node(execution: Execution) -> str | None:
-    """The name of the node that runs or waits now.
+    """The name of the node that is running or waiting.
 
-    None if the execution has ended, or if its data does not show that: it then holds what was to run at the start.
+    None if the execution has ended, or if its data shows no run: the stack then is still the one of the start.
     """
     if execution.status not in ("running", "waiting") or not _runs(execution):
         return None
@@ -211,7 +211,7 @@ def telling_nodes(execution: Execution) -> frozenset[str]:
 
 
 def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[str]:
-    """The first of some distinct names, in their order; those to keep are among these wherever they stand."""
+    """Reduce distinct names to at most ``most``, in their order: those to keep, and the first of the others."""
     if len(names) <= most:
         return list(names)
     others = (name for name in names if name not in kept)
@@ -220,11 +220,13 @@ def first_with(names: Sequence[str], most: int, kept: Collection[str]) -> list[s
 
 
 def with_few_runs(execution: Execution, most_nodes: int, most_runs: int) -> tuple[Execution, bool]:
-    """The execution with the data of only so many nodes and runs, which are quickly counted; whether it had more.
+    """Limit the nodes and runs in an execution's data, so that they can be counted quickly.
 
-    :param most_nodes: the first nodes that ran, as the service orders them; the :func:`telling_nodes` are among these
-        wherever they stand.
-    :param most_runs: of all of these together. The last run of each is kept, since it says how the node ended.
+    :param most_nodes: how many nodes to keep: the :func:`telling_nodes`, and the first of the others, as the service
+        orders them.
+    :param most_runs: how many runs of all these nodes to keep. The last run of a node is always kept, since it shows
+        how the node ended.
+    :returns: the execution, and whether runs of these nodes were left out.
     """
     names = first_with(names_that_ran(execution), most_nodes, telling_nodes(execution))
     runs = {name: _list(_runs(execution)[name]) for name in names}
@@ -257,8 +259,8 @@ def _outputs(run: Any) -> Iterator[Any]:
 def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
     """The JSON items that started the execution: for a webhook those with ``headers``, ``query`` and ``body``.
 
-    They sit at the first node's run once it ran, and on the stack of nodes to run before that. A webhook that takes
-    several methods has an output for each.
+    They are at the first node's run once it has run, and before that on the stack of nodes to run. A webhook that takes
+    several methods has one output for each.
     """
     places = [_at(entry, "data", "main") for entry in _stack(execution)]
     places += [_at(runs, 0, "data", "main") for runs in _runs(execution).values()]
@@ -270,13 +272,13 @@ def starting_items(execution: Execution) -> Iterator[dict[str, Any]]:
 
 
 def pinned_nodes(execution: Execution) -> frozenset[str]:
-    """The names of the nodes whose output was given to the execution, rather than made by it."""
+    """The names of the nodes whose output was pinned, not produced by the execution."""
     pinned = _at(execution.data, "resultData", "pinData")
     return frozenset(pinned) if isinstance(pinned, dict) else frozenset()
 
 
 def sub_execution_id(execution: Execution) -> str | None:
-    """The id of the execution that one of its nodes has started, if one did."""
+    """The id of the first execution that one of its nodes has started, or None."""
     for runs in _runs(execution).values():
         for run in _list(runs):
             found = _at(run, "metadata", "subExecution", "executionId")
@@ -286,7 +288,7 @@ def sub_execution_id(execution: Execution) -> str | None:
 
 
 def parent_execution_id(execution: Execution) -> str | None:
-    """The id of the execution whose node has started it, if one did."""
+    """The id of the execution that has started this one, or None."""
     found = _at(execution.data, "parentExecution", "executionId")
     return str(found) if found else None
 
@@ -328,7 +330,7 @@ def _at(value: Any, *path: str | int) -> Any:
 
 
 def _number(value: Any) -> float:
-    """A number as it is; 0 for anything else, and for numbers that no time and no duration can have."""
+    """A number unchanged; 0 for any other value, and for numbers too large to be a time or a duration."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if is_number and abs(value) <= _LARGEST_NUMBER else 0
 

@@ -1,7 +1,7 @@
-"""Ids, which users of the service can choose as freely as names: what one must be to become part of something else.
+"""Which ids may become part of a path or an address. Users of the service can choose ids as freely as names.
 
-A model keeps the id that the service sent, whatever it is, so that one odd object does not make a list unusable. What
-an id becomes part of is built only of ids that pass here: paths and members of archives, addresses, definitions.
+A model keeps whatever id the service sent, so that one odd object does not make a list unusable. Only ids that pass the
+checks of this module become part of the path of a file, a member of an archive, an address or a definition.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import re
 from airflow_provider_service.client._texts import shown
 from airflow_provider_service.client.errors import ServiceInputError
 
-#: Characters of an id, or of a name in its place, at most.
+#: How many characters an id, or a name in its place, may have.
 MAX_ID_CHARS = 300
 
 # Compiled when they are first used, since every DAG file imports this module.
-# Whatever the service generates: 16 letters and digits, UUIDs, numbers; and plain ids that people choose.
+# Ids that the service generates (16 letters and digits, UUIDs, numbers), and plain ones that people choose.
 _PLAIN = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}"
-# What else the service takes in place of an id: names of roles and packages, and e-mail addresses.
+# What the service also accepts in place of an id: names of roles and packages, and e-mail addresses.
 _NAME = r"(@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~:-]*"
 _SIDE_OF_EMAIL = r"[^\s./\\%?#;@\x00-\x1f\x7f][^\s/\\%?#;@\x00-\x1f\x7f]*"
 _EMAIL = f"{_SIDE_OF_EMAIL}@{_SIDE_OF_EMAIL}"
 
 
 def is_plain_id(value: object) -> bool:
-    """Whether an id is letters, digits, ``-``, ``_`` and ``.``, does not begin with ``.``, and has 100 at most."""
+    """Whether an id has 1 to 100 letters, digits, ``-``, ``_`` and ``.``, and does not begin with ``.``."""
     return isinstance(value, str) and re.fullmatch(_PLAIN, value) is not None
 
 
 def plain_id(value: str) -> str:
-    """Return an id that can become part of anything.
+    """Return an id if it can become part of a path or an address.
 
     :raises ServiceInputError: it is not plain; see :func:`is_plain_id`.
     """
@@ -39,13 +39,13 @@ def plain_id(value: str) -> str:
 
 
 def is_addressable(value: str) -> bool:
-    """Whether a text can be a segment of an address: a plain id, the name of a role or package, an e-mail address."""
+    """Whether a text can be a segment of an address: a plain id, name of a role or package, or e-mail address."""
     is_one = is_plain_id(value) or re.fullmatch(_NAME, value) or re.fullmatch(_EMAIL, value)
     return bool(is_one) and len(value) <= MAX_ID_CHARS
 
 
 #: Why an id is refused.
 NOT_PLAIN = (
-    "cannot be used as an id: the service makes ids of letters, digits, '-', '_' and '.', and others could lead out of "
+    "cannot be used as an id: the service's ids consist of letters, digits, '-', '_' and '.'; others could lead out of "
     "a folder or to another address"
 )

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used."""
+"""Load the names of a package when they are first used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def lazy_names(package: str, modules: dict[str, list[str]]) -> tuple[list[str], Callable[[str], object]]:
-    """Make the ``__all__`` and the ``__getattr__`` of a package.
+    """Create the ``__all__`` and the ``__getattr__`` of a package.
 
     :param modules: the public names by the module of the package that defines them.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FOLDER_SEPARATOR = "/"
 #: The id of a project's root, as the parent of its outermost folders.
 _ROOT_FOLDER = "0"
-#: An error names at most so many candidates, and looks through so many objects for the name that was meant.
+#: How many candidates an error names, and how many objects it compares to find the name that was meant.
 _MAX_CANDIDATES = 10
 _MAX_COMPARED = 1000
 
@@ -154,7 +154,7 @@ def get_workflow_or_archived(client: Resources, name: str, *, project_id: str | 
 
 
 def get_live_workflow_or_archived(client: Resources, name: str, *, project_id: str | None = None) -> Workflow:
-    """Return the workflow with an exact name; if all that have it are archived, the one that was changed last.
+    """Return the workflow with an exact name. If only archived ones have it, return the one that was changed last.
 
     :raises ServiceLookupError: none has the name, or several do that are not archived.
     """
@@ -326,7 +326,7 @@ def get_folder(client: Resources, path: str, *, project_id: str) -> FolderItem:
     """Return the folder of a project with an exact path, such as ``"Reports/Daily"``.
 
     :param path: the names of the folders from the outermost one to the folder itself, separated by slashes.
-    :raises ServiceLookupError: none has a name of the path at its level, or several do.
+    :raises ServiceLookupError: for a name of the path, there is no folder at its level, or there are several.
     """
     parent: str | None = _ROOT_FOLDER
     above: list[str] = []
@@ -352,7 +352,7 @@ def _project_of_workflow(client: Resources, workflow: Workflow) -> _Place:
     """The project of a workflow, with its name, which only the whole workflow shows."""
     try:
         shared = client.workflows.get(workflow.id, exclude_pinned_data=True).shared
-    except (ServiceApiError, ServiceInputError):  # the id may be none that can be read by
+    except (ServiceApiError, ServiceInputError):  # the service can have sent an id that is not valid
         shared = workflow.shared
     named = [{**one, "name": (one.get("project") or {}).get("name")} for one in shared or ()]
     return _owner(named, "projectId", "name")

@@ -1,4 +1,4 @@
-"""How deep values may lie in each other: what goes through them recursively reaches the end of each."""
+"""Limit the depth of nested values, so that recursive functions do not exceed the limit of Python."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MAX_NESTING = 200
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether lists and mappings lie in each other deeper than :data:`MAX_NESTING`."""
+    """Whether lists and mappings are nested more than :data:`MAX_NESTING` levels deep."""
     level = [value] if _is_container(value) else []
     for _ in range(MAX_NESTING):
-        # Each once, because one value may be held in many places.
+        # Each value once, because many places can share one.
         level = [*{id(inner): inner for one in level for inner in _inside(one) if _is_container(inner)}.values()]
     return bool(level)
 

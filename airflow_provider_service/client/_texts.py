@@ -1,4 +1,4 @@
-"""External values in the form in which a message can show them."""
+"""Prepare external values so that a message can show them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_MESSAGE_CHARS = 500
 
 
 def shown(value: object) -> str:
-    """Any refused value in a short form that a message can show."""
+    """A short form of any refused value, for a message."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to convert numbers of thousands of digits
@@ -18,11 +18,11 @@ def shown(value: object) -> str:
 
 
 def type_of(value: object) -> str:
-    """The type of a refused value that a message must not show."""
+    """The type of a refused value, for a message that must not show the value."""
     return "str" if isinstance(value, str) else type(value).__name__
 
 
 def one_line(text: str) -> str:
-    """External text in a form that a message can show: on one line, without control characters, and not too long."""
+    """External text for a message: on one line, without control characters, and cut off at 500 characters."""
     printable = re.sub(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\uffff]", " ", text)
     return re.sub(r"\s+", " ", printable).strip()[:MAX_MESSAGE_CHARS]

@@ -1,4 +1,4 @@
-"""Find the workflow that holds the webhook which another one needs to become active; the service does not report it."""
+"""Find the active workflow that holds a webhook which another one needs. The service's refusal does not name it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def naming_the_holder(
     client: Resources, workflow_id: str, *, nodes: Sequence[dict[str, Any]] | None = None, version_id: str | None = None
 ) -> Iterator[None]:
-    """Raise the refusal of a taken webhook again, with the webhook and the workflow that holds it.
+    """Complete the error about a webhook that is taken: add the webhook and the workflow that holds it.
 
     :param workflow_id: the workflow that is to become active.
     :param nodes: its nodes; by default those of the version, or else of its draft.
@@ -59,8 +59,8 @@ def with_holder(
     if not holders:
         paths = ", ".join(f"{method} {path!r}" for method, path in sorted(wanted)) or "not known"
         return error.with_hint(
-            f"Its webhooks are {paths}; no active workflow that the key sees has one of them. The one that has may "
-            "just have been deactivated, or belong to somebody else"
+            f"Its webhooks are {paths}; the key sees no active workflow that has one of them. The workflow that holds "
+            "it may belong to another user, or have just been deactivated"
         )
     taken = "; ".join(f"{method} {path!r} by {one.name!r} ({one.id})" for (method, path), one in holders)
     return ServiceWebhookTakenError(

@@ -16,7 +16,7 @@ class ServiceError(Exception):
 
     #: Whether the same call may succeed later without any change.
     repeat_may_help = False
-    #: Whether this is usual for a moment, as after the activation of a workflow: it is no reason to warn.
+    #: Whether the error is normal for a moment, as after a workflow was activated, and needs no warning.
     is_momentary = False
     #: Whether the server provably did not act on the request.
     not_processed = True
@@ -71,7 +71,7 @@ class ServiceInputError(ServiceError, ValueError):
 
 
 class ServiceFileError(ServiceError):
-    """A file could not be read while it was sent, so the call was broken off before the server had all of it."""
+    """A file could not be read while it was sent, so the call was aborted before the server had received all of it."""
 
     repeat_may_help = True
 
@@ -91,7 +91,7 @@ class ServiceApiError(ServiceError):
     :param status: HTTP status, or None when no answer came.
     :param server_message: the server's own message, or None.
     :param hint: what the caller can do about it.
-    :param retry_after: seconds the server asked to wait, or None.
+    :param retry_after: seconds that the server asked to wait, or None.
     :param headers: headers of the answer by their names in lower case, without cookies and secrets; None if the error
         does not keep the answer.
     :param body: body of the answer, without secrets: the value of JSON of up to 64 KiB; else the beginning as text, up
@@ -178,7 +178,7 @@ class ServiceTimeoutError(ServiceApiError):
 
 
 class ServiceStartingError(ServiceApiError):
-    """An HTML 404 page: the server is still starting, or the address is not an API root."""
+    """404 with an HTML page: the server is still starting, or the address is not an API root."""
 
     repeat_may_help = True
 
@@ -275,7 +275,7 @@ class ServiceUnexpectedResponseError(ServiceApiError):
 
 
 class ServiceUnreadableResponseError(ServiceUnexpectedResponseError):
-    """An answer that is stated to be JSON but cannot be read: it was cut off, or something on its way changed it."""
+    """An answer that claims to be JSON but cannot be read: it was cut off, or changed on its way."""
 
     repeat_may_help = True
 

@@ -93,10 +93,10 @@ def test_the_address_of_one_webhook_is_refused(path: str) -> None:
         (SECRET, "must be an address such as"),
         ("http://", "must be an address such as"),
         (f"//{SECRET}", "must be an address such as"),
-        (f"https://user:{SECRET}@host", "must not hold a user or password"),
-        (f"https://{SECRET}@host", "must not hold a user or password"),
-        (f"https://host?key={SECRET}", "must not hold a query or fragment"),
-        (f"https://host#{SECRET}", "must not hold a query or fragment"),
+        (f"https://user:{SECRET}@host", "must not contain a user or password"),
+        (f"https://{SECRET}@host", "must not contain a user or password"),
+        (f"https://host?key={SECRET}", "must not contain a query or fragment"),
+        (f"https://host#{SECRET}", "must not contain a query or fragment"),
         (f"https://host:{SECRET}", "is not a valid address"),
         ("https://host:99999", "is not a valid address"),
         (f"https://[{SECRET}", "is not a valid address"),
@@ -223,7 +223,7 @@ def test_all_problems_are_reported_at_once() -> None:
     assert "field 'base_url' is missing" in text
     assert "field 'api_key' is missing" in text
     assert "field 'timeout': Input should be greater than 0" in text
-    assert "unknown field 'tiemout'; known are api_version, bridge_secret, cert, connect_timeout" in text
+    assert "unknown field 'tiemout'; the known fields are api_version, bridge_secret, cert, connect_timeout" in text
 
 
 def test_absent_values_leave_the_defaults() -> None:

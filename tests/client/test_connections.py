@@ -68,7 +68,7 @@ def test_a_creation_whose_answer_is_lost_is_not_repeated(step: Any) -> None:
 
 
 def test_no_answer_in_time_is_a_timeout() -> None:
-    slow = pytest.raises(errors.ServiceTimeoutError, match="POST /tags: no answer within the timeout")
+    slow = pytest.raises(errors.ServiceTimeoutError, match="POST /tags: the whole answer did not arrive")
     with TinyServer(1.0) as tiny, slow:
         client_of(tiny, timeout=0.1).tags.create("x")
 

@@ -184,7 +184,7 @@ def test_an_answer_that_is_not_json_shows_what_it_is(server: requests_mock.Mocke
     assert isinstance(error, errors.ServiceUnexpectedResponseError)
     assert "the answer is text/html, not JSON (HTTP 200) - the service says: 'Sign in'" in str(error)
 
-    assert "of no stated type, not JSON" in str(fail(server, 200, "hm", {}))
+    assert "of an unknown type, not JSON" in str(fail(server, 200, "hm", {}))
 
 
 def test_an_answer_that_was_spoilt_on_its_way_shows_how_it_begins(server: requests_mock.Mocker) -> None:

@@ -60,7 +60,9 @@ def test_a_slow_answer_ends_at_the_time_limit_of_the_call(slow: Callable[[Receiv
     with TinyServer(slow) as tiny:
         client = Client(base_url=tiny.address, timeout=TIMEOUT, retry_deadline=0)
 
-        with pytest.raises(errors.ServiceTimeoutError, match=r"GET /tags/t: no answer .* due within 0\.5 s") as caught:
+        with pytest.raises(
+            errors.ServiceTimeoutError, match=r"GET /tags/t: the whole answer .* the timeout of 0\.5 s"
+        ) as caught:
             client.tags.get("t")
         client.transport.close()
 
@@ -72,7 +74,7 @@ def test_the_limit_of_a_webhook_call_is_its_own() -> None:
     with TinyServer(SLOW["body"]) as tiny:
         client = Client(base_url=tiny.address, timeout=600)
 
-        with pytest.raises(errors.ServiceTimeoutError, match=r"POST /webhook/x: .* due within 0\.5 s"):
+        with pytest.raises(errors.ServiceTimeoutError, match=r"POST /webhook/x: .* the timeout of 0\.5 s"):
             client.transport.call_webhook("POST", "x", headers={}, payload={}, timeout=TIMEOUT)
 
     assert len(tiny.received) == 1
@@ -148,7 +150,7 @@ def test_the_limit_holds_with_tls(certificate: Path, name: str) -> None:
         )
         assert client.tags.get("t").name == "x"  # it has to shake hands first, so it has time
 
-        with pytest.raises(errors.ServiceTimeoutError, match=r"due within 0\.5 s"):
+        with pytest.raises(errors.ServiceTimeoutError, match=r"the timeout of 0\.5 s"):
             client.transport.call("GET", "/tags/t", timeout=TIMEOUT)
         client.transport.close()
 
@@ -273,7 +275,7 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end(large: Any, call: st
         tracemalloc.stop()
         client.transport.close()
 
-    assert "nothing was changed here" in str(caught.value)
+    assert "was discarded" in str(caught.value)
     assert (caught.value.not_processed, client.pauses, len(tiny.received)) == (False, [], 1)
     assert peak < 16 * MIB
 

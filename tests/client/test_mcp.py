@@ -99,7 +99,9 @@ def test_an_older_endpoint_is_recognised_before_anything_runs(
 def test_a_lost_answer_about_the_kind_started_nothing(mcp: Client, server: requests_mock.Mocker) -> None:
     server.post(URL, exc=requests.ReadTimeout)
 
-    with pytest.raises(errors.ServiceRunNotStartedError, match=r"no answer within .*; nothing was started") as caught:
+    with pytest.raises(
+        errors.ServiceRunNotStartedError, match=r"did not arrive within .*; nothing was started"
+    ) as caught:
         mcp.mcp.execute_workflow("w")
 
     assert (caught.value.not_processed, caught.value.final) == (True, False)

@@ -101,7 +101,7 @@ def test_a_proxy_that_opens_no_tunnel_is_named(refusal: bytes, says: str, again:
     with TinyServer(refusal) as proxy:
         address = proxy.address.replace("//", f"//user:{PASSWORD}@")
         client = Client(base_url="https://service.test", proxies={"https": address}, retry_deadline=0)
-        with pytest.raises(errors.ServiceProxyError, match=f"the proxy {proxy.address} lets .*{says}") as caught:
+        with pytest.raises(errors.ServiceProxyError, match=f"the proxy {proxy.address} did not .*{says}") as caught:
             client.request(method, "/x")
 
     assert (caught.value.not_processed, caught.value.repeat_may_help) == (True, again)
@@ -112,7 +112,9 @@ def test_a_proxy_that_opens_no_tunnel_is_named(refusal: bytes, says: str, again:
 def test_a_proxy_that_asks_for_a_password_without_a_tunnel_is_named() -> None:
     with TinyServer(refusing("407 Proxy Authentication Required")) as proxy:
         client = Client(base_url="http://service.test", proxies={"http": proxy.address})
-        with pytest.raises(errors.ServiceProxyError, match=f"the proxy {proxy.address} lets .*Required \\(HTTP 407\\)"):
+        with pytest.raises(
+            errors.ServiceProxyError, match=f"the proxy {proxy.address} did not .*Required \\(HTTP 407\\)"
+        ):
             client.request("POST", "/x")
 
     assert (len(proxy.received), client.pauses) == (1, [])
@@ -133,7 +135,7 @@ def test_an_unreachable_proxy_is_named(scheme: str, closed_port: int) -> None:
     client = Client(base_url=f"{scheme}://service.test", proxies=proxies, retry_deadline=0)
 
     with pytest.raises(
-        errors.ServiceProxyError, match=f"the proxy http://127.0.0.1:{closed_port} lets .*refused"
+        errors.ServiceProxyError, match=f"the proxy http://127.0.0.1:{closed_port} did not .*refused"
     ) as caught:
         client.tags.create("x")
 
@@ -147,7 +149,7 @@ def test_a_proxy_whose_name_is_not_known_is_named(scheme: str) -> None:
     client = Client(base_url=f"{scheme}://service.test", proxies=proxies, retry_deadline=0)
 
     with pytest.raises(
-        errors.ServiceProxyError, match=r"the proxy http://proxy\.invalid:3128 lets .*resolve"
+        errors.ServiceProxyError, match=r"the proxy http://proxy\.invalid:3128 did not .*resolve"
     ) as caught:
         client.tags.create("x")
 

@@ -24,7 +24,7 @@ from airflow_provider_service.client._definitions import (
     running,
     runs_as_defined,
     tag_names,
-    taking_back,
+    with_defaults,
 )
 from airflow_provider_service.client._ids import is_plain_id
 
@@ -163,7 +163,7 @@ class _Planner:
         desired = read_definition(mapped, f"the definition of {source.name!r}")
         if before and source.id == before.id and source.name == name_with_id(before.name, before.id):
             desired["name"] = before.name  # the id is only in the name of the source, because others share its own
-        return {**desired, "settings": taking_back(desired["settings"], before.settings if before else None)}
+        return {**desired, "settings": with_defaults(desired["settings"], before.settings if before else None)}
 
     def _is_active(self, source: Source, before: Workflow | None) -> bool:
         if self._activate is not None:

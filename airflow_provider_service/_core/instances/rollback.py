@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_service.client._clock import clock
-from airflow_provider_service.client._definitions import are_same, running, taking_back
+from airflow_provider_service.client._definitions import are_same, running, with_defaults
 from airflow_provider_service.client.errors import (
     ServiceConflictError,
     ServiceError,
@@ -159,7 +159,7 @@ class Rollback:
         now = self._client.workflows.get(before.id)
         if self._writer.keeps_drafts and are_same(writable(now), writable(before)):
             return
-        settings = taking_back(before.settings, now.settings)
+        settings = with_defaults(before.settings, now.settings)
         content = {"pinData": NULL, **writable(before)} if now.pin_data else writable(before)
         if now.description and not before.description:
             content["description"] = ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The message is at the beginning of an error page.
 MESSAGE_BYTES = 4 * 1024
-#: A larger JSON body is not kept as a value with an error.
+#: An error keeps a JSON body up to this size as a value.
 KEPT_BYTES = 64 * 1024
 _PRIVATE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
 _HEAD_OF_PAGE = re.compile(r"<head\b.*?</head>", re.IGNORECASE | re.DOTALL)
@@ -46,10 +46,10 @@ _BY_STATUS: dict[int, tuple[type[errors.ServiceApiError], str]] = {
 
 
 class Called(NamedTuple):
-    """The call, to determine the meaning of a refusal.
+    """A call, as far as it determines what a refusal means.
 
-    :param path: with ``{}`` for each id.
-    :param scope: that the operation needs, if it is known.
+    :param path: path of the call, with ``{}`` for each id.
+    :param scope: scope that the operation needs, if it is known.
     """
 
     method: str
@@ -60,8 +60,8 @@ class Called(NamedTuple):
 def decode(response: Answer, path: str, called: Called, *, secret: str, binary: bool) -> Any:
     """Return the value of an answer.
 
-    :param path: that was called, with the ids.
-    :raises ServiceApiError: the answer is an error, or is not JSON where JSON is due.
+    :param path: path of the call, with the ids.
+    :raises ServiceApiError: the answer is an error, or is not JSON although it should be.
     """
     if response.status_code >= HTTPStatus.BAD_REQUEST:
         raise _failure(response, path, called, secret)
@@ -87,17 +87,17 @@ def _no_json(response: Answer, method: str, path: str, secret: str, error: Value
     message = facts["server_message"]
     if message and "is starting up" in message:  # an older server answers this with status 200
         return errors.ServiceStartingError("the service is still starting", method=method, path=path, **facts)
-    # What is JSON, but cannot be represented here, would come again.
+    # If it is JSON that Python cannot represent, a repeat would bring the same.
     if _is_json(response) and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
         return errors.ServiceUnreadableResponseError(
-            "the answer is not the JSON that it is stated to be: it was cut off, or changed on its way",
+            "the answer claims to be JSON but cannot be read: it was cut off, or changed on its way",
             method=method,
             path=path,
             **facts,
-            hint="If this lasts, look for a proxy that changes answers",
+            hint="If this persists, look for a proxy that changes answers",
         )
     return errors.ServiceUnexpectedResponseError(
-        f"the answer is {response.content_type or 'of no stated type'}, not JSON",
+        f"the answer is {response.content_type or 'of an unknown type'}, not JSON",
         method=method,
         path=path,
         **facts,
@@ -121,7 +121,7 @@ def _meaning(
             "answered by a page instead of the API: the service is still starting, or this is not its address",
             "Check host, path prefix and api_version of the connection if this lasts longer than a minute",
         )
-    # Of an operation that it lacks, a server knows either no path, or only other methods of the path.
+    # A server that lacks an operation does not know its path, or knows only other methods of the path.
     if (status == HTTPStatus.NOT_FOUND and message == "not found") or status == HTTPStatus.METHOD_NOT_ALLOWED:
         return (
             errors.ServiceNotOfferedError,

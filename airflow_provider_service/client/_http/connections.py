@@ -3,9 +3,9 @@
 The time limit of ``urllib3`` applies to a single read, so an occasional byte can keep a call open forever. Here every
 read and every write is limited to the time that is left for the whole exchange.
 
-A limit that is checked between the parts of a body would not do: a status line, a header or a single part that arrives
-byte by byte would still take as long as the server likes. Nothing public of ``urllib3`` or ``http.client`` limits
-these, so this module overrides what is private there: ``_new_conn``, ``_dns_host``, ``_get_conn``, ``_put_conn``, the
+It would not suffice to check the limit between the parts of a body: a server could still send a status line, a header
+or a single part byte by byte, for as long as it likes. ``urllib3`` and ``http.client`` have no public way to limit
+these, so this module overrides private names: ``_new_conn``, ``_dns_host``, ``_get_conn``, ``_put_conn``, the
 ``response_class`` and its ``fp``. That is why ``pyproject.toml`` excludes version 3 of ``urllib3``.
 """
 
@@ -38,9 +38,9 @@ _SENT_AT_ONCE = 256 * 1024
 
 
 class Deadline:
-    """The end of a stretch of time.
+    """The moment by which something must have ended.
 
-    :param seconds: from now on.
+    :param seconds: seconds from now until that moment.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -90,7 +90,7 @@ class _TimedReader(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int | None:
         self._sock.settimeout(self._deadline.left())
         count = self._raw.readinto(buffer)
-        self._deadline.left()  # what has come too late does not count, by whichever clock
+        self._deadline.left()  # what arrives too late does not count, even if only a replaced clock says so
         return count
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class _TimedConnection(HTTPConnection):
         raise error
 
     def request(self, *args: Any, **options: Any) -> None:
-        """Connect first, while no frame holds the bytes of the request, and send."""
+        """Connect, so that no frame of an error in connecting holds the request's bytes, and then send."""
         if self.sock is None:
             self.connect()
         self.timeout = _current_deadline().left()
@@ -158,7 +158,7 @@ class _TimedConnection(HTTPConnection):
 
 
 def _limited(connected: socket.socket) -> socket.socket:
-    """Limit each step of a socket to the time that is left; close it if none is."""
+    """Limit each step of a socket to the time that is left; close the socket if no time is left."""
     try:
         connected.settimeout(_current_deadline().left())
     except TimeoutError:
@@ -194,7 +194,7 @@ _POOLS = {"http": _Pool, "https": _TlsPool}
 
 
 class TimedAdapter(HTTPAdapter):
-    """Makes ``requests`` use these connections, also through proxies other than SOCKS."""
+    """Makes ``requests`` use these connections, also through proxies, except SOCKS proxies."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Create the pools of connections without a proxy."""

@@ -20,7 +20,7 @@ from airflow_provider_service.client.errors import ServiceInputError
 
 Query = Mapping[str, Any]
 
-# Written by the caller, with {} for each id; everything else in it is sent as it is.
+# The caller writes a path with {} for each id; everything else in it is sent unchanged.
 _PATH = re.compile(r"(/([A-Za-z0-9._~%-]+|\{\}))+")
 
 
@@ -51,7 +51,7 @@ def json_body(value: Any) -> HiddenBytes:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is None:
-        # The service would interpret it in its own current time zone.
+        # The service would assume its own current time zone.
         raise ValueError(f"{value.isoformat()} has no time zone")
     return to_jsonable_python(value)
 

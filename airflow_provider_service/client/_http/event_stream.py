@@ -13,7 +13,7 @@ MAX_EVENTS = 100_000
 
 
 def event_data(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of each event, as soon as it is complete; of at most the first 100,000 events.
+    """Yield the data of each event as soon as the event is complete, for the first 100,000 events.
 
     :param parts: the stream in pieces of any size.
     """

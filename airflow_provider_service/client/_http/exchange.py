@@ -21,7 +21,7 @@ from urllib3.exceptions import HTTPError
 
 from airflow_provider_service import __version__
 from airflow_provider_service.client import errors
-from airflow_provider_service.client._config import ServiceConfig
+from airflow_provider_service.client._config import DEFAULT_PORTS, ServiceConfig
 from airflow_provider_service.client._http import failures
 from airflow_provider_service.client._http.connections import MAX_SECONDS, Deadline, TimedAdapter, ending_by
 from airflow_provider_service.client._http.event_stream import EVENT_STREAM, event_data
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 MAX_REDIRECTS = 10
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _READ_AT_ONCE = 64 * 1024
-_MIB = 1024 * 1024
+MEBIBYTE = 2**20
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 
 # Everything that connecting, sending and reading can raise, whatever a server answers.
@@ -103,15 +103,15 @@ class Answer:
 
 
 def _without_surrogates(text: str) -> str:
-    """The text with each half of a surrogate pair replaced, because it could not be encoded."""
+    """Replace each half of a surrogate pair, because it could not be encoded."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class Session(requests.Session):
     """Exchanges requests and answers with one server. Safe to use from several threads.
 
-    Proxies and CA bundles from the environment are used, as they are at the first request to an origin; credentials in
-    ``~/.netrc`` are not.
+    The first request to an origin reads proxies and CA bundles from the environment. Credentials in ``~/.netrc`` are
+    not used.
 
     :param config: the server's settings.
     """
@@ -123,7 +123,7 @@ class Session(requests.Session):
         self._count_lock = threading.Lock()
         self._keys = tuple(map(HiddenText, config.keys))
         self._settings_of: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
-        self.auth = _as_it_is  # otherwise requests looks for the host in ~/.netrc
+        self.auth = lambda request: request  # otherwise requests looks for the host in ~/.netrc
         self.headers["Accept"] = "application/json"
         products = (f"airflow-provider-service/{__version__}", config.application, default_user_agent())
         self.headers["User-Agent"] = " ".join(filter(None, products))
@@ -143,11 +143,11 @@ class Session(requests.Session):
         """Send a request and read the whole answer.
 
         :param path: path of the call, for error messages.
-        :param timeout: seconds from now within which the whole answer must arrive, redirects included; None for those
-            of the settings.
+        :param timeout: seconds from now within which the whole answer must arrive, redirects included; None for the
+            ``timeout`` of the settings.
         :param follow: follow redirects within the origin, with the key; otherwise a redirect is an error.
-        :param is_answer: finds the event that is the answer if it comes as an event stream, of which nothing else is
-            kept, and which is not read any further; empty if there is no such event.
+        :param is_answer: recognises the event that is the answer, if the server sends an event stream. Reading ends
+            with that event, and the others are discarded. The answer is empty if there is no such event.
         :raises ServiceApiError: the subclass that says why there is no answer.
         :raises ServiceConfigError: the TLS or proxy settings cannot be used.
         """
@@ -210,7 +210,7 @@ class Session(requests.Session):
         return self._settings_of[origin]
 
     def _parts(self, response: requests.Response, method: str, path: str, deadline: Deadline) -> Iterator[bytes]:
-        size, limit = 0, self._config.max_answer_mib * _MIB
+        size, limit = 0, self._config.max_answer_mib * MEBIBYTE
         for part in response.iter_content(_READ_AT_ONCE):
             size += len(part)
             if size > limit:
@@ -246,10 +246,6 @@ class Session(requests.Session):
         return followed
 
 
-def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
-
-
 def _names_host(proxy: str) -> bool:
     try:
         return bool(urlsplit(proxy if "://" in proxy else f"//{proxy}").hostname)
@@ -259,15 +255,15 @@ def _names_host(proxy: str) -> bool:
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
 def _too_large(config: ServiceConfig, method: str, path: str, status: int) -> errors.ServiceAnswerTooLargeError:
     return errors.ServiceAnswerTooLargeError(
-        f"the answer is larger than {config.max_answer_mib} MiB, and was not read to its end; nothing was changed here",
+        f"the answer is larger than {config.max_answer_mib} MiB, so it was not read to its end, and was discarded",
         method=method,
         path=path,
         status=status,
-        hint="Ask for less at a time (page_size, no data of executions), or raise the connection's extra "
+        hint="Read less at a time (a smaller page_size, executions without data), or raise the connection's extra "
         "'max_answer_mib'",
     )

@@ -48,7 +48,7 @@ def failure_to_answer(
         )
     if isinstance(error, requests.Timeout) or isinstance(inner, (TimeoutError, ReadTimeoutError)):
         return errors.ServiceTimeoutError(
-            f"no answer within the timeout: the whole of it was due within {timeout:g} s", method=method, path=path
+            f"the whole answer did not arrive within the timeout of {timeout:g} s", method=method, path=path
         )
     if isinstance(error, requests.exceptions.SSLError) and not isinstance(inner, _TLS_ENDED):
         return errors.ServiceTlsError(
@@ -63,7 +63,7 @@ def failure_to_answer(
         )
     if isinstance(error, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
         return errors.ServiceConnectionLostError(
-            f"the connection broke before the whole answer came: {_root_cause(error)}", method=method, path=path
+            f"the connection broke before the whole answer arrived: {_root_cause(error)}", method=method, path=path
         )
     if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
         return errors.ServiceConfigError(f"the extras 'verify' and 'cert' cannot be used: {error}; nothing was sent")
@@ -84,8 +84,8 @@ def _proxy_failure(error: Exception, method: str, path: str, proxy: str | None) 
 def bad_proxy(proxy: str | None) -> errors.ServiceConfigError:
     """Report that the address of a proxy is not valid."""
     return errors.ServiceConfigError(
-        f"the proxy {_shown(proxy)} cannot be used: its address is not the address of a proxy, or the proxy needs a "
-        "further package; see the connection's extra 'proxies' and the proxies of the environment; nothing was sent"
+        f"the proxy {_shown(proxy)} cannot be used: its address is not valid, or a package for it is missing; see the "
+        "connection's extra 'proxies' and the proxies of the environment; nothing was sent"
     )
 
 
@@ -97,7 +97,7 @@ def proxy_error(
     :param status: HTTP status that the proxy itself answered, or None.
     """
     return errors.ServiceProxyError(
-        f"the proxy {_shown(proxy)} lets nothing through: {reason}",
+        f"the proxy {_shown(proxy)} did not pass the request on: {reason}",
         method=method,
         path=path,
         status=status,

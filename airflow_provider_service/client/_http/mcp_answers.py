@@ -1,4 +1,4 @@
-"""Interpret the answers of the MCP endpoint: JSON-RPC, usually inside of an event stream."""
+"""Interpret the answers of the MCP endpoint: JSON-RPC, usually in an event stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_service.client._texts import one_line
 
 # The id of the only request that a call sends.
 REQUEST_ID = 1
-MAKE_KEY = "a user of the service makes it there under Settings, Instance-level MCP"
+CREATE_KEY = "a user of the service creates it there under Settings, Instance-level MCP"
 
 _SWITCHED_OFF = "MCP access is disabled"
 _UNKNOWN_METHOD = -32601
@@ -23,7 +23,7 @@ _REFUSED_REQUESTS = frozenset({-32600, -32602, -32700})
 _Failure = tuple[type[errors.ServiceApiError], str, str | None]
 _OLDER: _Failure = (
     errors.ServiceNotOfferedError,
-    "the server's MCP endpoint is an older one, which takes other inputs",
+    "the server's MCP endpoint is an older one, which expects other inputs",
     "A newer n8n has the endpoint that is needed",
 )
 _UNAVAILABLE: _Failure = (
@@ -38,13 +38,13 @@ _NOT_PUBLISHED: _Failure = (
 )
 _FAILED: _Failure = (
     errors.ServiceServerError,
-    "the service failed to start the workflow, or only failed to say so",
+    "the service failed to start the workflow, or started it and failed to report that",
     None,
 )
-# The endpoint checks what the tool answers, after the tool has run.
+# The endpoint validates the answer of the tool after the tool has run.
 _ANSWER_REFUSED = re.compile(r"(MCP error -32602: )?(Output validation error|Tool \S+ has an output schema)")
-# The service's own words for what it refuses before it starts anything. Other words may come from a start that failed
-# halfway.
+# What the service says if it refuses a call before it starts anything. Any other message may come from a start that
+# failed halfway.
 _REFUSALS: tuple[tuple[str, _Failure], ...] = (
     (
         r"Workflow not found",
@@ -67,9 +67,9 @@ _REFUSALS: tuple[tuple[str, _Failure], ...] = (
 
 
 def read_result(response: Answer, path: str, secret: str) -> dict[str, Any]:
-    """Return what the tool that starts workflows answered: an object with an ``executionId``.
+    """Return the answer of the tool that starts workflows: an object with an ``executionId``.
 
-    :raises ServiceApiError: it is a refusal or a failure; ``not_processed`` is True if nothing can have run.
+    :raises ServiceApiError: the answer is a refusal or a failure; ``not_processed`` is True if nothing can have run.
     """
     _check_status(response, path, secret)
     message = _message(response)
@@ -88,13 +88,15 @@ def _check_status(response: Answer, path: str, secret: str) -> None:
     kind: type[errors.ServiceApiError]
     if status == HTTPStatus.UNAUTHORIZED:
         kind, reason = errors.ServiceUnauthorizedError, "the MCP key was refused"
-        hint = f"Check the connection's extra 'mcp_api_key', which is not the API key: {MAKE_KEY}"
+        hint = f"Check the connection's extra 'mcp_api_key', which is not the API key: {CREATE_KEY}"
     elif status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) and message == _SWITCHED_OFF:
         kind, reason = errors.ServiceNotOfferedError, "MCP access is switched off on this server"
         hint = "An owner or admin switches it on in the service under Settings, Instance-level MCP"
     elif status == HTTPStatus.NOT_FOUND and "html" in response.content_type:
         kind, reason = errors.ServiceStartingError, "answered by a page: the service is still starting, or has no MCP"
-        hint = "If this lasts longer than a minute, check host and path prefix of the connection, and the server's age"
+        hint = (
+            "If this lasts longer than a minute, check host and path prefix of the connection, and the version of n8n"
+        )
     else:
         answers.decode(response, path, answers.Called("POST", path), secret=secret, binary=True)
         return
@@ -107,7 +109,7 @@ def is_answer(data: bytes) -> bool:
 
 
 def _message(response: Answer) -> dict[str, Any]:
-    """The answer to our request; empty if there is none."""
+    """The answer to our request, or an empty dict."""
     try:
         message = response.json()
     except ValueError:
@@ -116,14 +118,14 @@ def _message(response: Answer) -> dict[str, Any]:
 
 
 def _output(message: dict[str, Any]) -> dict[str, Any]:
-    """What the tool itself answered, in a form for programs; empty if there is none."""
+    """The structured answer of the tool, or an empty dict."""
     result = message.get("result")
     output = result.get("structuredContent") if isinstance(result, dict) else None
     return output if isinstance(output, dict) else {}
 
 
 def _words(message: dict[str, Any], output: dict[str, Any]) -> str:
-    """The service's own words for a failure, by the tool or by the protocol."""
+    """The service's message about a failure of the tool or of the protocol."""
     error, result = message.get("error"), message.get("result")
     if isinstance(error, dict):
         return str(error.get("message", ""))

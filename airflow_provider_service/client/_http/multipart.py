@@ -113,7 +113,7 @@ class MultipartBody:
 def _file_field(part: FilePart) -> RequestField:
     name = _CONTROL.sub("_", part.source.name) or "file"
     field = RequestField(part.field, b"", filename=name)
-    # Without a type, the service takes a file for a text.
+    # Without a media type, the service takes a file for a text field.
     field.make_multipart(content_type=mimetypes.guess_type(name)[0] or "application/octet-stream")
     return field
 
@@ -127,7 +127,7 @@ def _text_field(name: str) -> RequestField:
 def _content(part: FilePart) -> Iterator[bytes]:
     """The content of a file.
 
-    :raises ServiceFileError: it cannot be read, or has another size than before. The service discards such a call.
+    :raises ServiceFileError: it cannot be read, or its size has changed. The service discards such a call.
     """
     left = part.size
     try:
@@ -137,12 +137,11 @@ def _content(part: FilePart) -> Iterator[bytes]:
                 yield read
             is_longer = not left and bool(file.read(1))
     except Exception as error:  # each object storage has errors of its own
-        raise _broken_off(part, one_line(f"{type(error).__name__}: {error}")) from error
+        raise _aborted(part, one_line(f"{type(error).__name__}: {error}")) from error
     if left or is_longer:
-        raise _broken_off(part, "its size changed while it was sent")
+        raise _aborted(part, "its size changed while it was sent")
 
 
-def _broken_off(part: FilePart, reason: str) -> ServiceFileError:
-    return ServiceFileError(
-        f"files[{part.field!r}], {part.source}: {reason}; the call was broken off, nothing was started"
-    )
+def _aborted(part: FilePart, reason: str) -> ServiceFileError:
+    where = f"files[{part.field!r}], {part.source}"
+    return ServiceFileError(f"{where}: {reason}; the call was aborted, nothing was started")

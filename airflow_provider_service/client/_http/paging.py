@@ -35,8 +35,8 @@ def follow_cursor(
     :param page_size: items to request per page.
     :param limit: maximum number of items; None for all.
     :param offset: number of items to skip, on lists that support it; a cursor contains its own offset.
-    :raises PagingError: while iterating: a cursor or a page was repeated, too many pages in a row were empty, or there
-        is no end of pages.
+    :raises PagingError: while iterating: a cursor or a page was repeated, too many pages in a row were empty, or the
+        pages do not end.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -63,7 +63,7 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
 
     The parameters are those of :func:`follow_cursor`.
 
-    :raises PagingError: while iterating: a page was repeated, or there is no end of pages.
+    :raises PagingError: while iterating: a page was repeated, or the pages do not end.
     """
 
     def pages() -> Iterator[dict[str, Any]]:
@@ -84,8 +84,8 @@ def follow_skip(fetch: Fetch, *, page_size: int, limit: int | None) -> Iterator[
 class _Advance:
     """Ensures that each page brings something new, judging by its length and its first and last item.
 
-    A page is also repeated when, between two requests for a skip list, exactly one page of items is inserted before it:
-    then the list fails rather than yielding items twice, and can be read again.
+    A page of a skip list is also repeated if exactly one page of items is inserted before it between two requests. The
+    list then fails instead of yielding items twice, and can be read again.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class _Advance:
     def check(self, items: list[Any]) -> None:
         """Record a page.
 
-        :raises PagingError: it was seen before, too many pages in a row were empty, or there is no end of pages.
+        :raises PagingError: it was seen before, too many pages in a row were empty, or the pages do not end.
         """
         self._pages += 1
         if self._pages > MAX_PAGES:

@@ -31,7 +31,7 @@ class HiddenBytes(bytes):
 
 
 def hidden(value: Any) -> Any:
-    """Copy a JSON value, with texts that its repr does not show."""
+    """Copy a JSON value so that its repr does not show its texts."""
     if isinstance(value, str):
         return HiddenText(value)
     if isinstance(value, Mapping):
@@ -42,7 +42,7 @@ def hidden(value: Any) -> Any:
 
 
 def secrets_in(header: str) -> list[str]:
-    """What the value of a header may hold that is secret: the value, and what follows its scheme, as in "Bearer x"."""
+    """The possible secrets in a header's value: the whole value, and what follows a scheme such as "Bearer"."""
     scheme, _, credentials = header.partition(" ")
     return [header, credentials] if scheme.lower() in _SCHEMES else [header]
 
@@ -66,8 +66,8 @@ def redacted(value: Any, secrets: Secrets, *, doubtful: Secrets | None = None, s
     """Copy a JSON value with its secrets hidden: wherever a secret occurs, and everything under a secret's name.
 
     :param secrets: the texts to hide, by name; the case of a name does not matter.
-    :param doubtful: further secrets by what may be their name, or something harmless such as a user's. What is under
-        that name is hidden only if it is the secret, however short that is.
+    :param doubtful: further secrets by a name that they may have, but that may also belong to something harmless. A
+        value under such a name is hidden only if it is one of these secrets, however short.
     :param shapes: regular expressions of texts to hide.
     """
     names = frozenset(name.lower() for name in secrets)

@@ -20,7 +20,7 @@ from airflow_provider_service.client._clock import clock
 from airflow_provider_service.client._config import ServiceConfig
 from airflow_provider_service.client._http import answers, mcp_answers, webhook_answers
 from airflow_provider_service.client._http.encoding import Query, encode_query, fill_path, json_body, segment, text_of
-from airflow_provider_service.client._http.exchange import Answer, Session
+from airflow_provider_service.client._http.exchange import MEBIBYTE, Answer, Session
 from airflow_provider_service.client._http.multipart import FilePart, MultipartBody
 from airflow_provider_service.client._http.redaction import HiddenText
 from airflow_provider_service.client._http.server_clock import ServerClock
@@ -34,7 +34,6 @@ MAX_RETRY_AFTER = 120.0
 # A workflow goes live shortly after it is activated; if it is not live by then, it is not active.
 LIVE_SECONDS = 15.0
 MCP_PATH = "/mcp-server/http"
-MEBIBYTE = 2**20
 # Methods that, when repeated, leave the server in the same state as a single call.
 _REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
@@ -58,7 +57,7 @@ class Transport:
     def clock_offset(self) -> timedelta | None:
         """The server's time minus ours, to about a second; None until the API has answered.
 
-        It comes from the answers' ``Date`` header. Some reverse proxies rewrite that header: then it is their time.
+        It is derived from the ``Date`` header of the answers. Some reverse proxies set that header by their own clock.
         """
         return self._server_clock.offset
 
@@ -90,15 +89,15 @@ class Transport:
         :param path: path below the API root, with ``{}`` for each id, e.g. ``/workflows/{}/activate``.
         :param ids: values for the placeholders; they are percent-encoded.
         :param scope: scope that the operation needs, named when the key lacks it.
-        :param query: query parameters by the names of the wire; those that are None are left out.
+        :param query: query parameters by their names on the wire; those that are None are left out.
         :param body: JSON body, or the text fields that go with ``files``.
         :param files: parts of a multipart body.
         :param repeatable: whether a second call does no harm; by default true for GET, PUT and DELETE.
         :param timeout: seconds within which the whole answer of one try must arrive, instead of the connection's
-            setting. Tries begin until the connection's ``retry_deadline``, so the last one can end that much later.
+            setting. The last try begins before the connection's ``retry_deadline``, and can end this much later.
         :param binary: return the bytes of the answer instead of decoding JSON.
-        :returns: the JSON value, bytes, or None for an empty answer.
-        :raises ServiceInputError: an id or a query value that cannot be sent; nothing was sent.
+        :returns: the JSON value, the bytes, or None for an empty answer.
+        :raises ServiceInputError: an argument cannot be sent; nothing was sent.
         :raises ServiceConfigError: a file named by the extras 'verify' or 'cert' cannot be used.
         :raises ServiceApiError: the subclass that names the failure.
         """
@@ -175,7 +174,7 @@ class Transport:
         :param repeatable: whether a second call does no harm; otherwise it is repeated only if nothing has run.
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
-        :returns: what the tool answered.
+        :returns: the answer of the tool.
         :raises ServiceConfigError: the connection has no key for the endpoint.
         :raises ServiceInputError: the arguments cannot be sent or are larger than the server accepts.
         :raises ServiceApiError: another failure; its ``not_processed`` is True if nothing can have run.
@@ -184,7 +183,7 @@ class Transport:
         key = self.config.mcp_api_key
         if key is None:
             raise ServiceConfigError(
-                f"the connection's extra 'mcp_api_key' is missing: {mcp_answers.MAKE_KEY}; nothing was sent"
+                f"the connection's extra 'mcp_api_key' is missing: {mcp_answers.CREATE_KEY}; nothing was sent"
             )
         secret = HiddenText(key.get_secret_value())
         headers = {
@@ -260,7 +259,7 @@ class Transport:
 
 
 def _retrying(repeatable: bool, seconds: float, stopped: threading.Event | None = None) -> Retrying:
-    """Retries that begin within some seconds from now, until the event is set."""
+    """Retry for some seconds from now, or until the event is set."""
     stopped, end = stopped or threading.Event(), clock().monotonic() + seconds
 
     def sleep(pause: float) -> None:
@@ -269,7 +268,7 @@ def _retrying(repeatable: bool, seconds: float, stopped: threading.Event | None 
     return Retrying(
         retry=retry_if_exception(lambda error: _worth_repeating(error, repeatable)),
         wait=_pause,
-        # Tenacity's own conditions measure by no clock but that of the machine.
+        # Tenacity's own conditions always use the system's clock.
         stop=lambda state: stopped.is_set() or clock().monotonic() + state.upcoming_sleep >= end,
         sleep=sleep,
         before_sleep=_log_retry,

@@ -1,4 +1,4 @@
-"""The version of n8n that was the first to offer an operation or a parameter, by its published contracts."""
+"""The first version of n8n that offers an operation or a parameter, according to its published contracts."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ _SINCE = {name: version for version, names in _ADDED.items() for name in names}
 
 
 def since(method: str, path: str, parameter: str | None = None) -> str | None:
-    """The version that added an operation, or a parameter of its query; None for what n8n 1.123 has, or nobody.
+    """The version that added an operation, or a parameter of its query.
 
-    :param path: below the API root, with ``{}`` for each id.
+    :param path: path below the API root, with ``{}`` for each id.
+    :returns: None if n8n 1.123 offers it already, or no known version does.
     """
     return _SINCE.get(f"{method} {path}" + (f"?{parameter}" if parameter else ""))

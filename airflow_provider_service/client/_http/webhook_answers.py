@@ -1,4 +1,4 @@
-"""Interpret the answers of webhooks, which, unlike the API, may pass on any answer of the workflow."""
+"""Interpret the answers of webhooks. Unlike the API, they may pass on any answer of the workflow."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-
 def checked_headers(headers: Mapping[str, Any], argument: str = "headers") -> dict[str, str]:
     """Refuse headers that cannot be sent, without showing their values, and keep these out of later tracebacks.
 
-    :param argument: how the caller's argument is named.
-    :raises ServiceInputError: the headers are not a mapping, a name or value is not text, or contains characters that
+    :param argument: name of the caller's argument.
+    :raises ServiceInputError: the headers are not a mapping, or a name or value is not text or contains characters that
         HTTP does not allow.
     """
     if not isinstance(headers, Mapping):
@@ -105,8 +105,8 @@ def _failure(response: Answer, body: Any, method: str) -> tuple[type[errors.Serv
     # The service's complete texts are compared: a workflow that answers in similar words has run.
     status = response.status_code
     if method == "HEAD" and status >= HTTPStatus.BAD_REQUEST:
-        reason = "the webhook refused the call or is not live, or its workflow answered so"
-        return errors.ServiceWebhookUncertainError, reason, "Answers to HEAD have no text that would tell"
+        reason = "the webhook refused the call or is not live, or its workflow sent this status"
+        return errors.ServiceWebhookUncertainError, reason, "Answers to HEAD have no body that would show which"
     text = body if isinstance(body, str) else ""
     is_page = "html" in response.headers.get("Content-Type", "")
     coded = body if isinstance(body, dict) and "code" in body else {}

@@ -14,12 +14,13 @@ def wire_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _in_utc(moment: datetime) -> datetime:
+def in_utc(moment: datetime) -> datetime:
+    """Take a date and time without a time zone as UTC."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 #: A date and time, always with a time zone; written as the service writes it, in UTC with milliseconds.
-Timestamp = Annotated[datetime, AfterValidator(_in_utc), PlainSerializer(wire_time, return_type=str, when_used="json")]
+Timestamp = Annotated[datetime, AfterValidator(in_utc), PlainSerializer(wire_time, return_type=str, when_used="json")]
 
 
 def _as_float(number: float) -> float:

@@ -11,7 +11,7 @@ from airflow_provider_service.client.models._base import ServiceModel
 #: A row: its columns by name, and ``id``, ``createdAt`` and ``updatedAt``.
 Row = dict[str, Any]
 
-#: Ids of rows are 64-bit numbers wherever they are stored.
+#: Ids of rows are 64-bit numbers in every database that the service uses.
 _MAX_ROW_ID = 2**63 - 1
 
 
@@ -22,7 +22,7 @@ def _require_id(row: Row) -> Row:
     return row
 
 
-# A row with a usable id, as a list has it.
+# A row in a list of rows, where each has an id.
 StoredRow = Annotated[Row, AfterValidator(_require_id)]
 
 Comparison = Literal["eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte", "isEmpty", "isNotEmpty"]

@@ -24,7 +24,7 @@ class FolderItem(ServiceModel):
 
 
 class Folder(ServiceModel):
-    """A folder; the totals are present when a single folder is read, and count all levels below it."""
+    """A folder. The totals are present if a single folder was read, and include all levels below it."""
 
     id: str
     name: str

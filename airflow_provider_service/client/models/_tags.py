@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_service.client.models._base import ServiceModel, Timestamp
 
-#: Characters of the name of a tag at most.
+#: How many characters the name of a tag may have.
 MAX_TAG_CHARS = 24
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 #: Methods whose payload is sent in the query.
 METHODS_WITHOUT_BODY = frozenset({"GET", "HEAD"})
 
-#: Begins a segment of a path that is a parameter.
+#: A segment of a path that begins with this is a parameter.
 PARAMETER_MARK = ":"
 
 _EXECUTION_ID = re.compile(r"[0-9]{1,18}")
@@ -46,14 +46,14 @@ class WebhookTrigger(NamedTuple):
 
 
 class WebhookAnswer(NamedTuple):
-    """The answer of a webhook: its status, and its JSON value or text. Whatever the status, a run may exist."""
+    """The answer of a webhook: its status, and its JSON value or text. The workflow may have run despite an error."""
 
     status: int
     body: Any
 
     @property
     def execution_id(self) -> str | None:
-        """The id of the execution that the answer names; None if it names none. It may be that of another."""
+        """The execution id that the answer contains, or None. It may belong to another execution."""
         named = self.body.get("executionId") if isinstance(self.body, Mapping) else None
         is_id = isinstance(named, (str, int)) and not isinstance(named, bool) and _EXECUTION_ID.fullmatch(str(named))
         return str(named) if is_id else None

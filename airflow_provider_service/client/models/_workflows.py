@@ -62,7 +62,7 @@ class Workflow(ServiceModel):
 
     @property
     def keeps_executions(self) -> bool:
-        """Whether executions can be read after they have ended, as far as the workflow's own settings determine it."""
+        """Whether ended executions can be read, as far as the workflow's own settings determine that."""
         settings = self.settings or {}
         return "none" not in (settings.get("saveDataSuccessExecution"), settings.get("saveDataErrorExecution"))
 

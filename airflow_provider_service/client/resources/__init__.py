@@ -1,8 +1,8 @@
 """The endpoints of the service, one module per resource.
 
-"Safe to repeat" means that a second call does no harm; the client then repeats a call that failed for a passing reason
-by itself, within the connection's ``retry_deadline``. That holds for every call that only reads. Other calls are
-repeated only if the service has certainly not processed them.
+"Safe to repeat" means that a second call does no harm. The client automatically repeats such a call if it failed for a
+temporary reason, within the connection's ``retry_deadline``. Every call that only reads is safe to repeat. The client
+repeats other calls only if the service has certainly not processed them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from airflow_provider_service.client.models._null import NULL
 
 T = TypeVar("T")
 
-#: A date and time given by a caller: an aware datetime, or text that is sent as it is.
+#: A date and time given by a caller: a datetime with a time zone, or text that is sent unchanged.
 Moment = datetime | str
 
 
@@ -81,7 +81,9 @@ class Resource:
                     yield read(item, value, "GET", target)
             except PagingError as error:
                 raise ServiceUnexpectedResponseError(
-                    f"the list does not advance: {error}; the items read so far are not all", method="GET", path=target
+                    f"the list does not advance: {error}; the items read so far are incomplete",
+                    method="GET",
+                    path=target,
                 ) from None
 
         found = follow(fetch, page_size=page_size or self._transport.config.page_size, limit=limit)
@@ -127,9 +129,9 @@ def require(condition: bool, message: str) -> None:
 
 
 def require_id(name: str, value: object) -> None:
-    """Refuse an id to select by that is given but empty, for which the service would select everything.
+    """Refuse an empty id in a filter, because the service would then select everything.
 
-    :raises ServiceInputError: the id is neither None nor text that is not empty.
+    :raises ServiceInputError: the id is not text, or is blank; None is accepted.
     """
     require(value is None or (isinstance(value, str) and bool(value.strip())), f"{name} must not be empty")
 
@@ -151,9 +153,9 @@ def json_text(value: Any) -> str | None:
 
 
 def references(ids: Sequence[str]) -> list[dict[str, str]]:
-    """A body that names objects by id.
+    """The body of a request that refers to objects by id.
 
-    :raises ServiceInputError: a single text instead of a list.
+    :raises ServiceInputError: the ids are a single text instead of a list.
     """
     require(not isinstance(ids, str), "ids must be a list of texts, not a single text")
     return [{"id": one} for one in ids]

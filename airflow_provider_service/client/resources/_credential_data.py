@@ -1,8 +1,8 @@
-"""The secret data of credentials, in the form that the server at hand takes.
+"""Adapt the secret data of credentials to the version of the server.
 
-In a type of credential, fields can belong to a value of another field. Before n8n 2.30, such fields had to be given,
-empty or not, if the other field had this value or was absent, and were refused otherwise. Newer servers require only
-what a type marks as required. The schema of a type tells which rule its server has.
+In a type of credential, some fields may depend on the value of another field. Before n8n 2.30, these fields had to be
+present, even if empty, if the other field had that value or was absent; otherwise the server refused them. Newer
+servers require only the fields that the type marks as required. The schema of the type shows which rule applies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-#: What it means on every server if one of these fields is absent.
+#: What every server assumes if one of these fields is absent.
 _ABSENT: Mapping[str, Any] = {
     "allowedDomains": "",
     "allowedHttpRequestDomains": "all",
@@ -30,10 +30,10 @@ class _Rule(NamedTuple):
 
 
 def fitted(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return data that means the same and that a server with this schema takes, as far as that is known.
+    """Return equivalent data that a server with this schema accepts, as far as the rules are known.
 
-    :param data: the fields, in the form that the newest server takes.
-    :param schema: what the server says of the type of credential.
+    :param data: the fields, in the form that the newest server accepts.
+    :param schema: the JSON schema of the type, as the server returns it.
     """
     kept = {name: value for name, value in data.items() if name not in _ABSENT or value != _ABSENT[name]}
     for rule in _rules(schema):
@@ -45,18 +45,18 @@ def fitted(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]
 
 
 def demanded(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    """The fields that must be given with these, beside those that the type marks as required."""
+    """The fields that must be given with these, besides those that the type marks as required."""
     for rule in _rules(schema):
         if rule.other not in data or data[rule.other] in rule.values:
             yield from rule.fields
 
 
 def _rules(schema: Mapping[str, Any]) -> Iterator[_Rule]:
-    """The rules of an older server; whatever has another form is none."""
+    """The rules of an older server; parts of the schema that have another form are ignored."""
     for one in _items(schema.get("allOf")):
         match one:
             case {"if": {"required": _}}:
-                pass  # newer servers: fields that belong to an absent one may be absent, too
+                pass  # a newer server: fields that depend on an absent field may be absent, too
             case {"if": {"properties": dict() as others}, "then": {"allOf": list() as then}}:
                 for other, condition in others.items():
                     fields = [str(name) for part in then for name in _items(_of(part, "required"))]

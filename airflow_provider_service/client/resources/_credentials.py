@@ -33,8 +33,8 @@ class Credentials(Resource):
     ) -> Credential:
         """Create a credential: ``POST /credentials``. Not safe to repeat: names are not unique.
 
-        If a server before n8n 2.30 refuses the data, the call is repeated once in the form that :meth:`get_schema`
-        describes, with empty fields that such a server requires and without those that it refuses.
+        If a server before n8n 2.30 refuses the data, the client repeats the call once in the form that
+        :meth:`get_schema` describes: with the empty fields that the server requires, without those that it refuses.
 
         :param name: name of the credential; any text.
         :param type: a credential type of the service, e.g. ``"httpHeaderAuth"``.
@@ -44,7 +44,7 @@ class Credentials(Resource):
         :raises ServiceInvalidRequestError: an unknown type, or data that does not fit it.
         :raises ServiceNotFoundError: no such project.
         """
-        data = hidden(data)  # no frame of a later error shows it
+        data = hidden(data)  # so that no frame of a later error shows it
         others = without_none(name=name, type=type, projectId=project_id, isResolvable=is_resolvable)
 
         def send(data: Any) -> Credential:
@@ -74,14 +74,14 @@ class Credentials(Resource):
         """Change the given fields: ``PATCH /credentials/{credentialId}``. Safe to repeat.
 
         :param type: another type; it needs ``data``.
-        :param data: secret fields that replace the stored ones, in another form if need be, as in :meth:`create`.
+        :param data: secret fields that replace the stored ones; adapted to an older server, as in :meth:`create`.
         :param is_partial_data: merge ``data`` into the stored fields instead.
         :param is_global: let every user use it; availability depends on the server's plan.
         :param is_resolvable: whether its fields are resolved when a workflow runs.
         :raises ServiceInvalidRequestError: data that does not fit the type.
         :raises ServiceNotFoundError: no such credential.
         """
-        data = hidden(data)  # no frame of a later error shows it
+        data = hidden(data)  # so that no frame of a later error shows it
         others = without_none(
             name=name,
             type=type,
@@ -101,7 +101,7 @@ class Credentials(Resource):
                 repeatable=True,
             )
 
-        if data is None or is_partial_data:  # what is absent is not changed, so nothing may be added
+        if data is None or is_partial_data:  # absent fields stay unchanged, so none may be added
             return send(data)
         return self._sent(send, data, lambda: type or self.get(credential_id).type)
 

@@ -21,7 +21,7 @@ class DataTableColumns(Resource):
         )
 
     def create(self, data_table_id: str, name: str, type: ColumnType, *, index: int | None = None) -> Column:
-        """Add a column; existing rows hold null: ``POST /data-tables/{dataTableId}/columns``.
+        """Add a column, which is null in existing rows: ``POST /data-tables/{dataTableId}/columns``.
 
         Not safe to repeat: a second call is a conflict.
 
@@ -41,7 +41,7 @@ class DataTableColumns(Resource):
     ) -> Column:
         """Rename or move a column: ``PATCH /data-tables/{dataTableId}/columns/{columnId}``. Its type stays.
 
-        Not safe to repeat: the column's own name can be a conflict.
+        Not safe to repeat: the service can refuse the column's own name as a conflict.
 
         :param name: the new name.
         :param index: the new position, counted from 0.

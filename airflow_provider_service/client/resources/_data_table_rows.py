@@ -23,9 +23,9 @@ from airflow_provider_service.client.resources._base import CallOptions, Resourc
 
 _INSERTED: Any = InsertedRows | list[StoredRow]
 _CHANGED: Any = bool | list[Row]
-# What the service says of any mistake in a filter.
+# What the service says about any mistake in a filter.
 _FILTER_REFUSED = "Invalid filter fields"
-#: Comparisons that n8n has only from 2.40 on.
+#: Comparisons that n8n 2.40 added.
 ADDED_COMPARISONS = ("isEmpty", "isNotEmpty")
 
 
@@ -119,7 +119,7 @@ class DataTableRows(Resource):
         :param data: new values by column; at least one.
         :param return_data: return the updated rows.
         :param dry_run: change nothing and return each match twice, with ``dryRunState`` before and after.
-        :returns: True, even if no row met the filter; rows with ``return_data`` or ``dry_run``.
+        :returns: True, even if no row met the filter; with ``return_data`` or ``dry_run``, the rows.
         :raises ServiceInvalidRequestError: a column is unknown, or a value has the wrong type.
         :raises ServiceNotFoundError: no such table.
         """
@@ -150,7 +150,7 @@ class DataTableRows(Resource):
         :param data: values of one row by column; at least one.
         :param return_data: return the written rows.
         :param dry_run: change nothing and return each row twice, with ``dryRunState`` before and after.
-        :returns: True; rows with ``return_data`` or ``dry_run``.
+        :returns: True; with ``return_data`` or ``dry_run``, the rows.
         :raises ServiceInvalidRequestError: a column is unknown, or a value has the wrong type.
         :raises ServiceNotFoundError: no such table.
         """
@@ -178,7 +178,7 @@ class DataTableRows(Resource):
         :param filter: at least one condition; it is part of the URL, which limits its length.
         :param return_data: return the deleted rows.
         :param dry_run: delete nothing and return each match twice, with ``dryRunState`` before and after.
-        :returns: True, even if no row met the filter; rows with ``return_data`` or ``dry_run``.
+        :returns: True, even if no row met the filter; with ``return_data`` or ``dry_run``, the rows.
         :raises ServiceNotFoundError: no such table.
         """
         query = {"filter": json_text(_conditions(filter)), "returnData": return_data, "dryRun": dry_run}
@@ -194,7 +194,7 @@ class DataTableRows(Resource):
     def clear(self, data_table_id: str) -> ClearedRows:
         """Delete ALL rows; ids start at 1 again: ``DELETE /data-tables/{dataTableId}/rows/clear``.
 
-        Safe to repeat; the count is then the count of the last call.
+        Safe to repeat; the count is that of the last call.
 
         :raises ServiceNotFoundError: no such table.
         """

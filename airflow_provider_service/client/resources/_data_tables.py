@@ -24,7 +24,7 @@ class DataTables(Resource):
         :param filter: ``id`` (one or a list), ``name`` (ignoring case: compare names yourself), ``projectId``.
         :param sort_by: name, createdAt, updatedAt or size, then ``:asc`` or ``:desc``.
         :param limit: maximum number of tables; None for all.
-        :raises ServiceInvalidRequestError: an unknown key of the filter.
+        :raises ServiceInvalidRequestError: the filter has an unknown key.
         """
         query = {"filter": json_text(filter), "sortBy": sort_by}
         return self._pages(DataTable, "/data-tables", scope="dataTable:list", query=query, limit=limit)
@@ -51,7 +51,7 @@ class DataTables(Resource):
     def update(self, data_table_id: str, name: str) -> DataTable:
         """Rename a data table: ``PATCH /data-tables/{dataTableId}``.
 
-        Not safe to repeat: the table's own name is also a conflict.
+        Not safe to repeat: the service refuses the table's own name, too, as a conflict.
 
         :raises ServiceConflictError: the name exists in the project, or is already the table's own.
         :raises ServiceNotFoundError: no such table.

@@ -55,8 +55,8 @@ class Executions(Resource):
         :param include_data: include the data of every node, which can be large and contain secrets.
         :param ignore_data_size_limit: include data even above the server's limit.
         :param redact_execution_data: hide the output of nodes.
-        :param started_after: only those that started after it: a datetime with a time zone, or ISO 8601 text.
-        :param started_before: only those that started before it: a datetime with a time zone, or ISO 8601 text.
+        :param started_after: only those that started after this time: a datetime with a time zone, or ISO 8601 text.
+        :param started_before: only those that started before this time: a datetime with a time zone, or ISO 8601 text.
         :param limit: maximum number of executions; None for all.
         :raises ServiceInputError: an id is empty, or a datetime has no time zone.
         """
@@ -119,8 +119,8 @@ class Executions(Resource):
         """Run an execution again and wait until the new one ends: ``POST /executions/{executionId}/retry``.
 
         Not safe to repeat: every call starts another execution, even of a running one. After a timeout or a lost
-        connection, look for one whose ``retry_of`` is this id instead. A failed retry is returned as well: check
-        ``status``.
+        connection, look for an execution whose ``retry_of`` is this id instead of calling again. A failed retry is
+        returned as well: check ``status``.
 
         :param load_workflow: run the current workflow instead of the version saved with the execution.
         :param timeout: seconds to wait for the new execution to end, by default the connection's timeout.
@@ -143,7 +143,7 @@ class Executions(Resource):
     def stop(self, execution_id: int | str) -> StoppedExecution:
         """Stop a queued, running or waiting execution: ``POST /executions/{executionId}/stop``.
 
-        Safe to repeat: a repeat raises a conflict, which says that it has already ended.
+        Safe to repeat: a second call raises ``ServiceConflictError``, because the execution has already ended.
 
         :raises ServiceConflictError: it has already ended.
         :raises ServiceNotFoundError: no such execution.
@@ -165,14 +165,14 @@ class Executions(Resource):
         started_after: Moment | None = None,
         started_before: Moment | None = None,
     ) -> StoppedCount:
-        """Stop all executions of a kind: ``POST /executions/stop``.
+        """Stop all executions that match: ``POST /executions/stop``.
 
         Not safe to repeat: it would stop later ones too.
 
         :param status: one or more of queued (status ``new``), running and waiting.
         :param workflow_id: only those of the workflow; without it, those of EVERY workflow.
-        :param started_after: only those that started after it: a datetime with a time zone, or ISO 8601 text.
-        :param started_before: only those that started before it: a datetime with a time zone, or ISO 8601 text.
+        :param started_after: only those that started after this time: a datetime with a time zone, or ISO 8601 text.
+        :param started_before: only those that started before this time: a datetime with a time zone, or ISO 8601 text.
         :raises ServiceInputError: ``status`` or the id is empty, or a datetime has no time zone.
         :raises ServiceNotFoundError: no such workflow for this key.
         """

@@ -1,4 +1,4 @@
-"""The server's MCP endpoint, which starts a workflow whatever its trigger."""
+"""The server's MCP endpoint, which can start a workflow with any kind of trigger."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Mcp(Resource):
         """Start a workflow by ``POST /mcp-server/http``. Not safe to repeat: each call runs the workflow.
 
         The service answers when the execution begins: at once, unless a limit of concurrent executions makes it wait
-        for its turn. A try that provably started nothing is repeated automatically, if a repeat may help. The first
-        call without inputs is preceded by one that starts nothing and recognises an older server.
+        for its turn. A try that provably started nothing is repeated automatically, if a repeat may help. Before the
+        first call without inputs, the client sends one that starts nothing and recognises an older server.
 
         :param workflow_id: id of the workflow; its setting ``availableInMCP`` must be true.
         :param trigger_node: name of the trigger node to begin at; required with ``inputs``, and if there are several.
@@ -82,16 +82,17 @@ class Mcp(Resource):
         return StartedExecution(answer["executionId"], str(answer.get("status")))
 
     def require_modes(self, timeout: float | None = None, stopped: threading.Event | None = None) -> None:
-        """Refuse an older endpoint: it ignores the name of the trigger, and the oldest one also the mode.
+        """Refuse an older endpoint, which ignores the name of the trigger and, in its oldest version, the mode.
 
-        It would accept any call without inputs. This method therefore sends ``POST /mcp-server/http`` with a request
-        that both endpoints refuse, each with a message of its own. Safe to repeat: it starts nothing. Later calls send
-        nothing if the endpoint is a newer one.
+        An older endpoint would accept any call without inputs. To recognise it, this method sends
+        ``POST /mcp-server/http`` with a request that every endpoint refuses, older and newer ones with different
+        messages. Safe to repeat: it starts nothing. Once the endpoint has turned out to be a newer one, further calls
+        send nothing.
 
         :param timeout: seconds within which the whole answer must arrive, instead of the connection's setting.
         :param stopped: set by the caller to stop further tries.
-        :raises ServiceNotOfferedError: the endpoint is such a one.
-        :raises ServiceRunNotStartedError: it cannot be said at present.
+        :raises ServiceNotOfferedError: the endpoint is an older one.
+        :raises ServiceRunNotStartedError: the age of the endpoint cannot be determined at present.
         :raises ServiceApiError: another failure, such as a key that was refused.
         """
         if self._has_modes:

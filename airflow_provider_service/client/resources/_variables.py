@@ -32,7 +32,7 @@ class Variables(Resource):
     def create(self, key: str, value: str, *, project_id: str | None = None) -> None:
         """Create a variable: ``POST /variables``. Not safe to repeat: a second call is refused.
 
-        The answer is empty: list to find the id.
+        The answer is empty; call :meth:`list` to find the id.
 
         :param key: a letter or underscore, then up to 49 letters, digits and underscores.
         :param value: up to 1000 characters.

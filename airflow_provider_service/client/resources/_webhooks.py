@@ -1,4 +1,4 @@
-"""Production webhooks, which start a workflow from outside, because the API itself has no call for it."""
+"""Production webhooks, which start a workflow from outside; the API itself has no operation that does."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 WEBHOOK_NODE = "n8n-nodes-base.webhook"
 #: Algorithms by which a webhook's node can verify a token.
 TOKEN_ALGORITHMS = tuple(f"{kind}{bits}" for kind in ("HS", "RS", "ES", "PS") for bits in (256, 384, 512))
-# Longer than the server's clock may be wrong by.
+# More than the error of any usual clock of a server.
 TOKEN_SECONDS = 900
 METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 
 
 class Webhooks(Resource):
-    """Production webhooks. They are not part of the API: they do not accept its key or answer in its form."""
+    """Production webhooks. They are not part of the API: they neither accept its key nor answer in its form."""
 
     def find(self, workflow: Workflow, node: str | None = None, *, method: str | None = None) -> WebhookTrigger:
         """Find the webhook that starts a workflow: in the active version, or else in the draft. Sends nothing.
@@ -110,7 +110,7 @@ def methods_of(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def addresses_of(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """Method and path of each webhook that nodes would make live, if its path is fixed."""
+    """Method and path of each webhook that these nodes contain, unless its path is an expression."""
     found: set[tuple[str, str]] = set()
     for node in nodes:
         parameters = node.get("parameters") or {}
@@ -149,8 +149,7 @@ def _path(parameters: Mapping[str, Any], webhook_id: str, which: str) -> str:
         return path
     if not webhook_id:
         raise ServiceInputError(
-            f"{which} has the path {path!r} with parameters, but no webhook id, with which its address begins; "
-            "nothing was started"
+            f"{which} has the path {path!r} with parameters, but no webhook id for its address; nothing was started"
         )
     return f"{webhook_id}/{path}"
 
@@ -200,10 +199,10 @@ def _checked_value(name: str, value: object) -> str:
 def authentication_headers(kind: str, user: str, password: str, *, algorithm: str | None = None) -> dict[str, str]:
     """The headers for a webhook's own authentication.
 
-    :param kind: authentication of the webhook node: ``basicAuth``; ``headerAuth``, for which ``user`` is the header; or
-        ``jwtAuth``, for which a token is signed unless there is a user.
+    :param kind: authentication of the webhook node: ``basicAuth``; ``headerAuth``, for which ``user`` is the name
+        of the header; or ``jwtAuth``, for which a token is signed unless there is a user.
     :param password: the password, the value of the header, or the passphrase or private key that signs the token.
-    :param algorithm: of the signature of a token; ``HS256`` by default.
+    :param algorithm: algorithm of a token's signature; ``HS256`` by default.
     :raises ServiceInputError: the user or the password is missing or cannot be sent, or no token can be signed.
     """
     if kind == "jwtAuth" and not user:
@@ -231,10 +230,10 @@ def signed_token(
     """Sign a token that is valid for a while.
 
     :param secret: passphrase or private key.
-    :param algorithm: of the signature.
-    :param offset: time of the clock that checks it minus ours; none by default.
-    :param seconds: how long it is valid.
-    :raises ServiceInputError: the secret is missing, or no key for the algorithm.
+    :param algorithm: algorithm of the signature.
+    :param offset: by how much the clock that checks the token is ahead of ours; None for not at all.
+    :param seconds: how long the token is valid.
+    :raises ServiceInputError: the secret is missing, or is not a key for the algorithm.
     """
     import jwt
 

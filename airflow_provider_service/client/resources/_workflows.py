@@ -118,8 +118,6 @@ class Workflows(Resource):
     ) -> Workflow:
         """Replace nodes and connections, and merge settings: ``PUT /workflows/{workflowId}``. Safe to repeat.
 
-        ``models.workflows.writable`` reduces a workflow that was read to the fields that are accepted here.
-
         :param settings: settings to change; the others stay as they are.
         :param description: the new description; an empty one removes it.
         :param static_data: data kept between executions; NULL removes it.
@@ -198,16 +196,7 @@ class Workflows(Resource):
         :raises ServiceConflictError: another workflow uses one of its webhooks.
         :raises ServiceNotFoundError: no such version, or no such workflow for this key.
         """
-        body = without_none(versionId=version_id, name=name, description=description) or None
-        return self._call(
-            Workflow,
-            "POST",
-            "/workflows/{}/publish",
-            workflow_id,
-            scope="workflow:activate",
-            body=body,
-            repeatable=True,
-        )
+        return self._publish("/workflows/{}/publish", workflow_id, version_id, name, description)
 
     def unpublish(self, workflow_id: str) -> Workflow:
         """Stop a workflow's triggers: ``POST /workflows/{workflowId}/unpublish``. Safe to repeat.
@@ -230,16 +219,7 @@ class Workflows(Resource):
 
         Otherwise the same as :meth:`publish`.
         """
-        body = without_none(versionId=version_id, name=name, description=description) or None
-        return self._call(
-            Workflow,
-            "POST",
-            "/workflows/{}/activate",
-            workflow_id,
-            scope="workflow:activate",
-            body=body,
-            repeatable=True,
-        )
+        return self._publish("/workflows/{}/activate", workflow_id, version_id, name, description)
 
     def deactivate(self, workflow_id: str) -> Workflow:
         """Unpublish under the older name, which every server knows: ``POST /workflows/{workflowId}/deactivate``.
@@ -303,3 +283,9 @@ class Workflows(Resource):
         return self._call(
             builtins.list[Tag], "PUT", "/workflows/{}/tags", workflow_id, scope="workflowTags:update", body=body
         )
+
+    def _publish(
+        self, path: str, workflow_id: str, version_id: str | None, name: str | None, description: str | None
+    ) -> Workflow:
+        body = without_none(versionId=version_id, name=name, description=description) or None
+        return self._call(Workflow, "POST", path, workflow_id, scope="workflow:activate", body=body, repeatable=True)
