@@ -18,7 +18,7 @@ _WRITTEN = ("inserted", "updated")
 class TableLineageOperator(ServiceBaseOperator):
     """Base of the operators on one data table, which is an input or an output of the task."""
 
-    #: Whether the operator writes the table; else it reads it.
+    #: Whether the operator writes the table; otherwise it reads it.
     writes_table: ClassVar[bool] = False
     data_table_id: str | None
     _table: DataTable | None = None
@@ -37,7 +37,7 @@ class TableLineageOperator(ServiceBaseOperator):
 
     @property
     def is_writing(self) -> bool:
-        """Whether the task writes the table, rather than shows what it would write."""
+        """Whether the task writes the table, rather than showing what it would write."""
         return self.writes_table and not getattr(self, "preview", False)
 
     def get_openlineage_facets_on_start(self) -> Lineage | None:
@@ -74,7 +74,7 @@ class TableLineageOperator(ServiceBaseOperator):
             return None
         types = column_types(self._table)
         added = (self._result or {}).get("added_columns") or ()
-        return types if set(added) <= types.keys() else None  # of those that were added, only the names are known
+        return types if set(added) <= types.keys() else None  # the types of added columns are not known
 
     def _written(self) -> int | None:
         counts = [self._result[name] for name in _WRITTEN if name in self._result] if self._result else []

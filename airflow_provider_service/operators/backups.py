@@ -48,8 +48,8 @@ class ServiceBackupOperator(ServiceBaseOperator):
     :param keep: how many backups of this instance remain in the folder of ``path``, the new one included. Older ones
         are deleted once the new one is complete: only archives whose contents say that they are backups of the instance
         at this address, whatever their names are. None (the default) to delete nothing.
-    :param report_path: file for a report on the backup, on a disk or in object storage; its suffix says the form:
-        ``.md``, ``.html`` or ``.json``. None (the default) for no file.
+    :param report_path: file for a report on the backup, on a disk or in object storage; its suffix chooses the
+        format: ``.md``, ``.html`` or ``.json``. None (the default) for no file.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :returns: a :class:`BackupResult`: the size and the checksum of the archive, the number of objects by kind, what is
         not in it as ``{"what", "why"}``, and the number of older backups that were deleted.
@@ -125,8 +125,8 @@ class ServiceRestoreOperator(ServiceBaseOperator):
     :param activate: True to activate all workflows, False to deactivate them; None (the default) for what they were.
     :param preview: stop after the plan; False by default.
     :param max_unpacked_bytes: bytes that the archive may have when it is unpacked; 10 GiB by default.
-    :param report_path: file for the plan, on a disk or in object storage; its suffix says the form: ``.md``, ``.html``
-        or ``.json``. It is written before anything is changed. None (the default) for no file.
+    :param report_path: file for the plan, on a disk or in object storage; its suffix chooses the format: ``.md``,
+        ``.html`` or ``.json``. It is written before anything is changed. None (the default) for no file.
     :param service_conn_id: Airflow connection of the instance to restore; ``service_default`` by default.
     :returns: a :class:`RestoreResult`: the outcome is ``"restored"``, ``"unchanged"`` or, with ``preview``,
         ``"planned"``. Then the numbers of objects that were created, updated, unchanged and left by kind, the names of

@@ -1,4 +1,4 @@
-"""What a caller needs to reach a simulated service: addresses, keys and the connection of Airflow."""
+"""What a caller needs to reach a simulated service: its addresses and keys, and a connection for Airflow."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class Access:
 
     @property
     def version(self) -> str:
-        """The version that the service claims to be; can be set.
+        """The version that the service claims to have; can be set.
 
-        An older one lacks the operations and the parameters of queries that its published contract lacks, and one
-        before 2.30 takes the data of credentials in another form; in all else it is like the newest.
+        An older version lacks the operations and query parameters that its published contract lacks. One before 2.30
+        also expects the data of credentials in another form. Otherwise, it behaves like the newest version.
         """
         return self.state.version
 
@@ -85,7 +85,7 @@ class Access:
 
     @property
     def mcp_enabled(self) -> bool:
-        """Whether MCP access is switched on, which it is at first; can be set."""
+        """Whether MCP access is switched on; True at first, and can be set."""
         return self.state.mcp_enabled
 
     @mcp_enabled.setter

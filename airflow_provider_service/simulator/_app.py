@@ -96,7 +96,7 @@ async def _contract(_request: Request) -> Response:
 
 
 class EdgeLayer:
-    """ASGI layer for everything that concerns all paths: health, booting, preflight, undecoded routing."""
+    """ASGI layer for what applies to all paths: health, booting, preflight, undecoded routing."""
 
     def __init__(self, app: ASGIApp, state: State) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The simulator's clock: real time plus an offset that tests set, or another source; and the header that tells it."""
+"""The simulator's clock, whose source and offset tests can set, and the ``Date`` header of answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Clock:
         self._offset += timedelta(seconds=seconds)
 
     def shift(self, seconds: float) -> None:
-        """Make the clock wrong, as on a badly maintained server; planned actions keep their date and time.
+        """Make the clock wrong, as on a badly maintained server; scheduled actions keep their date and time.
 
         :param seconds: seconds to add; negative ones set the clock back
         """

@@ -31,7 +31,7 @@ class Fault:
     :param retry_after: value of their Retry-After header, in seconds or as a date
     :param seconds: latency in seconds
     :param after_processing: the request takes effect first; only its answer is affected
-    :param skip: number of matching requests that it leaves alone first
+    :param skip: number of matching requests that pass first
     """
 
     kind: FaultKind
@@ -54,7 +54,7 @@ class Fault:
         )
 
     def passes_over(self) -> bool:
-        """Leave a matching request alone, if there are some to skip."""
+        """Count a matching request; True if it is one of those to skip."""
         self.skip -= 1
         return self.skip >= 0
 
@@ -157,7 +157,7 @@ def _replacement(fault: Fault) -> Response:
 
 
 async def _whole(receive: Receive) -> list[Message]:
-    """Process a request to the end, even if its caller disconnects in the meantime."""
+    """Read a request to its end, so that it is processed even if its caller disconnects in the meantime."""
     came = [await receive()]
     while came[-1].get("more_body"):
         came.append(await receive())

@@ -1,4 +1,4 @@
-"""The values of request bodies: their types, their rules, and their 400 texts in both endpoint families."""
+"""The values of request bodies: their types, rules, and 400 texts in both endpoint families."""
 
 from __future__ import annotations
 

@@ -24,27 +24,6 @@ from airflow_provider_service.simulator._validation import ApiError, Body, Famil
 if TYPE_CHECKING:
     from airflow_provider_service.simulator._state import ApiKey, State
 
-__all__ = [
-    "KEY_HEADERS",
-    "OPERATIONS",
-    "ApiError",
-    "Call",
-    "Family",
-    "Operation",
-    "Reply",
-    "Upload",
-    "error_response",
-    "form_items",
-    "handle",
-    "hold_open",
-    "html_response",
-    "json_response",
-    "operation",
-    "parse_json",
-    "read_body",
-    "render",
-]
-
 KEY_HEADERS = ("x-service-api-key", "x-n8n-api-key")
 PAYLOAD_LIMIT = 16 * 1024 * 1024
 
@@ -85,7 +64,7 @@ class Call:
     async def hold(self, reached: Callable[[], bool]) -> None:
         """Keep the caller waiting until ``reached()`` is true.
 
-        :raises ApiError: 503 when the server stops first, or the caller has left
+        :raises ApiError: 503 if the server stops first, or the caller has left
         """
         await hold_open(self.request, self.state, reached)
 
@@ -98,7 +77,8 @@ class Call:
 class Reply:
     """An answer other than JSON with the operation's status.
 
-    ``body`` is sent as it is when str or bytes, empty when None, else as JSON. ``status`` None means the operation's.
+    A ``body`` of str or bytes is sent unchanged, None as an empty body, and anything else as JSON. If ``status`` is
+    None, the answer has that of the operation.
     """
 
     body: Any = None
@@ -153,7 +133,7 @@ def operation(
 ) -> Callable[[Handler], Handler]:
     """Register the decorated handler as an endpoint.
 
-    :param path: below ``/api/v1``, with ``{parameters}``
+    :param path: path below ``/api/v1``, with ``{parameters}``
     :param scope: "a,b" needs both; None: any valid key
     :param feature: license feature such as "feat:folders"; unlicensed servers answer 403
     :param status: HTTP status of a success
@@ -251,9 +231,9 @@ async def handle(request: Request, op: Operation, state: State) -> Response:
 
 
 def _as_offered(op: Operation, version: str) -> Operation:
-    """The operation as a version has it; one that lacks a parameter still was of the strict family.
+    """The operation as a version has it. If the version lacks a parameter, the operation is of the strict family.
 
-    :raises ApiError: 404 the version does not have it
+    :raises ApiError: 404 if the version lacks the operation
     """
     if not offers(version, op.name):
         raise ApiError(404, "not found")
@@ -282,7 +262,7 @@ async def _admit(request: Request, op: Operation, state: State, body: Any, conte
 async def hold_open(request: Request, state: State, reached: Callable[[], bool]) -> None:
     """Keep a request open until ``reached()`` is true.
 
-    :raises ApiError: 503 when the server stops first, or the caller has left
+    :raises ApiError: 503 if the server stops first, or the caller has left
     """
     if not await state.hold(reached, request.is_disconnected):
         raise ApiError(503, "Service Unavailable")

@@ -24,7 +24,7 @@ _SINCE = {
         "get_credential test_credential list_data_table_columns create_data_table_column update_data_table_column "
         "delete_data_table_column list_folders create_folder get_folder update_folder delete_folder"
     ),
-    "2.30": ("clear_data_table_rows list_executions?ignoreDataSizeLimit get_execution?ignoreDataSizeLimit"),
+    "2.30": "clear_data_table_rows list_executions?ignoreDataSizeLimit get_execution?ignoreDataSizeLimit",
     "2.33": "publish_workflow unpublish_workflow list_workflow_history",
     "2.35": "update_workflow?publishIfActive",
     "2.36": "list_workflows?offset",
@@ -44,7 +44,7 @@ def offers(version: str, operation: str, parameter: str | None = None) -> bool:
 
 
 def is_at_least(version: str, other: str) -> bool:
-    """Whether a version is another one or newer, such as ``"2.20.12"`` and ``"2.20"``."""
+    """Whether a version such as ``"2.20.12"`` is at least as new as another one, such as ``"2.20"``."""
     return _numbers(version) >= _numbers(other)
 
 

@@ -1,4 +1,4 @@
-"""Starts through the MCP endpoint: which trigger it takes, with which inputs, and the item that the run begins with."""
+"""Start a workflow through MCP: choose the trigger, check the inputs, and make the item that the run begins with."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def start_workflow(
         mode="manual" if manual else _EXECUTION_MODES.get(trigger["type"], "trigger"),
         pinned=pinned,
     )
-    execution.version_id = workflow.version_id  # that of the draft, though the published version runs
+    execution.version_id = workflow.version_id  # the service shows that of the draft, though the published version runs
     return execution
 
 
@@ -128,7 +128,7 @@ def _named(
 
 
 def _only(eligible: Sequence[Node], available: str) -> Node:
-    """The trigger of a call that names none: the only one, if it takes no inputs."""
+    """The trigger of a call that names none: the only eligible one, if it takes no inputs."""
     if all(node["type"] in _INPUTS for node in eligible):
         raise NotStartedError(
             f"Provide triggerNodeName and inputs to execute this workflow. Available triggers: {available}."

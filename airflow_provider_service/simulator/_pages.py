@@ -1,4 +1,4 @@
-"""Minimal versions of the service's pages that links lead to; they only show which page it is."""
+"""Minimal versions of the service's pages that links lead to. They only show which page they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{titl
 
 
 def page_routes(state: State) -> list[Route]:
-    """The pages of the start, workflows and executions. Unlike the service's, they need no login and show no data."""
+    """The start page, and those of workflows and executions. They need no login and show no data."""
     return [
         Route("/", _start_page(state), methods=["GET"]),
         Route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"]),

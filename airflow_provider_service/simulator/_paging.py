@@ -49,10 +49,10 @@ def page(
     """Answer one page of an offset list: ``{"data": [...], "nextCursor": str | None}``.
 
     A limit of 0 returns everything and a cursor that points to itself; a cursor's own limit is honoured, even above
-    the largest. The service does both.
+    the maximum. The service does both.
 
     :param items: the whole filtered and sorted list
-    :param over: what happens to a query's limit above the largest
+    :param over: what happens to a query's limit above the maximum
     :param shape: turns each item of this page into JSON-able data
     :raises ApiError: 400 for a limit or cursor that is refused, 500 for a cursor with an offset that is not a number
     """

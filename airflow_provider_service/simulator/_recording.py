@@ -21,7 +21,7 @@ class RecordedRequest:
     """One request: decoded path, raw query string, and the status of its answer.
 
     ``status`` is None until the request is answered, and stays None if the connection is closed without an answer.
-    ``is_over`` says that nothing more is done for it, whether it was answered or not.
+    ``is_over`` is True once the service has finished with the request, whether it was answered or not.
     """
 
     method: str
@@ -63,7 +63,7 @@ class RecordingLayer:
                 record.status = message["status"]
             await send(message)
 
-        with suppress(ClientDisconnect):  # in the middle of the body: there is nobody to answer
+        with suppress(ClientDisconnect):  # the caller left while it sent the body
             try:
                 await self.app(scope, heard, said)
             finally:

@@ -26,14 +26,14 @@ def node(name: str, kind: str, version: float, parameters: dict[str, Any], colum
 
 
 def webhook(path: str, **parameters: Any) -> dict[str, Any]:
-    """A node that is started by a ``POST`` to its path; ``parameters`` extend or replace the default ones."""
+    """A webhook node that a ``POST`` to its path starts; ``parameters`` extend or replace the default ones."""
     return node("Webhook", "webhook", 2, {"httpMethod": "POST", "path": path, "options": {}, **parameters}, 0)
 
 
 def trigger(kind: TriggerKind, path: str) -> dict[str, Any]:
     """A node that begins a workflow.
 
-    :param path: of the address that a webhook, a form or a chat has
+    :param path: path in the address of a webhook, a form or a chat
     """
     nodes = {
         "webhook": webhook(path, options={"responseData": WITH_ID}),
@@ -95,10 +95,10 @@ def webhook_workflow(
 def scripted_workflow(
     name: str, begin: dict[str, Any], *, seconds: float, output: list[dict[str, Any]] | None, error: str | None
 ) -> dict[str, Any]:
-    """The body of a create, for a workflow that takes some time, and then fails or puts something out.
+    """The body of a create, for a workflow that takes some time, and then fails or returns items.
 
     :param begin: the trigger
-    :param output: the items that its last node puts out; None for what the trigger put out
+    :param output: the items that its last node returns; None for those of the trigger
     :param error: the message with which it fails; None if it does not
     """
     nodes = [begin]

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 _START_SECONDS = 10.0
 _STOP_SECONDS = 5.0
-# Only so that a caller does not hang for good: a busy machine may not run the server's thread for a while.
+# Only keeps a caller from hanging forever: on a busy machine, the server's thread may not run for a while.
 _ANSWER_SECONDS = 120.0
 
 
@@ -46,7 +46,8 @@ class ServiceSimulator(Access):
     :param api_key: key with every scope (default: a random one)
     :param licensed: whether licensed features work; otherwise they answer 403
     :param concurrency_limit: maximum number of concurrent production runs (default: no limit)
-    :param queue_mode: behave as with workers: runs beyond the limit are not listed, and their calls are answered
+    :param queue_mode: behave like a server with workers: runs beyond the limit are not listed, and their calls are
+        answered
     :param publish_delay: seconds until publishing and unpublishing take effect
     :param boot_seconds: seconds after the start during which every path answers with an HTML 404
     """
@@ -87,7 +88,7 @@ class ServiceSimulator(Access):
         """Start to listen; returns once connections are accepted.
 
         :raises OSError: the port is taken
-        :raises RuntimeError: it has already been started, or does not come up
+        :raises RuntimeError: it has already been started, or did not start in time
         """
         if self._thread is not None:
             raise RuntimeError("the simulator has already been started")
@@ -114,7 +115,7 @@ class ServiceSimulator(Access):
         deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise RuntimeError("the simulator does not come up")
+                raise RuntimeError("the simulator did not start")
             time.sleep(0.005)
         return self
 
@@ -160,7 +161,7 @@ class ServiceSimulator(Access):
         return DateLayer(FaultLayer(build_app(self.state), self.state, self._faults), self.clock.now)
 
     def restart(self, boot_seconds: float = 0.5) -> None:
-        """Crash and come back: running executions crash, queued ones start again, waiting ones survive.
+        """Crash and start again: running executions crash, queued ones begin anew, waiting ones survive.
 
         :param boot_seconds: seconds afterwards during which every path answers with an HTML 404
         """
@@ -211,7 +212,7 @@ class ServiceSimulator(Access):
         return done.result(_ANSWER_SECONDS)
 
     def wrap(self, layer: Callable[[ASGIApp], ASGIApp]) -> None:
-        """Put an ASGI layer around the service, such as a proxy; :meth:`reset` takes it away.
+        """Put an ASGI layer around the service, such as a proxy; :meth:`reset` removes it.
 
         :param layer: wraps the current application in a new one; requests are recorded before they reach it
         """
@@ -241,18 +242,18 @@ class ServiceSimulator(Access):
         :param method: only requests with this method
         :param path: only requests whose path contains a match of this regular expression
         :param body: only requests whose body contains a match of this regular expression
-        :param status: HTTP status of the answer to "status" and "html"
+        :param status: HTTP status of the answer for "status" and "html"
         :param seconds: how long "latency" waits
         :param retry_after: value of the Retry-After header
         :param after_processing: the request takes effect, and only its answer is lost or replaced
-        :param skip: number of these requests that it leaves alone first
+        :param skip: number of these requests that pass first
         """
         fault = Fault(kind, times, method, path, status, retry_after, seconds, after_processing, body, skip)
         self.in_loop(lambda: self._faults.faults.append(fault))
 
     @property
     def has_faults(self) -> bool:
-        """Whether injected faults wait for further requests."""
+        """Whether some injected faults apply to further requests."""
         return bool(self._faults.faults)
 
     def clear_faults(self) -> None:
@@ -315,10 +316,10 @@ class ServiceSimulator(Access):
     ) -> str:
         """Set up an execution in any status; no node of the workflow is run.
 
-        :param workflow_id: the workflow that it is one of
+        :param workflow_id: workflow of the execution
         :param status: new, running, waiting, success, error, canceled, crashed or unknown
         :param mode: what started it, such as ``trigger`` for its own schedule
-        :param seconds: seconds of the clock after which it succeeds; None: it stays as it is
+        :param seconds: seconds of the clock after which it succeeds; None if it does not change by itself
         :param age: seconds since it started
         :returns: its id
         :raises ValueError: unknown workflow or status
@@ -326,18 +327,18 @@ class ServiceSimulator(Access):
         if status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(STATUSES)}")
 
-        def put_up() -> str:
+        def set_up() -> str:
             self.state.settle()
             workflow = self.state.workflows.find(workflow_id)
             if workflow is None:
                 raise ValueError(f"there is no workflow {workflow_id}")
             snapshot = workflow.snapshot(workflow.active_version)
-            execution = self.state.engine.put_up(
+            execution = self.state.engine.set_up(
                 snapshot, workflow.project_id, status=status, mode=mode, seconds=seconds, age=age
             )
             return str(execution.id)
 
-        return self.in_loop(put_up)
+        return self.in_loop(set_up)
 
     def finish_execution(
         self, execution_id: str, status: str = "success", *, node: str | None = None, message: str | None = None

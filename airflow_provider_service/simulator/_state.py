@@ -70,7 +70,7 @@ class State:
         self.personal_project_id = self.new_id()
         self._keys: dict[str, ApiKey] = {}
         self.schedule = Schedule()
-        #: Number of requests that are held open until their time comes.
+        #: Number of requests that are held open.
         self.held = 0
         self._moved = asyncio.Event()
         self.executions = ExecutionStore()
@@ -104,9 +104,9 @@ class State:
         return self._add_user(email, role, (first_name, last_name))
 
     def invite_users(self, invitations: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-        """Invite (e-mail, role) pairs, all or none; returns an invitation for each one that is not an active user yet.
+        """Invite (e-mail, role) pairs, all or none; return an invitation for each who is not an active user yet.
 
-        :raises ApiError: 400 or 403 a role that cannot be given, 500 addresses that differ only in case
+        :raises ApiError: 400 or 403 for a role that cannot be given, 500 for addresses that differ only in case
         """
         self.users.check_invitations(invitations)
         users = [self.users.find(email) or self._add_user(email, role, None) for email, role in invitations]
@@ -174,7 +174,7 @@ class State:
         await self.hold(lambda: self.clock.now() >= end)
 
     async def hold(self, reached: Callable[[], bool], has_left: Callable[[], Awaitable[bool]] | None = None) -> bool:
-        """Hold a request open; whether ``reached()`` became true before the server stopped, or the caller had left."""
+        """Hold a request open; return whether ``reached()`` came true before the server stopped or the caller left."""
         self.held += 1
         pause = 0.005
         try:
@@ -191,6 +191,6 @@ class State:
             self.held -= 1
 
     def wake(self) -> None:
-        """Let what is held open look now, since the clock was moved. Only the server's event loop may call this."""
+        """Make held requests look at the clock at once. Only the server's event loop may call this."""
         self._moved.set()
         self._moved = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The form that requests must have, and the exact 400 texts of the two endpoint families.
+"""Validate requests, with the exact 400 texts of the two endpoint families.
 
 A route describes its query with :class:`Param` and its body with :class:`Body` and fields; the gateway enforces them.
 """
@@ -82,8 +82,7 @@ def parse_datetime(text: str) -> datetime | None:
 class Body:
     """The body of an operation: one object or, with ``array``, a list of at least ``min`` of these objects.
 
-    With ``required_body=False`` the
-    request may have no body at all; handlers then get ``{}``.
+    With ``required_body=False``, the request may have no body at all; handlers then get ``{}``.
     """
 
     required: Mapping[str, Field] = field(default_factory=dict)

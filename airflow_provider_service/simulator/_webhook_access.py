@@ -12,8 +12,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from airflow_provider_service.simulator._engine.nodes import WebhookAnswer
-from airflow_provider_service.simulator._gateway import ApiError
 from airflow_provider_service.simulator._state import State
+from airflow_provider_service.simulator._validation import ApiError
 
 _ALGORITHMS = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 _MISSING = "Authorization is required!"

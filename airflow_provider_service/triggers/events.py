@@ -47,8 +47,8 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
 
     The event is ``{"execution_id", "workflow_id", "status", "started_at", "stopped_at", "url"}``, with
     ``return_output`` also ``{"output", "output_items", "output_path"}`` if the execution succeeded. The output is None
-    if it is larger than 48 kB of JSON or cannot be read, which the triggerer's log says; the end is reported in any
-    case.
+    if it is larger than 48 kB of JSON or cannot be read, which the log of the triggerer then says; the end is reported
+    in any case.
 
     :param workflow_id: id of the workflow, or a list of several.
     :param workflow_name: exact name of the workflow, or a list of several.
@@ -60,7 +60,7 @@ class ServiceExecutionEventTrigger(BaseEventTrigger):
     :param statuses: final statuses that fire: ``"success"``, ``"error"``, ``"canceled"``, ``"crashed"``; default all.
     :param return_output: what to report: the output of the node that ran last (``"last_node"``), the output of another
         node (``{"node": "Name"}``), or none (``"none"``, the default). Airflow's database keeps it with the event. It
-        may hold whatever the workflow was called with, headers and their secrets included.
+        may contain whatever the workflow was called with, including headers and their secrets.
     :param max_output_items: number of items to report at most; None (the default) for all.
     :param service_conn_id: Airflow connection of type ``n8n`` or ``service``; ``service_default`` by default.
     :param poll_interval: seconds, or a timedelta, between two polls; 30 seconds by default.

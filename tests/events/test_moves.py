@@ -67,7 +67,7 @@ async def test_another_database_is_logged_and_watched_from_now_on(
 
     await tells_what_ends_from_now_on(simulator, workflow_id, state)
 
-    assert "Execution 31 has been seen" in caplog.text
+    assert "Execution 31 was seen" in caplog.text
     assert caplog.text.count("now 5 is the newest") == 1
 
 

@@ -153,8 +153,8 @@ def test_a_filter_keeps_what_fulfils_its_conditions(
 @pytest.mark.parametrize(
     ("kind", "version", "parameters", "message"),
     [
-        ("if", 1, {}, "version 1 of n8n-nodes-base.if is not simulated, but 2 and newer ones"),
-        ("switch", 2, {}, "version 2 of n8n-nodes-base.switch is not simulated, but 3 and newer ones"),
+        ("if", 1, {}, "version 1 of n8n-nodes-base.if is not simulated, only 2 and newer ones"),
+        ("switch", 2, {}, "version 2 of n8n-nodes-base.switch is not simulated, only 3 and newer ones"),
         ("if", 2.2, condition("s", "string", "regex", "A"), "operator string:regex of conditions is not simulated"),
         ("if", 2.2, condition("s", "dateTime", "after", "x"), "operator dateTime:after of conditions is not simulated"),
         ("if", 2.2, condition("none", "number", "lt", 5), "a comparison with nothing is not simulated"),
@@ -165,7 +165,7 @@ def test_a_filter_keeps_what_fulfils_its_conditions(
             "Wrong type: 'Abc' is a string but was expecting a number [condition 0, item 0]",
         ),
         ("switch", 3.2, {"mode": "expression", "output": 7}, "there is no output 7 among 4"),
-        ("merge", 3, {"mode": "combine"}, "mode 'combine' of n8n-nodes-base.merge is not simulated, but 'append'"),
+        ("merge", 3, {"mode": "combine"}, "mode 'combine' of n8n-nodes-base.merge is not simulated, only 'append'"),
     ],
 )
 def test_what_is_not_evaluated_fails_by_name(

@@ -265,7 +265,7 @@ def test_forgotten_execution_is_404(api: Api, workflow: str) -> None:
 
 def test_thousands_of_executions_are_listed_fast(api: Api, workflow: str) -> None:
     for _ in range(5000):
-        api.simulator.state.engine.put_up(
+        api.simulator.state.engine.set_up(
             api.simulator.state.workflows.get(workflow).snapshot(), "project", status="running"
         )
     began = time.process_time()

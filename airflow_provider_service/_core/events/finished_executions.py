@@ -1,7 +1,7 @@
-"""Which executions have ended since the last poll, each reported once.
+"""Find the executions that have ended since the last poll, and report each once.
 
 Executions end in any order, and an execution that starts while the lists are read may be in none of them. Therefore, a
-cursor keeps the ids that were active, and every poll rereads what began since the poll before the previous one.
+cursor keeps the ids of active executions, and every poll rereads those that began since the poll before the last one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 #: Ids of workflows; None for all.
 Workflows = frozenset[str] | None
-#: The executions of so many workflows are listed separately; those of more are selected from the list of all.
+#: For up to so many workflows, the executions of each are listed; for more, they are selected from a list of all.
 MOST_LISTED_SEPARATELY = 20
 
 
@@ -32,8 +32,8 @@ class Snapshot:
     """What one poll has seen.
 
     :param base_url: address of the service.
-    :param since: of the executions up to this id, only active ones were looked for.
-    :param newest: highest id there is, of any workflow.
+    :param since: the poll looked for all executions after this id, and for the active ones up to it.
+    :param newest: highest existing id, of any workflow.
     :param active: the active executions.
     :param ended: executions that have ended, oldest first.
     :param gone: ids of executions that were not kept.
@@ -47,12 +47,12 @@ class Snapshot:
     gone: frozenset[int] = frozenset()
 
     def of(self, workflows: Workflows) -> Snapshot:
-        """The part of some workflows."""
+        """The snapshot, reduced to some workflows."""
         active, ended = ([one for one in part if is_of(one, workflows)] for part in (self.active, self.ended))
         return replace(self, active=active, ended=ended)
 
     def with_read(self, found: Mapping[int, Execution | None], workflows: Workflows) -> Snapshot:
-        """The snapshot of some workflows and what :func:`read` has found of them."""
+        """The snapshot of some workflows, extended by what :func:`read` has found of them."""
         own = {id_: one for id_, one in found.items() if one and is_of(one, workflows)}
         return replace(self.with_more(own.values()), gone=self.gone.union(found.keys() - own.keys()))
 
@@ -74,10 +74,10 @@ class Cursor:
     """How far the ends of executions of some workflows have been reported.
 
     :param base_url: address of the service whose ids these are.
-    :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the beginning.
+    :param floor: executions up to this id that are not in ``open`` have been reported, or ended before the watch began.
     :param ceiling: highest id that the last poll saw.
     :param reported: ids above the floor that have been reported.
-    :param open: ids that have not been seen to end.
+    :param open: ids of executions that have not been seen to end.
     """
 
     base_url: str
@@ -88,13 +88,13 @@ class Cursor:
 
     @classmethod
     def beginning(cls, snapshot: Snapshot) -> Cursor:
-        """Begin now: executions that have already ended count as reported."""
+        """Create a cursor that begins now: executions that have already ended count as reported."""
         cursor = cls(snapshot.base_url, snapshot.since, snapshot.since, reported=set(_numbers(snapshot.ended)))
         cursor._see(snapshot)
         return cursor
 
     def unseen(self, snapshot: Snapshot) -> list[int]:
-        """The open executions that a snapshot does not contain, so that it is not known whether they have ended."""
+        """The open executions that a snapshot does not contain, so that it is unknown whether they have ended."""
         return sorted(self.open - set(_numbers(snapshot.active, snapshot.ended)))
 
     def is_ahead_of(self, snapshot: Snapshot) -> bool:
@@ -126,7 +126,7 @@ class Cursor:
         self.open = self.open.union(_numbers(snapshot.active)) - snapshot.gone - self.reported
 
     def to_json(self) -> dict[str, Any]:
-        """The cursor in the form in which it is stored between restarts."""
+        """The cursor as a JSON object, to be stored for the time after a restart."""
         return {
             "base_url": self.base_url,
             "floor": self.floor,
@@ -153,16 +153,16 @@ def _numbers(*parts: Iterable[Execution]) -> Iterator[int]:
 
 
 class ExecutionPoll:
-    """Polls the executions of all workflows, each time for what is new."""
+    """Polls the executions of all workflows for what is new."""
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
         self._next_since = 0
 
     def snapshot(self, client: ServiceClient) -> Snapshot:
-        """Read what is active, and, except in the first poll, what has ended since the poll before the previous one."""
+        """Read what is active and, except in the first poll, what has ended since the poll before the last one."""
         last = self._last if self._last and self._last.base_url == client.base_url else None
-        # This comes first: what starts while the lists are read gets a higher id, and ends after the beginning.
+        # This is read first: what starts while the lists are read has a higher id, and ends after the watch began.
         since = self._next_since if last else max(_numbers(client.executions.list(limit=1)), default=0)
         seen = [*_active(client), *(listed(client, since) if last else ())]
         newest = max((0 if last else since, *_numbers(seen)))
@@ -183,9 +183,9 @@ def _active(client: ServiceClient) -> Iterator[Execution]:
 
 
 def listed(client: ServiceClient, since: int, workflow_id: str | None = None) -> Iterator[Execution]:
-    """The executions after an id and the one before them, newest first, without those that are running.
+    """The executions after an id, newest first, and the next older one; without those that are running.
 
-    :param workflow_id: those of one workflow.
+    :param workflow_id: only executions of this workflow; None for those of all.
     """
     for execution in client.executions.list(workflow_id=workflow_id):
         yield execution
@@ -206,7 +206,7 @@ def is_of(execution: Execution, workflows: Workflows) -> bool:
 
 
 def read(client: ServiceClient, ids: Iterable[int]) -> Mapping[int, Execution | None]:
-    """Read executions one by one. The value is None if it was not kept; one that cannot be read now is left out."""
+    """Read executions one by one. Those that were not kept are None; those that cannot be read now are left out."""
     found: dict[int, Execution | None] = {}
     for execution_id in ids:
         try:

@@ -1,4 +1,4 @@
-"""The ids of the workflows that watchers watch, read once for all of them and renewed now and then."""
+"""The ids of the workflows that watchers watch, read once for all watchers and renewed every few polls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_service._core.events.selection import Selection
     from airflow_provider_service.client import ServiceClient
 
-#: The workflows of a tag or a project are read again after so many polls.
+#: After how many polls the workflows of a tag or a project are read again.
 POLLS_TO_RENEWAL = 10
 
 
@@ -24,8 +24,8 @@ class _Found:
 
     :param workflows: their ids.
     :param due: number of the poll that reads them again.
-    :param faults: what happened to later reads.
-    :param seen: ids of workflows of which is known whether they belong to the selection.
+    :param faults: tolerates the faults of later reads.
+    :param seen: ids of the workflows that are known to belong, or not to belong, to the selection.
     """
 
     workflows: Workflows
@@ -35,7 +35,7 @@ class _Found:
 
 
 class Members:
-    """The workflows of all selections of a poll, each read once for all of its watchers, and renewed now and then."""
+    """The workflows of all selections of a poll."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, Selection], _Found] = {}

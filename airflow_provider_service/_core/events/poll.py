@@ -1,4 +1,4 @@
-"""The one poll of executions that all watchers of a connection share."""
+"""The poll of executions that all watchers of a connection share."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ log = logging.getLogger(__name__)
 
 
 class PolledExecutions:
-    """What one poll has seen, with what its subscribers read in addition and store."""
+    """What one poll has seen, what its subscribers read in addition, and what they store afterwards."""
 
     def __init__(self, number: int, snapshot: Snapshot, config: ServiceConfig, members: Members) -> None:
         self.number, self.snapshot, self._config, self._members = number, snapshot, config, members
         self._asked: set[int] = set()
         self._found: dict[int, Execution | None] = {}
         self._reading = asyncio.Lock()
-        self._notes: list[Callable[[], Awaitable[None]]] = []
+        self._writes: list[Callable[[], Awaitable[None]]] = []
 
     async def members(self, selection: Selection) -> Workflows:
         """The workflows of a selection."""
@@ -62,20 +62,20 @@ class PolledExecutions:
         return {one: self._found[one] for one in ids if one in self._found}
 
     async def output(self, execution_id: str, wanted: WantedOutput) -> dict[str, Any]:
-        """What a node of an execution put out; None as output, with a line in the log, if it cannot be read."""
+        """Read the output of a node. If it cannot be read, log the reason, and return None as the output."""
         return await _with_client(self._config, partial(_output, execution_id=execution_id, wanted=wanted))
 
-    def once_persisted(self, note: Callable[[], Awaitable[None]]) -> None:
-        """Register a note to be written when Airflow's database contains the events of this poll."""
-        self._notes.append(note)
+    def once_persisted(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Register a function to call once the events of this poll are in Airflow's database."""
+        self._writes.append(write)
 
     async def persisted(self) -> None:
-        """Write the registered notes."""
-        await asyncio.gather(*(note() for note in self._notes))
+        """Call the registered functions."""
+        await asyncio.gather(*(write() for write in self._writes))
 
 
 class EventPoll(SharedStreamProducer):
-    """Polls for all watchers of a connection. Airflow reports to it which events are in the database."""
+    """Polls for all watchers of a connection. Airflow tells it which events are in its database."""
 
     def __init__(self, kwargs: dict[str, Any]) -> None:
         self._service_conn_id, self._pause = kwargs["service_conn_id"], kwargs["poll_interval"]
@@ -104,8 +104,9 @@ class EventPoll(SharedStreamProducer):
         """Let the watchers store what has been reported."""
         for item in batch:
             if item.outcome.failed:
-                # The events of one watcher may be lost, and it is not known which. That watcher has received all polls
-                # so far and receives no more, so cursors of these polls must not be stored. Later ones are of others.
+                # The events of one watcher may be lost, but it is unknown of which. That watcher has received all polls
+                # so far and receives no more, so cursors of these polls must not be stored. Later cursors belong to
+                # other watchers.
                 self._polls_in_doubt = self._polls
             elif item.broker_payload.number > self._polls_in_doubt:
                 await item.broker_payload.persisted()
@@ -133,7 +134,7 @@ def _output(client: ServiceClient, execution_id: str, wanted: WantedOutput) -> d
 
 
 async def until_it_works(action: Callable[[], Awaitable[T]], pause: float, faults: FaultTolerance) -> T:
-    """Repeat an action until it works. A watcher has no result with which to fail, so it logs what is wrong instead."""
+    """Repeat an action until it works. A watcher has no task that could fail, so it logs what is wrong."""
     while True:
         try:
             result = await action()

@@ -22,7 +22,7 @@ class Selection(NamedTuple):
     :param workflow_name: exact names of workflows.
     :param tag_id: id of a tag.
     :param tag_name: exact name of a tag.
-    :param project_id: id of a project, whose workflows these are, or which narrows the names or the tag.
+    :param project_id: id of a project. It selects the workflows of the project, or narrows the names or the tag to it.
     :param project_name: exact name of that project.
     :param all_workflows: whether all workflows are selected.
     """
@@ -59,19 +59,19 @@ class Selection(NamedTuple):
             chosen == 1 or (chosen == 0 and has_project),
             "give one of workflow_id, workflow_name, tag_id, tag_name, project_id, project_name and all_workflows=True",
         )
-        require(not has_project or narrows, "a project narrows only workflow_name, tag_id and tag_name")
+        require(not has_project or narrows, "a project can only narrow workflow_name, tag_id and tag_name")
         PROJECT.check(self, are_rendered=True)
 
     @property
     def key(self) -> str:
-        """Short text that differs between selections."""
+        """A short text that identifies the selection."""
         if self.workflow_id is not None and len(self.workflow_id) == 1:
             return self.workflow_id[0]
         return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()[:32]
 
     @property
     def changes(self) -> bool:
-        """Whether workflows may join or leave while they are watched."""
+        """Whether workflows may join or leave the selection while it is watched."""
         return self.workflow_id is None and self.workflow_name is None and not self.all_workflows
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a watcher reports of what the shared poll has seen, and where it stands. Runs in the triggerer."""
+"""Report the ends that the shared poll has seen, and store the watcher's position. Runs in the triggerer."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# When a triggerer exits, it waits for what is in progress, but may no longer get an answer.
+# A triggerer that exits waits for what is in progress, but may no longer get an answer.
 WRITE_SECONDS = 5.0
 
 
 class Watcher:
-    """Reports each end of an execution of a selection once.
+    """Reports the end of each execution of a selection once.
 
-    :param statuses: those whose ends are reported.
-    :param wanted: the output that is reported with a success; None for none.
-    :param pause: seconds between two attempts to read where it stands.
+    :param statuses: final statuses to report.
+    :param wanted: the output to report with a success; None for no output.
+    :param pause: seconds between two attempts to read the stored position.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class Watcher:
     ) -> AsyncIterator[dict[str, Any]]:
         """Report the ends that the polls have seen, as the payloads of events.
 
-        :param asset_state: the store in which Airflow keeps what belongs to an asset; None if there is none.
-        :param key: of the cursor in it.
+        :param asset_state: the store in which Airflow keeps the state of an asset; None if there is none.
+        :param key: key of the cursor in that store.
         """
         store = _CursorStore(asset_state, key)
         position = FaultTolerance(f"the position of the watch of {self._selection}", None)
@@ -96,11 +96,11 @@ class Watcher:
         if not is_caught_up:
             # The shared poll began with its first subscriber, which may be later than the stored cursor.
             snapshot = snapshot.with_more(await polled.listed(cursor.floor, workflows))
-        # Executions of other workflows are read by the watchers of these.
+        # The watchers of other workflows read the executions of those.
         snapshot = snapshot.with_read(await polled.read(cursor.unseen(snapshot)), workflows)
         if cursor.is_ahead_of(snapshot):
             log.warning(
-                "Execution %d has been seen at %s, but now %d is the newest: later ones were deleted, or the service "
+                "Execution %d was seen at %s, but now %d is the newest: later ones were deleted, or the service "
                 "has another database. The watch of %s continues from there",
                 *(cursor.ceiling, snapshot.base_url, snapshot.newest, self._selection),
             )

@@ -1,1 +1,1 @@
-"""What tasks read, write and start, as assets of Airflow and in the terms of OpenLineage."""
+"""The lineage of tasks: what they read, write and start, in the terms of OpenLineage."""

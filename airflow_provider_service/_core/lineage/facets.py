@@ -1,6 +1,6 @@
-"""What a task says about its lineage in OpenLineage's terms.
+"""Describe the lineage of tasks in OpenLineage's terms.
 
-The provider works without OpenLineage, so that is imported inside the functions. Nothing here asks the service.
+The provider also works without OpenLineage, so the functions import it themselves. They send nothing to the service.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_service._core.waits.outcome import Outcome
 
-    #: What a task reports.
+    #: The lineage of a task.
     Lineage = OperatorLineage[Any, Any]
 
 PRODUCER = "urn:airflow-provider-service"
@@ -34,9 +34,9 @@ def is_installed() -> bool:
 
 
 def empty() -> Lineage | None:
-    """The lineage of a task that reads and writes nothing, of which OpenLineage warns if it is None.
+    """Empty lineage, for a task that reads and writes nothing: OpenLineage would warn about None.
 
-    :returns: None without OpenLineage.
+    :returns: None if OpenLineage is not installed.
     """
     if not is_installed():
         return None
@@ -99,7 +99,7 @@ def of_file(address: str, *, is_output: bool) -> Lineage:
 
 
 def of_query(hook: Any, sql: str, conn_id: str) -> Lineage | None:
-    """The tables that a statement reads and writes; None if the hook does not say what database it is.
+    """The tables that a statement reads and writes; None if the hook does not say which database it is for.
 
     :param hook: hook of the database.
     :param conn_id: its connection.
@@ -112,23 +112,23 @@ def of_query(hook: Any, sql: str, conn_id: str) -> Lineage | None:
 
 
 def of_sql_table(hook: Any, table: str, conn_id: str) -> Lineage | None:
-    """The lineage of a task that writes a table of a database; None if the hook does not say what database it is.
+    """The lineage of a task that writes a table of a database; None if the hook does not say which database it is for.
 
     :param hook: hook of the database.
-    :param table: its name as a statement would have it.
+    :param table: name of the table, as written in a statement.
     :param conn_id: connection of the database.
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    # The parser of statements knows how each database names its tables.
+    # The SQL parser knows how each database names its tables.
     found = of_query(hook, f"INSERT INTO {table} SELECT 1", conn_id)
     return None if found is None else OperatorLineage(outputs=found.outputs)
 
 
 def of_execution(task_instance: Any, base_url: str, execution_id: str, outcome: Outcome | None) -> Lineage:
-    """The lineage of a task that has started an execution; one that has ended is reported as a run of its workflow.
+    """The lineage of a task that has started an execution. An execution that has ended is emitted as a run, too.
 
-    :param outcome: how the execution ended; None if the task did not wait for that.
+    :param outcome: how the execution ended; None if the task did not wait for it.
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
 
@@ -147,7 +147,7 @@ def _external_facet(base_url: str, execution_id: str) -> dict[str, Any]:
 
 
 def _emit_run(task_instance: Any, base_url: str, outcome: Outcome) -> None:
-    # Only what is known to have ended is a run; its parent is the run of the task.
+    # Only an execution that is known to have ended is emitted; the parent of its run is the run of the task.
     if not (outcome.execution_id and outcome.workflow_id and outcome.status and outcome.started_at):
         return
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener

@@ -1,4 +1,4 @@
-"""What the call of a webhook tells the workflow about the task that makes it."""
+"""Headers by which the call of a webhook tells the workflow which task makes it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ log = logging.getLogger(__name__)
 #: The task run, and the DAG run, as ``namespace/job/run id``.
 PARENT_HEADER, ROOT_HEADER = "OpenLineage-Parent-Id", "OpenLineage-Root-Parent-Id"
 
-# What HTTP allows in a header and nobody has to decode.
+# Characters that HTTP allows in a header, and that need not be encoded.
 _PLAIN = punctuation.replace("%", "") + " "
 
 
 def parent_headers(task_instance: Any) -> dict[str, str]:
-    """The headers that name what has started a workflow: the trace and the run of OpenLineage, if in use."""
+    """Headers that name the task that starts a workflow: its trace and its OpenLineage run, if in use."""
     return {**_trace_headers(), **_openlineage_headers(task_instance)}
 
 
 def _trace_headers() -> dict[str, str]:
-    """The W3C trace context of the task's span; none unless Airflow traces tasks."""
+    """The W3C trace context of the task's span; empty unless Airflow traces tasks."""
     if "opentelemetry.trace" not in sys.modules:  # then there is no span
         return {}
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -48,6 +48,6 @@ def _openlineage_headers(task_instance: Any) -> dict[str, str]:
     except ImportError:
         return {}
     except Exception as error:  # noqa: BLE001 - a workflow runs whatever OpenLineage does
-        log.warning("The call does not carry its parent in OpenLineage: %s", error)
+        log.warning("The call does not name its parent run in OpenLineage: %s", error)
         return {}
     return {name: quote(value, safe=_PLAIN) for name, value in parents.items()}

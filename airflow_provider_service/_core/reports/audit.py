@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client.models._audit import AuditReports
 
 CATEGORIES = ("credentials", "database", "nodes", "filesystem", "instance")
-# Names of columns, in their order; further ones follow, and ids come last.
+# The columns that come first, in this order; others follow, and ids come last.
 _FIRST = ("name", "workflowName", "nodeName", "nodeType", "packageUrl", "filePath")
 #: What an audit found: the sections of each category that has any.
 Findings = Mapping[str, Sequence["AuditSection"]]
@@ -44,7 +44,7 @@ def _settings(section: AuditSection) -> Any:
 def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: datetime, base_url: str) -> Report:
     """The report on an audit.
 
-    :param reports: what the service answered.
+    :param reports: the answer of the service.
     :param risky: the categories whose findings fail the task.
     :param base_url: the server's address.
     """
@@ -97,7 +97,7 @@ def _table(category: str, section: AuditSection, base_url: str) -> Table:
 
 
 def _rank(name: str) -> int:
-    """The place of a column: what people call a thing comes first, and by what the service finds it comes last."""
+    """The position of a column: names that people know come first, and ids of the service come last."""
     if name in _FIRST:
         return _FIRST.index(name)
     return len(_FIRST) + (name.lower().endswith("id") or name == "kind")

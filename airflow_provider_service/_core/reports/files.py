@@ -1,4 +1,4 @@
-"""Reports as files, in the form that their suffix says."""
+"""Write reports to files, in the format that the suffix of the file chooses."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ def require_report_place(path: str | None) -> None:
     """Refuse a file to which no report could be written.
 
     :param path: the argument ``report_path``.
-    :raises ServiceInputError: its suffix says no form, or its directory does not exist.
+    :raises ServiceInputError: its suffix is not that of a format, or its directory does not exist.
     """
     if path is not None:
         from airflow_provider_service._core.object_storage import require_place
-        from airflow_provider_service._core.reports.forms import require_form
+        from airflow_provider_service._core.reports.report_formats import require_format
 
         require_place("report_path", path)
-        require_form("report_path", path)
+        require_format("report_path", path)
 
 
 def write_report(path: str | None, report: Callable[[], Report]) -> str | None:
     """Write a report to a file, and return its address; None without a file. Safe to repeat.
 
-    :param path: the argument ``report_path``, whose suffix says the form.
+    :param path: the argument ``report_path``, whose suffix chooses the format.
     :param report: makes the report.
     """
     if path is None:
         return None
     from airflow_provider_service._core.object_storage import write_whole
-    from airflow_provider_service._core.reports.forms import rendered
+    from airflow_provider_service._core.reports.report_formats import rendered
 
     written = write_whole(path, rendered(report(), path))
     log.info("The report was written to %s", written)

@@ -1,4 +1,4 @@
-"""A report as one HTML page, which needs nothing else: no script, no file and no other server."""
+"""A report as one self-contained HTML page, which needs no script, no other file and no other server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def as_html(report: Report) -> str:
-    """The report as a page that can be printed, in light and dark."""
+    """The report as a page that can be printed, with light and dark colours."""
     return _template().render(report=report)
 
 
@@ -35,7 +35,7 @@ def _template() -> Template:
 
 
 def template_environment(loader: BaseLoader | None = None) -> Environment:
-    """What renders pages: everything that a template shows is made printable, and is then escaped.
+    """The environment that renders pages. It makes everything that a template shows printable, and then escapes it.
 
     :param loader: finds templates by name; None if they are given as texts.
     """

@@ -1,4 +1,4 @@
-"""The report on the insights of a range of time."""
+"""The report on the insights of a time range."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ _LABELS = {
 
 
 def figures_of(summary: InsightsSummary) -> Mapping[str, InsightsFigure]:
-    """The figures by their names."""
+    """The figures by name."""
     return {name: getattr(summary, name) for name in _LABELS}
 
 
 def insights_report(
     summary: InsightsSummary, range_start: datetime | None, range_end: datetime | None, *, made_at: datetime, url: str
 ) -> Report:
-    """The report on a range of time, which the service has chosen where it was not given.
+    """The report on a time range.
 
+    :param range_start: start of the range; None if the service chose it, seven days ago.
+    :param range_end: end of the range; None if the service chose it, now.
     :param url: page of the service.
     """
     figures = figures_of(summary)

@@ -1,4 +1,4 @@
-"""A report as Markdown, as GitHub understands it."""
+"""A report as GitHub Flavored Markdown."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from airflow_provider_service._core.reports.text import on_one_line, printable
 
 # What Markdown might read as markup anywhere in a line, and what it would turn into a link by itself.
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~&!$@])|(?<=[A-Za-z])(:)(?=//)|(?<=[Ww]{3})(\.)")
-# What begins a list, a quotation or an underline where a line begins.
+# What would begin a list, or underline the line before, at the start of a line.
 _START = re.compile(r"^([-+=]|\d{1,9}(?=[.)]))")
-# Inside the address of a link, these would end it.
+# Characters that would end the address of a link.
 _IN_ADDRESS = re.compile(r"[^\w\-.~:/?#@!$&'*+,;=%]", re.ASCII)
 _LONGEST_BAR = 30
 
@@ -109,7 +109,7 @@ def _paragraph(line: str) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """Text where a line begins."""
+    """Text at the start of a line."""
     return _START.sub(lambda found: f"\\{found[0]}" if not found[0].isdigit() else f"{found[0]}\\", _escaped(text))
 
 

@@ -1,4 +1,4 @@
-"""A report: title, figures, charts, tables and listings, in no particular form."""
+"""A report: title, figures, charts, tables and listings, whatever the format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tone = Literal["good", "bad", "plain"]
 class Link:
     """Text that leads to a page.
 
-    :param url: address of the page; only one of the web becomes a link.
+    :param url: address of the page; only a web address becomes a link.
     """
 
     text: str
@@ -24,7 +24,7 @@ class Link:
 
     @property
     def is_safe(self) -> bool:
-        """Whether following the link does nothing but open a page of the web."""
+        """Whether following the link only opens a web page."""
         return self.url.lower().startswith(("http://", "https://"))
 
 
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Series:
-    """What the parts at one place of all bars of a chart stand for."""
+    """What the parts at one position in all bars of a chart mean."""
 
     name: str
     tone: Tone = "plain"
@@ -110,11 +110,11 @@ Part = Table | Chart | Listing
 
 @dataclass(frozen=True)
 class Report:
-    """What a task has found. All its texts may be those of strangers: every form escapes them.
+    """What a task has found. Any of its texts may come from strangers, so every format escapes them.
 
     :param message: what was found, in a sentence.
     :param tone: whether that is good or bad.
-    :param made_at: date and time of what was read.
+    :param made_at: date and time at which the data was read.
     :param url: page of the service that the report is about.
     """
 
@@ -141,7 +141,7 @@ def shown(value: Cell) -> str:
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Whether each column of a table holds numbers only, which are aligned to the right."""
+    """Whether each column of a table has only numbers, which are aligned to the right."""
     return [bool(table.rows) and all(map(_is_number, column)) for column in _columns(table)]
 
 
@@ -154,10 +154,8 @@ def _is_number(value: Cell) -> bool:
 
 
 def bar_words(chart: Chart, bar: Bar) -> str:
-    """The lengths of a bar in words."""
+    """The lengths of a bar's parts in words."""
     if len(chart.series) == 1:
         return shown(bar.parts[0])
-    return (
-        ", ".join(f"{shown(part)} {series.name}" for part, series in zip(bar.parts, chart.series, strict=True) if part)
-        or "0"
-    )
+    named = zip(bar.parts, chart.series, strict=True)
+    return ", ".join(f"{shown(part)} {series.name}" for part, series in named if part) or "0"

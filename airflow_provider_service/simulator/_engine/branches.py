@@ -11,7 +11,7 @@ from airflow_provider_service.simulator._engine.expressions import ExpressionErr
 IF = "n8n-nodes-base.if"
 FILTER = "n8n-nodes-base.filter"
 SWITCH = "n8n-nodes-base.switch"
-#: The versions from which on the conditions have the form that is simulated.
+#: The oldest versions of the nodes whose conditions are simulated.
 _OLDEST = {IF: 2, FILTER: 2, SWITCH: 3}
 
 Items = list[dict[str, Any]]
@@ -24,7 +24,7 @@ def route(node: Mapping[str, Any], items: Items, scope_of: Callable[[dict[str, A
     """
     kind, version = node["type"], float(node.get("typeVersion", 1))
     if version < _OLDEST[kind]:
-        raise ExpressionError(f"version {version:g} of {kind} is not simulated, but {_OLDEST[kind]} and newer ones")
+        raise ExpressionError(f"version {version:g} of {kind} is not simulated, only {_OLDEST[kind]} and newer ones")
     written = node.get("parameters") or {}
     outputs: list[Items] = [[] for _ in range(_count(kind, written))]
     for index, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""The conditions of If, Switch and Filter nodes, of the operators that are simulated.
+"""The conditions of If, Switch and Filter nodes, with the operators that are simulated.
 
 Anything else is an :class:`ExpressionError`, since a test must not pass because of a branch that was guessed.
 """
@@ -38,7 +38,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def holds(conditions: Mapping[str, Any], item: int = 0) -> bool:
-    """Whether conditions hold, whose values have been evaluated.
+    """Whether conditions hold; their values must have been evaluated.
 
     :param item: index of the item, for errors
     :raises ExpressionError: an operator is not simulated, or a value is not of its type
@@ -87,7 +87,7 @@ def _holds(condition: Mapping[str, Any], options: Mapping[str, Any], place: str)
 
 
 def _as_type(value: Any, kind: str, strict: bool, place: str) -> Any:
-    """The value as the service converts it; nothing stays nothing."""
+    """Convert a value as the service does; None stays None."""
     is_of_kind = isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
     if value is None or is_of_kind:
         return value
@@ -126,5 +126,5 @@ def _folded(value: Any, ignore_case: bool) -> Any:
 
 
 def _is_same(left: Any, right: Any) -> bool:
-    # Of lists and objects, the service compares the identity.
+    # The service compares lists and objects by identity.
     return not isinstance(left, (list, dict)) and isinstance(left, bool) is isinstance(right, bool) and left == right

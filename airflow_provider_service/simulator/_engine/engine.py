@@ -73,8 +73,8 @@ class Engine:
     ) -> Execution:
         """Start a run at ``trigger``, or queue it (status ``new``) when the concurrency limit is reached.
 
-        :param pinned: output of nodes, by name, that are not run
-        :param output: the trigger's output that the run goes on from
+        :param pinned: output of the nodes that are not run, by name
+        :param output: number of the trigger's output at which the run continues
         """
         execution = self._create(snapshot, trigger, items, project_id, mode, output)
         execution.run.pinned = pinned or {}
@@ -92,7 +92,7 @@ class Engine:
         self._end(execution, "error", now)
         return execution
 
-    def put_up(
+    def set_up(
         self,
         snapshot: Snapshot,
         project_id: str,
@@ -131,7 +131,7 @@ class Engine:
         return execution
 
     def retry(self, original: Execution, snapshot: Snapshot | None = None) -> Execution:
-        """Start a new run of the nodes that are left of ``original``.
+        """Start a new run of the nodes that ``original`` has left.
 
         :param snapshot: the current workflow, to be used instead of the one that ran
         """
@@ -229,7 +229,7 @@ class Engine:
     def _start_sub_workflow(
         self, parent: Execution, moment: datetime, node: Node, workflow_id: str, items: Items
     ) -> int:
-        """Start a workflow for a node of another one; the id of its execution.
+        """Start a workflow for a node of another one, and return the id of the execution.
 
         :raises NodeFailedError: it cannot be started, or has no node to begin at
         """

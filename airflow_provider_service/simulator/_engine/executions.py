@@ -17,7 +17,7 @@ STATUSES = (*ACTIVE, *TERMINAL, "unknown")
 
 @dataclass(eq=False)
 class Execution:
-    """One execution. ``token`` changes whenever the actions planned for it become void."""
+    """One execution. ``token`` changes whenever the actions scheduled for it become void."""
 
     id: int
     run: Run
@@ -91,7 +91,7 @@ class ExecutionStore:
             self._active[status][execution.id] = execution
 
     def remove(self, execution: Execution) -> None:
-        """Forget an execution; actions planned for it become void."""
+        """Forget an execution; actions scheduled for it become void."""
         execution.deleted = True
         execution.token += 1
         self._all.pop(execution.id, None)

@@ -26,14 +26,14 @@ MERGE = "n8n-nodes-base.merge"
 _PASSIVE_TRIGGERS = frozenset(
     f"n8n-nodes-base.{name}" for name in ("manualTrigger", "errorTrigger", "evaluationTrigger")
 )
-# The date and time of waits that no time ends.
+# The end of a wait that time does not end.
 FOREVER = datetime(3000, 1, 1, tzinfo=UTC)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 _THROW = re.compile(r"""throw\s+new\s+(\w*Error)\s*\(\s*(["'`])(.*?)\2\s*\)""", re.DOTALL)
 
-# Code that returns a list of JSON is the only code that runs.
+# The only code that runs is code that returns a list in JSON.
 _RETURN = re.compile(r"\s*return\s*(\[.*\])\s*;?\s*", re.DOTALL)
 
 
@@ -49,7 +49,7 @@ def activates(node: Node) -> bool:
 
 
 def is_counted(node: Node) -> bool:
-    """Whether this node is one of the triggers that a workflow is said to have."""
+    """Whether this node counts as one of the workflow's triggers."""
     return activates(node) and node["type"] != SUB_WORKFLOW_TRIGGER
 
 
@@ -221,7 +221,7 @@ def _code(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope]
 
 
 def _as_items(values: list[Any]) -> Items:
-    """What code returns as items; objects without "json" are taken for the JSON of an item."""
+    """Convert what code returns to items; an object without "json" is the JSON of an item."""
     return [value if "json" in value else {"json": value} for value in values if isinstance(value, dict)]
 
 
@@ -268,7 +268,7 @@ def _route(node: Node, items: Items, scope_of: Callable[[dict[str, Any]], Scope]
 def _merge(node: Node, items: Items, _scope_of: Callable[[dict[str, Any]], Scope], _moment: datetime) -> Outcome:
     mode = (node.get("parameters") or {}).get("mode", "append")
     if mode != "append":
-        raise ExpressionError(f"mode {mode!r} of {MERGE} is not simulated, but 'append'")
+        raise ExpressionError(f"mode {mode!r} of {MERGE} is not simulated, only 'append'")
     return Outcome(items)
 
 

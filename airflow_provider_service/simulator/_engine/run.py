@@ -56,7 +56,7 @@ class Pending:
     node: Node
     items: Items
     source: tuple[str, int, int] | None = None  # previous node, its output, its run
-    output: int = 0  # the one that gets the items, of a trigger that has several
+    output: int = 0  # number of the output that gets the items
 
 
 @dataclass
@@ -235,7 +235,7 @@ class Run:
         self.stack = [Pending(node, items)]
 
     def retried(self, execution_id: int, snapshot: Snapshot, *, resume: bool, skip_wait: bool) -> Run:
-        """A new run of the nodes that are left of this one.
+        """A new run of the nodes that this one has left.
 
         :param snapshot: the workflow to run, this run's own or a newer one
         :param resume: begin at the node on top of the stack instead of at the first
@@ -271,7 +271,7 @@ class Run:
         return next((items for items in main if items), [])
 
     def first_output(self) -> Items:
-        """The items of the first output of the node that ran last, which is all that answers a webhook's call."""
+        """The items of the first output of the node that ran last: a webhook answers with these only."""
         main = self.run_data[self.last_node][-1].get("data", {}).get("main", []) if self.last_node is not None else []
         return main[0] if main else []
 

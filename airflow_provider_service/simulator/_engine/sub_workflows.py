@@ -1,4 +1,4 @@
-"""Workflows that another workflow starts: which of them can be, where they begin, and how the service refuses."""
+"""Workflows that other workflows start: which of them may, where the run begins, and how the service refuses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Callee(NamedTuple):
 
 
 def called_workflows(nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
-    """The nodes that call other workflows by their ids, by name; an expression is not known before it runs."""
+    """The names of the nodes that call other workflows, with the ids of those, unless an id is an expression."""
     for node in nodes:
         parameters = node.get("parameters") or {}
         address = parameters.get("workflowId")
@@ -55,7 +55,7 @@ def called_workflows(nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
 
 
 def not_active(workflow_id: str) -> NodeFailedError:
-    """What a node fails with that calls a workflow that does not exist or is not published."""
+    """The failure of a node that calls a workflow which does not exist or is not published."""
     return NodeFailedError(_error("Workflow is not active and cannot be executed.", extra={"workflowId": workflow_id}))
 
 

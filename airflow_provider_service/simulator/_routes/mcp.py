@@ -1,4 +1,4 @@
-"""The MCP endpoint, which starts workflows whatever their trigger. It is not part of the API and has its own key."""
+"""The MCP endpoint, which starts workflows with any trigger. It is not part of the API and has its own key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from airflow_provider_service.simulator._gateway import (
-    ApiError,
     error_response,
     hold_open,
     html_response,
@@ -20,6 +19,7 @@ from airflow_provider_service.simulator._gateway import (
 )
 from airflow_provider_service.simulator._mcp_start import NotStartedError, start_workflow
 from airflow_provider_service.simulator._state import State
+from airflow_provider_service.simulator._validation import ApiError
 
 _INVALID = "Input validation error: Invalid arguments for tool execute_workflow: "
 _WEBHOOK_FIELDS = {"method", "query", "body", "headers"}
@@ -150,7 +150,7 @@ def _expected(kind: str, value: Any) -> str:
 
 
 def _problem_of_inputs(inputs: Any) -> str | None:
-    """What is wrong with the inputs; further keys are named only if all else is as it should be."""
+    """What is wrong with the inputs; unknown keys are named only if everything else is correct."""
     name = next((key for key in _INPUTS if isinstance(inputs, dict) and key in inputs), None)
     if name is None or not isinstance(inputs[name], _INPUTS[name]):
         return "inputs: Invalid input"

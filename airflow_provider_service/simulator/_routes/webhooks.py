@@ -16,7 +16,6 @@ from airflow_provider_service.simulator._engine.nodes import RESPOND, WebhookAns
 from airflow_provider_service.simulator._engine.run import Snapshot
 from airflow_provider_service.simulator._gateway import (
     PAYLOAD_LIMIT,
-    ApiError,
     Upload,
     error_response,
     form_items,
@@ -27,6 +26,7 @@ from airflow_provider_service.simulator._gateway import (
 )
 from airflow_provider_service.simulator._state import State
 from airflow_provider_service.simulator._stores.webhooks import LiveWebhook
+from airflow_provider_service.simulator._validation import ApiError
 from airflow_provider_service.simulator._webhook_access import refusal
 
 _HINT = (
@@ -41,7 +41,7 @@ _TEST_HINT = (
 _FORM = "multipart/form-data"
 FORM_LIMIT = 200 * 1024 * 1024
 _FAILED = WebhookAnswer(500, {"message": "Error in workflow"})
-_BROKEN_OFF = WebhookAnswer(500, {"code": 0, "message": "There was a problem executing the workflow"})
+_INTERRUPTED = WebhookAnswer(500, {"code": 0, "message": "There was a problem executing the workflow"})
 
 
 async def answer_webhook(request: Request, state: State) -> Response:
@@ -53,7 +53,7 @@ async def answer_webhook(request: Request, state: State) -> Response:
         return error_response(ApiError(413, message, code=413))
     if isinstance(content, Response):
         # Too large; the service answers as it does for a run that was interrupted.
-        return _respond(_BROKEN_OFF)
+        return _respond(_INTERRUPTED)
     state.settle()
     path = unquote(request.path_params["path"]).strip("/")
     try:
@@ -211,7 +211,7 @@ async def _run(request: Request, state: State, live: LiveWebhook, item: dict[str
 
 
 def _never_began(execution: Execution) -> bool:
-    """The run was stopped or deleted in the queue: the service then leaves the caller without an answer."""
+    """Whether the run was stopped or deleted in the queue; the service then leaves the caller without an answer."""
     return execution.started_at is None
 
 
@@ -242,7 +242,7 @@ def _received(execution: Execution, item: dict[str, Any], parameters: dict[str, 
 def _ended(execution: Execution, answer: WebhookAnswer) -> WebhookAnswer:
     if execution.status == "error":
         return _FAILED
-    return answer if execution.status in ("success", "waiting") else _BROKEN_OFF
+    return answer if execution.status in ("success", "waiting") else _INTERRUPTED
 
 
 def _last_node_answer(execution: Execution, parameters: dict[str, Any], status: int) -> WebhookAnswer:

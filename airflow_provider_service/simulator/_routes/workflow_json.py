@@ -11,7 +11,7 @@ from airflow_provider_service.simulator._stores.workflows import Version, Workfl
 def workflow_json(state: State, workflow: Workflow, *, pinned: bool = True) -> dict[str, Any]:
     """The whole workflow.
 
-    :param pinned: with ``pinData``
+    :param pinned: include ``pinData``
     """
     answer = {
         "updatedAt": workflow.updated_at,

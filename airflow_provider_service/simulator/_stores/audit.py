@@ -22,7 +22,7 @@ _DATABASE_NODES = ("microsoftSql", "mySql", "postgres", "questDb", "snowflake")
 class AuditStore:
     """Derives the reports from the stored workflows and credentials.
 
-    ``reports`` overrides them: its value is returned as it is (``[]`` means that nothing was found).
+    ``reports`` overrides them: its value is returned unchanged (``[]`` means that nothing was found).
     """
 
     def __init__(
@@ -128,8 +128,8 @@ class AuditStore:
         }
         overview = {
             "title": "Security settings",
-            "description": "How this instance is set.",
-            "recommendation": "Check that each setting is meant.",
+            "description": "How this instance is configured.",
+            "recommendation": "Check that each setting is intended.",
             "settings": settings,
         }
         if not unprotected:

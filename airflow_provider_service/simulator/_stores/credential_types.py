@@ -65,8 +65,8 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "notice": (str,),
 }
-#: Fields that belong to a value of another field.
-_BELONGING: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+#: Fields that depend on a value of another field.
+_DEPENDENT: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("allowedHttpRequestDomains", "domains", ("allowedDomains",)),
     ("allowUnauthorizedCerts", False, ("ssl",)),
     ("keyType", "passphrase", ("secret",)),
@@ -76,15 +76,15 @@ _BELONGING: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
 
 
 def as_published(schema: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """The schema of a type in the form of a version.
+    """The schema of a type as a version publishes it.
 
-    Before 2.30, a field that belongs to a value of another field must be given if that one has this value or is absent,
-    and else must not. Version 1 takes all fields that belong to another one for fields of its first value.
+    Before 2.30, a field that depends on a value of another field must be given if that field has this value or is
+    absent, and must not be given otherwise. Version 1 treats all such fields as if they depended on the first value.
     """
     if is_at_least(version, "2.30"):
         return dict(schema)
     rules: dict[Any, tuple[str, Any, list[str]]] = {}
-    for other, value, fields in _BELONGING:
+    for other, value, fields in _DEPENDENT:
         if other in schema["properties"]:
             key = (other, value) if is_at_least(version, "2.0") else other
             rules.setdefault(key, (other, value, []))[2].extend(fields)
@@ -117,7 +117,7 @@ def check_data(data: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
 
 
 def _ruled(data: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """The fields that the rules of a schema speak of, and whether they must be given."""
+    """The fields to which the rules of a schema apply, and whether they must be given."""
     for rule in schema.get("allOf", ()):
         [(other, condition)] = rule["if"]["properties"].items()
         holds = other not in data or data[other] in condition["enum"]

@@ -96,7 +96,7 @@ class SourceControlStore:
 
         :param files: each with ``id``, ``name``, ``type``, optionally ``status`` (default "new"), ``conflict`` and
             ``content``: a workflow body, a list of ``{key, value}`` variables or of ``{id, name}`` tags, a credential's
-            ``{type}``; a file with status "deleted" deletes
+            ``{type}``; a file with status "deleted" deletes the object
         """
         self.connected = True
         self._remote = self._files(files, "remote")

@@ -24,7 +24,7 @@ class LiveWebhook:
 
     @property
     def address(self) -> str:
-        """The path below ``/webhook/`` that the editor shows; parameters stand in it by their names."""
+        """The path below ``/webhook/`` that the editor shows; with its parameters by name."""
         path = _path(self.node)
         return f"{self.node['webhookId']}/{path}" if _has_parameters(path) else path
 
@@ -36,7 +36,7 @@ class WebhookRegistry:
         self._live: dict[tuple[str, str], LiveWebhook] = {}
 
     def find(self, method: str, path: str) -> LiveWebhook | None:
-        # A quirk: a path with parameters also answers as it is written, and then has none.
+        # A quirk: a path with parameters also answers literally, and then has no parameters.
         return self._live.get((method, path)) or self._by_webhook_id(path, method)
 
     def methods(self, path: str) -> list[str]:
@@ -45,7 +45,7 @@ class WebhookRegistry:
         return fixed or [method for method, _ in self._live if self._by_webhook_id(path, method)][:1]
 
     def _by_webhook_id(self, path: str, method: str) -> LiveWebhook | None:
-        """The webhook with parameters that answers: the one with most of the call's segments, in whatever order."""
+        """The webhook with parameters that answers: the one with most of the call's segments, in any order."""
         webhook_id, *segments = path.split("/")
         best, most = None, -1
         for (taken, template), live in self._live.items():

@@ -16,7 +16,7 @@ Predicate = Callable[[Row], bool]
 # The query parameter that carries a filter.
 FILTER = Param("filter", "json")
 
-# Conditions of the published contract, to which update and upsert bodies are restricted, and those added in a query.
+# The bodies of updates and upserts take only the conditions of the published contract; queries take all.
 BODY_CONDITIONS = ("eq", "neq", "like", "ilike", "gt", "gte", "lt", "lte")
 CONDITIONS = (*BODY_CONDITIONS, "isEmpty", "isNotEmpty")
 

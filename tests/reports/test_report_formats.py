@@ -1,4 +1,4 @@
-"""Every form of a report shows all of it, and nothing in it becomes markup, whatever the texts are."""
+"""Every format of a report shows all of it, and nothing in it becomes markup, whatever the texts are."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from airflow_provider_service._core.reports.forms import rendered
 from airflow_provider_service._core.reports.report import Bar, Chart, Figure, Link, Listing, Report, Series, Table
+from airflow_provider_service._core.reports.report_formats import rendered
 from airflow_provider_service._core.reports.text import on_one_line, printable
 from airflow_provider_service.client.errors import ServiceInputError
 
@@ -206,7 +206,7 @@ def test_a_row_of_another_length_is_refused() -> None:
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(ServiceInputError, match=r"must end in .md, .html, .json, which says the form, not 'r.pdf'"):
+    with pytest.raises(ServiceInputError, match=r"must end in .md, .html, .json, which is its format, not 'r.pdf'"):
         rendered(Report("t", "m", MADE_AT), "r.pdf")
 
 

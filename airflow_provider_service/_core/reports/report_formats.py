@@ -1,4 +1,4 @@
-"""The forms of a report, which the suffix of its file chooses."""
+"""The formats of a report, one of which the suffix of its file chooses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_service.client.models._base import wire_time
 
 
 def as_json(report: Report) -> str:
-    """The report as JSON, with every text as it is."""
+    """The report as JSON, with every text unchanged."""
     parts = [{"kind": type(part).__name__.lower(), **asdict(part)} for part in report.parts]
     value = {**asdict(report), "made_at": wire_time(report.made_at), "parts": parts}
     return json.dumps(_without_nan(value), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
@@ -30,27 +30,27 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_FORMS: Mapping[str, Callable[[Report], str]] = {".md": as_markdown, ".html": as_html, ".json": as_json}
+_FORMATS: Mapping[str, Callable[[Report], str]] = {".md": as_markdown, ".html": as_html, ".json": as_json}
 
 
-def require_form(name: str, path: str) -> None:
-    """Refuse a file whose suffix says no form.
+def require_format(name: str, path: str) -> None:
+    """Refuse a file whose suffix is not that of a format.
 
-    :param name: the argument with the path.
-    :raises ServiceInputError: it ends otherwise.
+    :param name: name of the argument with the path.
+    :raises ServiceInputError: the suffix is another one.
     """
-    require(_form(path) is not None, f"{name} must end in {', '.join(_FORMS)}, which says the form, not {path!r}")
+    require(_format(path) is not None, f"{name} must end in {', '.join(_FORMATS)}, which is its format, not {path!r}")
 
 
 def rendered(report: Report, path: str) -> bytes:
-    """The report in the form that the suffix of a file says.
+    """The report in the format that the suffix of a file chooses.
 
-    :raises ServiceInputError: it says none.
+    :raises ServiceInputError: the suffix is not that of a format.
     """
-    require_form("path", path)
-    # In JSON, half a pair of characters becomes its escape; in other forms there is none.
-    return _FORMS[_form(path) or ""](report).encode("utf-8", "backslashreplace")
+    require_format("path", path)
+    # In JSON, half of a surrogate pair becomes its escape; the other formats replace it beforehand.
+    return _FORMATS[_format(path) or ""](report).encode("utf-8", "backslashreplace")
 
 
-def _form(path: str) -> str | None:
-    return next((suffix for suffix in _FORMS if path.lower().endswith(suffix)), None)
+def _format(path: str) -> str | None:
+    return next((suffix for suffix in _FORMATS if path.lower().endswith(suffix)), None)
