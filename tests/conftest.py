@@ -92,10 +92,10 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
-    """Keep the garbage collector from the million objects of Airflow and of the tests, which stay to the end anyway.
+    """Exempt the million objects of Airflow and the tests from garbage collection, since they stay to the end anyway.
 
-    It does not run before either: looking at them again and again takes a third of the time of importing. And it runs
-    less often than by default, which would take a twentieth of the time of the tests.
+    Before this, the collector does not run at all: otherwise it takes a third of the time of importing. Afterwards it
+    runs less often than by default, which would take a twentieth of the time of the tests.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -108,7 +108,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_short_stays_hidden() -> Iterator[None]:
-    """Airflow 2 hides even single letters, for as long as the process lives: also in the texts of later tests."""
+    """Stop Airflow 2 from masking short texts: it would mask even single letters in the texts of later tests."""
     yield
     if not AIRFLOW.startswith("2."):
         return
@@ -182,7 +182,7 @@ def simulator(running_simulator: ServiceSimulator, monkeypatch: pytest.MonkeyPat
 def virtual_time(request: pytest.FixtureRequest) -> Iterator[PassingTime | None]:
     """One clock for the test, the package and the simulator: it stands still, and jumps while everybody waits.
 
-    A test that the marker ``real_time`` says needs it has real time, and so has one without a simulator.
+    A test with the marker ``real_time`` runs in real time, and so does one without a simulator.
     """
     from airflow_provider_service.testing._passing_time import time_passes_at
 

@@ -23,7 +23,7 @@ from airflow_provider_service.simulator import ServiceSimulator
 SHARE, SECONDS = 0.25, (0.05, 0.4)
 #: Of requests, the share at which the server does nothing else for some time, and for how many seconds.
 BLOCKING_SHARE, BLOCKING_SECONDS = 0.05, (0.02, 0.08)
-# Shorter than a clock that jumps looks whether anybody runs.
+# Shorter than the interval at which a clock that jumps checks whether anything runs.
 _STEP_SECONDS = 0.0005
 
 

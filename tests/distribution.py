@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-#: Airflow makes its API once a process, for several seconds.
+#: Airflow creates its API once in each process, which takes several seconds.
 NEED_THE_API = (
     "tests/dags/test_connection_form.py",
     "tests/dags/test_definition.py",
@@ -35,9 +35,9 @@ class ByFileOrNeed(LoadFileScheduling):
 
 
 def import_own_share(folders: list[str], number: int, processes: int) -> None:
-    """Import every so many-th file of tests, so that not all processes compile the same one at the same time.
+    """Import a share of the test files first, so that not all processes compile the same file at the same time.
 
-    All need all files. What one process has compiled, the others only load; compiling takes longer than all else.
+    Every process needs all files. What one has compiled, the others only load; compiling takes longest.
     """
     root = Path(__file__).resolve().parent.parent
     files = sorted(file for folder in folders for file in Path(folder.split("::")[0]).resolve().rglob("test_*.py"))

@@ -43,7 +43,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def cli(simulator: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """``cli("plan", folder)`` performs a command; with ``answer``, on a terminal on which that is typed."""
+    """``cli("plan", folder)`` runs a command; with ``answer``, on a terminal where somebody types that."""
 
     def run(*arguments: object, answer: str | None = None) -> Ended:
         monkeypatch.setattr(sys, "stdin", io.StringIO() if answer is None else Terminal(f"{answer}\n"))

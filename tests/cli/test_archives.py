@@ -1,4 +1,4 @@
-"""``export``, ``backup`` and ``restore``: what exists is replaced only after somebody has agreed."""
+"""``export``, ``backup`` and ``restore``: what exists is replaced only with consent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_export_replaces_files_only_with_consent(cli, filled, folder):
     assert (folder / "child.json").read_text() != before
 
 
-def test_a_backup_comes_back_elsewhere(cli, filled, second_client, tmp_path):
+def test_a_backup_is_restored_into_another_instance(cli, filled, second_client, tmp_path):
     archive = tmp_path / "all.zip"
     saved = cli("backup", archive, "--json")
     assert (saved.status, saved.result["counts"]["workflows"]) == (0, 2)
@@ -73,7 +73,7 @@ def test_older_backups_are_deleted_only_with_consent(cli, filled, tmp_path):
     assert "1 older backups were deleted" in cli("backup", tmp_path / "d.zip", "--keep", "2", answer="y").out
 
 
-def test_a_restore_over_what_differs(cli, client, filled, folder, tmp_path):
+def test_a_restore_over_objects_that_differ(cli, client, filled, folder, tmp_path):
     cli("backup", tmp_path / "all.zip")
     changed = json.loads((folder / "child.json").read_text())
     changed["nodes"][0]["name"] = "Renamed"

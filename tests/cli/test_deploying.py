@@ -77,7 +77,7 @@ def test_a_failure_is_one_readable_message(cli, client, folder):
     assert names(client) == []
 
 
-def test_a_deployment_that_the_service_refuses_goes_back(cli, client, simulator, folder):
+def test_a_deployment_that_the_service_refuses_is_rolled_back(cli, client, simulator, folder):
     simulator.inject("status", status=500, path="/activate", times=None)
 
     ended = cli("deploy", folder, "--yes")
@@ -133,7 +133,7 @@ def archived(client):
     return [one.name for one in client.workflows.list() if one.is_archived]
 
 
-def test_what_has_left_is_archived_if_that_is_wanted(cli, client, second_client, folder):
+def test_removed_workflows_are_archived_on_request(cli, client, second_client, folder):
     owned = ("--deployment-name", "shop", "--archive-missing")
     promote = ("promote", "--source-conn-id", "service_default", "--conn-id", "production", "--workflow-names", "child")
     assert cli("deploy", folder, *owned, "--yes").status == 0
@@ -160,7 +160,7 @@ def test_archiving_needs_a_name(cli, simulator, folder, command):
     assert "archive_missing=True needs deployment_name" in ended.err
 
 
-def test_names_that_differ_are_in_a_file(cli, simulator, second_client, folder, tmp_path):
+def test_a_mapping_file_gives_the_names_that_differ(cli, simulator, second_client, folder, tmp_path):
     mapping = tmp_path / "production.yaml"
     mapping.write_text("workflows: {child: kid}\nvalues: {parent: {Webhook: {path: live}}}")
     done = cli("deploy", folder, "--mapping", mapping, "--yes", "--json")
@@ -182,7 +182,7 @@ def test_names_that_differ_are_in_a_file(cli, simulator, second_client, folder, 
     assert names(second_client) == ["child", "parent"]
 
 
-def test_a_wrong_file_of_names_is_wrong_usage(cli, simulator, folder, tmp_path):
+def test_an_invalid_mapping_file_is_wrong_usage(cli, simulator, folder, tmp_path):
     mapping = tmp_path / "production.yaml"
     mapping.write_text("credential: {a: b}")
     simulator.clear_requests()
@@ -200,7 +200,7 @@ def test_a_promotion_needs_a_source(cli, folder):
     assert (ended.status, ended.err) == (2, "Error: give --source-conn-id or --source-uri\n")
 
 
-def test_colours_on_a_terminal_only_and_nothing_that_controls_it(cli, simulator, tmp_path, monkeypatch):
+def test_colours_only_on_a_terminal_and_no_control_characters(cli, simulator, tmp_path, monkeypatch):
     definition = {"name": "\x1b[31mred\x07", "nodes": [], "connections": {}, "settings": {}, "tags": ["new"]}
     (tmp_path / "w.json").write_text(json.dumps(definition))
     plain = cli("plan", tmp_path).out

@@ -25,7 +25,7 @@ def call(home: Path, *words: object, **variables: str) -> subprocess.CompletedPr
 
 @airflow_features.commands_of_providers
 def test_files_are_deployed_without_a_database(simulator, client, folder, tmp_path):
-    """As a command of Airflow; tests/docs/test_deploy_from_ci.py does it without that."""
+    """As a command of Airflow; tests/docs/test_deploy_from_ci.py does the same without Airflow's command."""
     variables = {"SERVICE_URL": simulator.base_url, "SERVICE_API_KEY": simulator.api_key}
 
     done = call(tmp_path / "home", *WITH_AIRFLOW, "deploy", folder, "--yes", "--json", **variables)
@@ -65,7 +65,7 @@ def test_the_status_of_a_process(simulator, folder, tmp_path):
 
 
 def test_what_libraries_print_does_not_spoil_the_json(simulator, folder, tmp_path):
-    # Airflow warns on the standard output of a key that is too short to be masked.
+    # Airflow prints a warning on standard output if a key is too short to be masked.
     variables = {"SERVICE_URL": simulator.base_url, "SERVICE_API_KEY": "abc"}
 
     done = call(tmp_path / "home", *ALONE, "plan", folder, "--json", **variables)

@@ -63,7 +63,7 @@ def unlicensed(feature: str) -> Refusal:
     return 403, f"{text} this feature.", errors.ServiceNotLicensedError
 
 
-# Ids, of which each operation must put the right one in its place.
+# Ids that differ, so that a test notices if an operation mixes them up.
 W, W_ = "w-1", "w-1"
 C, C_ = "5b7d6f0e-1c2d-4e3f-8a9b-0c1d2e3f4a5b", "5b7d6f0e-1c2d-4e3f-8a9b-0c1d2e3f4a5b"
 T, T_ = "t_1", "t_1"

@@ -16,7 +16,7 @@ from .mcp_calls import MCP_KEY
 
 @pytest.fixture(autouse=True)
 def set_clock() -> Iterator[SetClock]:
-    """The clock of the package: real time, which is what sockets need, but pauses take none of it."""
+    """The clock of the package: real time, which sockets need, but without the time of pauses."""
     with using(SetClock(flows=True)) as clock:
         yield clock
 

@@ -1,4 +1,4 @@
-"""Starts through the MCP endpoint, and answers in its form."""
+"""Calls of the MCP endpoint, and answers in its format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISSES_THE_MODE = "Input validation error: Invalid arguments for tool execute_wo
 
 
 def event(message: Any) -> dict[str, Any]:
-    """An answer in the form of the service: one event of a stream."""
+    """An answer as the service sends it: one event of a stream."""
     return {
         "text": f"event: message\ndata: {json.dumps(message)}\n\n",
         "headers": {"Content-Type": "text/event-stream"},

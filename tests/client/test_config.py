@@ -1,4 +1,4 @@
-"""Settings of a server: forms of the address, limits, and messages that hold no value."""
+"""Settings of a server: forms of the address, limits, and messages that contain no value."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_a_connection_without_a_deadline_works_however_long_the_process_has_run(
 
 
 class RunsOut(Clock):
-    """An hour passes after some looks at the clock."""
+    """A clock on which an hour passes after some readings."""
 
     def __init__(self, looks: int) -> None:
         self._times = itertools.chain([0.0] * looks, itertools.repeat(3600.0))

@@ -80,7 +80,7 @@ def test_the_failing_node_and_its_message(result: dict[str, Any], failure: Failu
     assert failure_of(execution({"resultData": result})) == failure
 
 
-def test_the_output_is_what_the_last_run_of_the_last_node_put_out_by_all_its_outputs() -> None:
+def test_the_output_has_the_items_of_all_outputs_of_the_last_node_in_its_last_run() -> None:
     def run(n: int) -> dict[str, Any]:
         return {"data": {"main": [[{"json": {"n": n}}, {"json": {"n": n + 1}}, 5], [{"json": {"n": -1}}]]}}
 
@@ -146,7 +146,7 @@ def test_the_starting_items_are_those_of_nodes_to_run_and_of_each_nodes_first_ru
 
 
 @pytest.mark.parametrize("is_too_large", [False, True])
-def test_data_is_read_also_where_it_is_larger_than_the_service_shows_unasked(
+def test_data_is_read_even_if_it_is_larger_than_the_service_returns_by_default(
     client: Client, server: requests_mock.Mocker, is_too_large: bool
 ) -> None:
     url = f"{ROOT}/executions/7?includeData=true"

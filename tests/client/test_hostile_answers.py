@@ -137,7 +137,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
 
 @pytest.fixture(autouse=True)
 def no_finalizer_runs_deep_down() -> Iterator[None]:
-    """Garbage of other tests, collected where an answer has exhausted the stack, could not be finalized."""
+    """Collect no garbage of other tests while an answer has exhausted the stack: finalizers would fail."""
     gc.disable()
     yield
     gc.enable()
@@ -149,7 +149,7 @@ def closing(hostile: bytes) -> TinyServer:
 
 
 def fate(tiny: TinyServer, call: str) -> Exception | None:
-    """The exception that a call ends with; anything but the client's own breaks the test."""
+    """The exception that a call ends with; any other than the client's own fails the test."""
     client = Client(base_url=tiny.address, timeout=20, retry_deadline=0)
     try:
         CALLS[call](client)

@@ -27,7 +27,7 @@ JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 
 def documented(call: Call) -> Any:
-    """What of the answer a caller gets: the items of pages, the content of an envelope."""
+    """The part of an answer that a caller gets: the items of pages, the content of an envelope."""
     if isinstance(call.answer, Pages):
         return call.answer.items
     return call.answer["data"] if isinstance(call.answer, dict) and set(call.answer) == {"data"} else call.answer
@@ -101,7 +101,7 @@ def unmodelled(value: Any, place: str = "") -> list[str]:
 
 
 def exactly(value: Any) -> Any:
-    """A form in which 1 and 1.0 and True differ."""
+    """A representation in which 1, 1.0 and True differ."""
     return value if isinstance(value, bytes) else json.dumps(value, sort_keys=True)
 
 

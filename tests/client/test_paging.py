@@ -1,4 +1,4 @@
-"""Pages: how they end, how many are asked for, and when."""
+"""Pages: how they end, how many are requested, and when."""
 
 from __future__ import annotations
 

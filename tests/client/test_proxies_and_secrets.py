@@ -1,4 +1,4 @@
-"""Proxies are used, and named when they fail; no secret goes astray, nor stands in the frames of an error."""
+"""Proxies are used, and named when they fail; no secret is sent to others, or is in the frames of an error."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ SENT_BEFORE = {
 
 
 class Killed(BaseException):
-    """What Airflow raises from a signal when a task's time is over."""
+    """What Airflow raises in a signal handler when a task has exceeded its time."""
 
 
 @pytest.mark.parametrize("call", [read, write, webhook, credential, mcp], ids=lambda call: call.__name__)

@@ -84,7 +84,7 @@ def test_an_application_that_does_not_fit_a_header_is_refused(application: str) 
 
 
 def attempts(server: requests_mock.Mocker, method: str, *, deadline: float = 600, **failure: Any) -> Client:
-    """Make a call that fails once and then succeeds; returns the client, whose pauses tell of retries."""
+    """Make a call that fails once and then succeeds; return the client, whose pauses show the retries."""
     client = Client(retry_deadline=deadline)
     if isinstance(failure.get("headers"), str):
         failure["headers"] = {"Retry-After": failure["headers"]}
@@ -177,7 +177,7 @@ def test_a_failure_that_would_recur_is_not_repeated(server: requests_mock.Mocker
     ],
     ids=["a page", "no type", "NaN", "digits", "depth", "status"],
 )
-def test_an_answer_that_would_come_again_is_not_asked_for_again(
+def test_an_answer_that_would_recur_is_not_requested_again(
     server: requests_mock.Mocker, method: str, answer: dict[str, Any]
 ) -> None:
     with pytest.raises(errors.ServiceUnexpectedResponseError):

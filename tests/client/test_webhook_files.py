@@ -153,7 +153,7 @@ class Broken(Changing):
         (Broken(b"abc"), "RuntimeError: the storage is gone"),
     ],
 )
-def test_a_call_with_a_file_that_changes_is_broken_off(source: Changing, words: str) -> None:
+def test_a_call_with_a_file_that_changes_is_aborted(source: Changing, words: str) -> None:
     with pytest.raises(ServiceFileError, match=f"{words}; the call was aborted, nothing was started") as raised:
         list(MultipartBody({}, file_parts({"data": source})))
     assert (raised.value.not_processed, raised.value.final) == (True, False)

@@ -36,7 +36,7 @@ def answer(body: bytes = b"{}", *headers: str, status: str = "200 OK", length: i
 
 
 class TinyServer:
-    """Answers requests with the steps in turn, then with the last one for ever."""
+    """Answers requests with the steps in turn, then with the last one forever."""
 
     def __init__(self, *steps: Step, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.received: list[Received] = []

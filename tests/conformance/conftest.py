@@ -1,10 +1,10 @@
 """One suite for the simulator and for the real server: what they must have in common, operation by operation.
 
 ``pytest tests/conformance [--target simulator|2.41|2.40|1.123]``. A test says with
-``@pytest.mark.covers("create_tag", ...)`` which operations it is about, and with ``needs=(...)`` which others it cannot
-do without. Where the target's generation lacks one of them, or its edition refuses it, that refusal is checked and the
-test is not called. Nothing else skips.
-What setting up needs must be in fixtures of function scope: those of a wider scope are made before that check.
+``@pytest.mark.covers("create_tag", ...)`` which operations it is about, and with ``needs=(...)`` which others it
+needs. If the target's generation lacks one of them, or its edition refuses it, the suite checks that refusal instead of
+calling the test. Nothing else skips a test.
+Fixtures that call such operations must have function scope: those of a wider scope are set up before that check.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def shared_target(request: pytest.FixtureRequest, progress: Progress) -> Iterato
 
 @pytest.fixture(autouse=True)
 def models_lose_nothing() -> Iterator[None]:
-    """Every answer in this suite survives the way through its model."""
+    """No model loses anything of an answer in this suite."""
     with nothing_lost():
         yield
 
 
 @pytest.fixture(autouse=True)
 def showing(request: pytest.FixtureRequest, shared_target: Target) -> Iterator[Showing]:
-    """What the test is about; checks the refusal where the target does not have that, and ends the test there."""
+    """What the test is about. If the target lacks that, check the refusal and end the test."""
     showing = Showing(request.node)
     wanted = (*showing.operations, *showing.needs)
     refused = (
@@ -95,7 +95,7 @@ def service(shared_target: Target, showing: Showing) -> Target:
 
 @pytest.fixture
 def bench(service: Target) -> Iterator[Workbench]:
-    """Makes workflows and runs, and takes them away after the test."""
+    """Creates workflows and runs, and deletes them after the test."""
     bench = Workbench(service)
     yield bench
     bench.clean()
@@ -135,5 +135,5 @@ def mcp(service: Target) -> Iterator[ServiceClient]:
 
 @pytest.fixture
 def make(bench: Workbench, service: Target) -> MakeAvailable:
-    """Makes workflows that are available in MCP, and takes them away after the test."""
+    """Creates workflows that are available in MCP, and deletes them after the test."""
     return MakeAvailable(bench, service)

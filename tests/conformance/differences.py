@@ -210,7 +210,7 @@ GATED = frozenset(
 
 
 class ContractDifference(NamedTuple):
-    """What the published contract has against a request that the server takes, or an answer that it gives.
+    """A complaint of the published contract about a request that the server accepts, or an answer that it gives.
 
     ``part`` is ``sent`` or ``answered``, ``complaint`` what :class:`PublishedContract` says.
     """

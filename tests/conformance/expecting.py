@@ -1,4 +1,4 @@
-"""What many tests say: a name that nothing else has, and a call that is refused in the server's exact words."""
+"""What many tests need: a unique name, and the exact refusal of a call by the server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unique(prefix: str = "n") -> str:
 
 
 def status_and_message(answer: requests.Response) -> tuple[int, str]:
-    """What a test compares of a refusal that it sees as it came."""
+    """What a test compares of a refusal that it receives without the client."""
     return answer.status_code, answer.json().get("message", "")
 
 

@@ -44,7 +44,7 @@ def published_further(document: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 
 def offered_by(generation: str) -> set[tuple[str, str]]:
-    """The same as it is listed."""
+    """The operations that the list has for a generation: method and path."""
     return {
         (one.method, one.path)
         for one in FURTHER

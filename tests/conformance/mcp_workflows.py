@@ -22,7 +22,7 @@ NEVER = "nopenopenopenope"
 
 
 def schedule(name: str = "Schedule", **interval: Any) -> dict[str, Any]:
-    """A schedule that does not come round during the tests."""
+    """A schedule that does not fire during the tests."""
     rule = {"interval": [interval or {"field": "months", "monthsInterval": 11}]}
     return {**node("", "scheduleTrigger", 1.2, {"rule": rule}, 0), "name": name}
 

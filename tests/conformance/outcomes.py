@@ -17,7 +17,7 @@ _RANKS = ("failed", "differs", "gated", "lacking", "passed")
 
 
 def note(item: pytest.Item, column: str, operation: str, reasons: list[str]) -> None:
-    """Record for another column than the target's what a test shows of an operation: these differences, or none."""
+    """Record in another column than the target's what a test shows about an operation: these differences, or none."""
     differs = {operation: reasons} if reasons else {}
     record = {"column": column, "operations": (operation,), "differs": differs, "instead": None}
     item.user_properties.append((PROPERTY, record))

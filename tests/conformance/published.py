@@ -35,12 +35,12 @@ class PublishedContract:
         return f"{request.method} {re.sub(r'{[^}]*}', '{}', self._find(request).path_result.pattern)}"
 
     def complaints_about_request(self, request: requests.PreparedRequest) -> list[str]:
-        """What of a request is not as published; nothing when all is."""
+        """What in a request differs from the contract; empty if nothing does."""
         errors = self._sent.iter_request_errors(RequestsOpenAPIRequest(request))
         return [*self._query_complaints(request), *self._form_complaints(request), *_texts(errors)]
 
     def complaints_about_answer(self, response: requests.Response) -> list[str]:
-        """What of an answer is not as published, its status included; nothing when all is."""
+        """What in an answer, including its status, differs from the contract; empty if nothing does."""
         exchange = RequestsOpenAPIRequest(response.request), RequestsOpenAPIResponse(response)
         return _texts(self._answered.iter_response_errors(*exchange))
 
@@ -93,7 +93,7 @@ def _describe(error: Exception) -> Iterator[str]:
 
 
 def _innermost(error: ValidationError) -> ValidationError:
-    """What is wrong with the alternative that came nearest, when there were several."""
+    """What is wrong with the alternative that fits best, if there are several."""
     while error.context:
         error = max(error.context, key=lambda inner: len(inner.absolute_path))
     return error
@@ -107,6 +107,6 @@ def _where(error: ValidationError) -> str:
 def _what(error: ValidationError) -> str:
     """The message, with the kind of a value in place of a long one."""
     kind = {list: "a list", dict: "an object", type(None): "null"}.get(type(error.instance))
-    if error.instance is None and error.validator == "type":  # a null is complained of twice, in two ways
+    if error.instance is None and error.validator == "type":  # openapi-core reports a null twice, in two ways
         return f"null is not of type '{error.validator_value}'"
     return error.message.replace(repr(error.instance), kind) if kind else error.message

@@ -1,4 +1,4 @@
-"""What a test shows of the operations it is about, and that no model loses anything of an answer."""
+"""Record what a test shows about its operations, and check that no model loses anything of an answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Showing:
 
 @contextmanager
 def nothing_lost() -> Iterator[None]:
-    """Fail where an answer that a model has read, written out again, is not what the server sent."""
+    """Fail if a model that has read an answer does not write exactly what the server sent."""
     original = _base.read
 
     def read(kind: Any, answer: Any, method: str, path: str) -> Any:
@@ -57,5 +57,5 @@ def nothing_lost() -> Iterator[None]:
 
 
 def _exactly(value: Any) -> Any:
-    """A form in which 1, 1.0 and True differ."""
+    """A representation in which 1, 1.0 and True differ."""
     return json.dumps(value, sort_keys=True)

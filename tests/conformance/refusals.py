@@ -33,7 +33,7 @@ def call(client: ServiceClient, operation: str) -> Any:
 
 
 def check_refusal(target: Target, operation: str, error: type[ServiceApiError], key: str = "") -> ServiceApiError:
-    """See an operation refused with exactly this error.
+    """Check that an operation is refused with exactly this error.
 
     :param key: key to call it with; the one with all scopes when empty.
     """

@@ -1,4 +1,4 @@
-"""Every operation, called so that it succeeds: what is sent and answered meanwhile can be judged."""
+"""Successful calls of every operation, so that their requests and answers can be judged."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 ``python -m tests.conformance.table`` renews the columns that were recorded in this checkout and keeps the others. With
 ``--check COLUMN...`` it compares these columns (``simulator``, a server such as ``2.41``, ``contract``) with what was
-recorded, writes the first results of new operations into them, and fails where the table says something else.
+recorded, writes the first results of new operations into them, and fails if the table differs from that.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def renewed(table: Cells, document: str, columns: Mapping[str, str] = COLUMNS) -
 
 
 def first_results(document: str, table: Cells) -> Cells:
-    """The cells of ``table`` that show that all is well where a document shows nothing yet."""
+    """The cells of ``table`` that show a success where a document has no result yet."""
     shown = written(document)
     return {
         name: {
@@ -129,7 +129,7 @@ def first_results(document: str, table: Cells) -> Cells:
 
 
 def unexplained(table: Cells) -> int:
-    """How many cells show neither that all is well nor why it is not."""
+    """How many cells show neither a success nor the reason of a failure."""
     return sum(text.startswith("**") for row in table.values() for text in row.values())
 
 
@@ -177,7 +177,7 @@ def written(document: str, columns: Mapping[str, str] = COLUMNS) -> Cells:
 
 
 def stale(document: str, table: Cells, columns: Mapping[str, str] = COLUMNS) -> list[str]:
-    """Where a document says something else than these cells."""
+    """Where a document differs from these cells."""
     shown = written(document, columns)
     return [
         f"{name}, {columns[column]}: the table says {shown.get(name, {}).get(column)!r}, the run {text!r}"

@@ -1,4 +1,4 @@
-"""Data tables for one test, gone afterwards."""
+"""Data tables for one test, which are deleted afterwards."""
 
 from __future__ import annotations
 

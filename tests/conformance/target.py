@@ -91,7 +91,7 @@ class Target(ABC):
         """A fresh service of the same kind, that a test may kill and restart.
 
         :param concurrency_limit: concurrent production runs.
-        :param licensed: whether licensed features work, where that can be had.
+        :param licensed: whether licensed features work, if the target can have them.
         """
 
     @abstractmethod
@@ -256,7 +256,7 @@ class SimulatorTarget(OwnTarget):
 
 
 class LiveTarget(OwnTarget):
-    """A real server; nothing of it is licensed."""
+    """A real server without a license."""
 
     free_edition = True
 

@@ -1,7 +1,8 @@
 """Requests and answers are also checked against the contract that the server publishes.
 
-Collected for the newest server alone: the document is that server's. What is answered is judged on both sides, so that
-an exception in ``differences.py`` is one that the server itself needs; and both sides must answer in the same shape.
+Collected for the newest server alone, because the document is that server's. The answers of the simulator and of the
+server are both judged, so that the server itself needs every exception in ``differences.py``. Both must answer in the
+same shape.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def add_shape(shape: Shape, value: Any, place: str) -> None:
 
 
 def play(target: Target, stories: Iterable[Story], published: PublishedContract) -> Judge:
-    """Let stories happen on a target and judge them."""
+    """Play stories on a target, and judge the exchanges."""
     judge = Judge(published)
     target.listeners.append(judge.hear)
     for story in stories:
@@ -101,13 +102,13 @@ def published(shared_target: Target) -> PublishedContract:
 
 @pytest.fixture(scope="session")
 def simulated(published: PublishedContract) -> Judge:
-    """What the simulator was asked and answered, as far as the server can be asked the same."""
+    """The exchanges of the simulator that are possible with the server, too."""
     return _simulated(FREE, published)
 
 
 @pytest.fixture(scope="session")
 def licensed(published: PublishedContract) -> Judge:
-    """What else the simulator was asked and answered."""
+    """The other exchanges of the simulator."""
     return _simulated(SIMULATED, published)
 
 
@@ -121,7 +122,7 @@ def _simulated(stories: Iterable[Story], published: PublishedContract) -> Judge:
 
 @pytest.fixture(scope="session")
 def served(shared_target: Target, published: PublishedContract) -> Judge:
-    """What the server was asked and answered."""
+    """The exchanges of the server."""
     return play(shared_target, FREE, published)
 
 

@@ -21,7 +21,7 @@ def migrated(database: None) -> None:
 
 @pytest.fixture
 def run(database: None) -> Callable[..., tuple[str, list[TaskRun]]]:
-    """``run("example_name", **conf)`` runs an example and answers the states of the run and of its tasks."""
+    """``run("example_name", **conf)`` runs an example and returns the states of the run and of its tasks."""
 
     def run_example(name: str, **conf: Any) -> tuple[str, list[TaskRun]]:
         return run_dag(EXAMPLE_DAGS / f"{name}.py", conf)

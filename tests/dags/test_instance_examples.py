@@ -37,7 +37,7 @@ def test_deploy_folder_and_the_export_is_the_folder(run: Run, client: ServiceCli
     assert copy == json.loads((folder / quote).read_text())
 
 
-def test_deploy_folder_goes_back_when_a_workflow_is_refused(
+def test_deploy_folder_is_rolled_back_when_a_workflow_is_refused(
     run: Run, client: ServiceClient, simulator: ServiceSimulator, tmp_path: Path
 ) -> None:
     simulator.inject("status", status=400, method="POST", path="/activate$")

@@ -20,7 +20,7 @@ def workflow_id(simulator: ServiceSimulator) -> str:
     return str(simulator.create_webhook_workflow(path="w")["id"])
 
 
-def test_a_failed_look_is_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
+def test_a_failed_poll_is_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
     executions = {mode: simulator.start_execution(workflow_id) for mode in MODES}
     for one in executions.values():
         simulator.inject("status", times=2, path=f"/executions/{one}$", status=401)
@@ -35,7 +35,7 @@ def test_a_failed_look_is_tried_again(simulator: ServiceSimulator, workflow_id: 
     }
 
 
-def test_a_look_whose_failure_a_person_must_fix_is_not(simulator: ServiceSimulator, workflow_id: str) -> None:
+def test_a_failed_poll_that_a_person_must_fix_is_not_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
     executions = {mode: simulator.start_execution(workflow_id) for mode in MODES}
     simulator.inject("status", times=None, path="/executions/[0-9]+$", status=403)
 
@@ -59,7 +59,7 @@ def finish_once_seen(simulator: ServiceSimulator, executions: list[str]) -> None
         time.sleep(0.02)
 
 
-def test_a_failed_execution_is_not(simulator: ServiceSimulator, workflow_id: str) -> None:
+def test_a_failed_execution_is_not_tried_again(simulator: ServiceSimulator, workflow_id: str) -> None:
     executions = {mode: simulator.start_execution(workflow_id, status="error") for mode in MODES}
 
     state, runs = run_dag(WAITS, executions)

@@ -20,7 +20,7 @@ Query = Callable[..., list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """A server whose sessions are far from UTC."""
+    """A server whose sessions have a time zone far from UTC."""
     with Postgres() as server:
         server.create_database("shop")
         server.run_sql("ALTER DATABASE shop SET timezone = 'Asia/Kolkata'")

@@ -23,7 +23,7 @@ _SETTINGS = {
 
 
 class MariaDb(DatabaseService):
-    """A MariaDB server whose sessions are far from UTC.
+    """A MariaDB server whose sessions have a time zone far from UTC.
 
     - ``user``, ``password``: of a user with all rights.
     """

@@ -49,7 +49,7 @@ class Postgres(DatabaseService):
     def run_sql(self, statement: str, *, database: str = "postgres") -> str:
         """Run a statement and return what psql prints: unaligned, without headers.
 
-        :raises LiveServerError: it failed; holds psql's message.
+        :raises LiveServerError: it failed; contains psql's message.
         """
         done = self._psql(database, statement)
         if done.returncode:

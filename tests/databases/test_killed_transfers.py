@@ -56,7 +56,7 @@ def test_a_table_of_the_database_is_the_old_or_the_new_one(simulator: ServiceSim
         assert sorted(query("SELECT * FROM t")) == sorted(NEW), f"KILL_SEED={seed}"
 
 
-def test_a_data_table_becomes_the_query(simulator: ServiceSimulator, client: ServiceClient, query):
+def test_a_data_table_becomes_the_result_of_the_query(simulator: ServiceSimulator, client: ServiceClient, query):
     table = client.data_tables.create("t", COLUMNS)
     query("CREATE TABLE t (k text, n int)")
     query("INSERT INTO t VALUES (%s, %s)", NEW)

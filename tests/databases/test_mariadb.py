@@ -92,7 +92,7 @@ SELECT = "SELECT label, amount, price, flag, day, at, local FROM sales ORDER BY 
 
 
 @pytest.mark.usefixtures("sales")
-def test_every_type_survives_the_way_there_and_back(execute, client, query, table):
+def test_every_type_survives_the_round_trip(execute, client, query, table):
     done = execute(LOAD, sql=SELECT, sql_conn_id="shop", data_table_id=table, mode="replace")
     assert done["inserted"] == len(WRITTEN)
     rows = [[row[name] for name in ("flag", "at", "local")] for row in client.data_table_rows.list(table)]

@@ -107,7 +107,7 @@ def numbers(client):
     return lambda: sorted((row["k"], row["n"]) for row in client.data_table_rows.list(table.id))
 
 
-def test_every_type_survives_the_way_there_and_back(execute, client, query):
+def test_every_type_survives_the_round_trip(execute, client, query):
     rows = [*WRITTEN, *random_rows(seed_of_the_day(), 500)]
     fill(query, rows)
     stored = query(f"SELECT {', '.join(TYPES)} FROM sales ORDER BY n")
@@ -230,7 +230,7 @@ def test_a_statement_that_is_no_such_query_writes_nothing(execute, query, number
     assert writes() == []
 
 
-def test_cursors_of_the_connection_that_give_mappings(
+def test_cursors_of_the_connection_that_return_mappings(
     execute, query, numbers, connection_fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     fields = {**connection_fields, "extra": {"cursor": "dictcursor"}}

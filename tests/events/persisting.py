@@ -72,7 +72,7 @@ class PersistingTriggerer(Triggerer):
         await super().shut_down()
 
     async def die(self, state: Any) -> Any:
-        """End at once; returns a copy of a state as it is in that moment."""
+        """End at once, and return a copy of a state at that moment."""
         kept = deepcopy(state)
         await self.shut_down()
         return kept

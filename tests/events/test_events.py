@@ -334,7 +334,7 @@ def test_arguments_and_sharing_depend_on_what_matters() -> None:
 
 
 @in_event_loop
-async def test_an_outage_is_told_once_and_its_end_once(
+async def test_an_outage_is_reported_once_and_its_end_once(
     simulator: ServiceSimulator, workflow_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -32,7 +32,7 @@ async def watched(simulator: ServiceSimulator, workflow_id: str) -> AssetState:
 
 
 def refill(simulator: ServiceSimulator, state: AssetState) -> str:
-    """Put up a workflow with 5 ended executions, and hand the state to its watcher, since its id is another one."""
+    """Create a workflow with 5 ended executions, and give the state to its watcher, because its id differs."""
     workflow_id = str(simulator.create_webhook_workflow(path="w")["id"])
     for _ in range(5):
         simulator.start_execution(workflow_id, status="success")
@@ -41,7 +41,7 @@ def refill(simulator: ServiceSimulator, state: AssetState) -> str:
     return workflow_id
 
 
-async def tells_what_ends_from_now_on(simulator: ServiceSimulator, workflow_id: str, state: AssetState) -> None:
+async def reports_what_ends_from_now_on(simulator: ServiceSimulator, workflow_id: str, state: AssetState) -> None:
     triggerer = PersistingTriggerer()
     number = triggerer.start(watcher(workflow_id, state))
     await polled(simulator, 3)
@@ -65,7 +65,7 @@ async def test_another_database_is_logged_and_watched_from_now_on(
     monkeypatch.setenv(CONNECTION, simulator.connection_json())
     workflow_id = refill(simulator, state)
 
-    await tells_what_ends_from_now_on(simulator, workflow_id, state)
+    await reports_what_ends_from_now_on(simulator, workflow_id, state)
 
     assert "Execution 31 was seen" in caplog.text
     assert caplog.text.count("now 5 is the newest") == 1
@@ -80,10 +80,10 @@ async def test_another_address_is_logged_and_watched_from_now_on(
     with ServiceSimulator() as other:
         monkeypatch.setenv(CONNECTION, other.connection_json())
         workflow_id = refill(other, state)
-        for _ in range(50):  # more than were told: by their numbers alone these would be news
+        for _ in range(50):  # more than were reported: by their ids alone, these would be new
             other.start_execution(workflow_id, status="success")
 
-        await tells_what_ends_from_now_on(other, workflow_id, state)
+        await reports_what_ends_from_now_on(other, workflow_id, state)
 
     assert f"was watched at {simulator.base_url}; the watch starts from scratch at {other.base_url}" in caplog.text
 

@@ -82,6 +82,6 @@ async def test_output_that_cannot_be_read_loses_no_event(
     "options",
     [{"return_output": "all"}, {"return_output": "last_node", "max_output_items": 0}, {"max_output_items": 1}],
 )
-def test_what_says_no_output_is_refused(options: dict[str, Any]) -> None:
+def test_invalid_output_arguments_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ServiceInputError, match="output"):
         ServiceExecutionEventTrigger(workflow_id="w", **options)

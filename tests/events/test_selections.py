@@ -25,10 +25,10 @@ Workflow = Callable[..., str]
 
 @pytest.fixture
 def workflow(simulator: ServiceSimulator, client: ServiceClient) -> Workflow:
-    """``workflow(name, tag=None, project_id=None)`` puts up a workflow and returns its id."""
+    """``workflow(name, tag=None, project_id=None)`` creates a workflow and returns its id."""
     number = 0
 
-    def put_up(name: str, *, tag: str | None = None, project_id: str | None = None) -> str:
+    def create(name: str, *, tag: str | None = None, project_id: str | None = None) -> str:
         nonlocal number
         number += 1
         workflow_id = str(simulator.create_webhook_workflow(name, path=f"path{number}")["id"])
@@ -39,7 +39,7 @@ def workflow(simulator: ServiceSimulator, client: ServiceClient) -> Workflow:
             client.workflows.update_tags(workflow_id, [tags.get(tag) or client.tags.create(tag).id])
         return workflow_id
 
-    return put_up
+    return create
 
 
 def watcher_of(state: AssetState | None = None, **selection: Any) -> ServiceExecutionEventTrigger:

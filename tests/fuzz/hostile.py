@@ -42,7 +42,7 @@ def _is_id(name: str) -> bool:
 
 
 def hostile_ids(draw: random.Random) -> Change:
-    """Ids, each by itself, so that they lead to nothing, and a few stay as they are."""
+    """Ids that lead to nothing, because each is changed by itself; a few stay unchanged."""
 
     def change(name: str, value: Any) -> Any:
         is_changed = _is_id(name) and isinstance(value, str) and draw.random() < 0.7
@@ -169,9 +169,9 @@ BODIES = (
 
 
 class FailingLayer:
-    """ASGI layer in whose place some requests get another answer: failures of any status, form and header.
+    """ASGI layer that answers some requests itself, with failures of any status, format and header.
 
-    Half of those requests reach the service before, so that what they did is in doubt.
+    Half of those requests reach the service first, so that their effect is in doubt.
 
     - ``count``: how many it has answered.
     """

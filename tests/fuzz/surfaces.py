@@ -1,4 +1,4 @@
-"""Everything of the provider that reads answers of the service: calls on a service that :func:`fill` has filled."""
+"""Every part of the provider that reads answers of the service, as calls on one that :func:`fill` has filled."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ Surface = Callable[[Place], Any]
 
 
 def fill(simulator: ServiceSimulator, client: ServiceClient) -> tuple[str, str]:
-    """Put one of everything into the service; the ids of an execution that has failed, and of its workflow."""
+    """Put one of everything into the service; return the ids of a failed execution and of its workflow."""
     simulator.state.source_control.connect()
     flow = simulator.create_webhook_workflow(N, path="nightly", respond_with_id=True)
     project = client.projects.create("Sales")
@@ -191,7 +191,7 @@ def removal(place: Place) -> Any:
 
 
 def hook_calls(place: Place) -> Any:
-    """What the hook offers beside the operators, with a connection of n8n."""
+    """What the hook offers besides the operators, with a connection of n8n."""
     with ServiceHook("n8n") as hook:
         hook.data_tables.load([{"sku": "c", "amount": 4}], data_table_name="stock", key_columns="sku")
         frame = hook.data_tables.to_pandas(data_table_name="stock")
@@ -199,7 +199,7 @@ def hook_calls(place: Place) -> Any:
 
 
 def notification(place: Place) -> Any:
-    """A workflow that is told of a task."""
+    """A workflow that is notified of a task."""
     return ServiceNotifier(workflow_name=N, details={"a": 1}).notify({})
 
 

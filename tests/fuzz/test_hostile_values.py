@@ -1,7 +1,7 @@
-"""Hostile ids, names, numbers and forms through everything that reads answers of the service.
+"""Everything that reads answers of the service gets hostile ids, names, numbers and types.
 
-Whatever a surface is answered, it ends with a value or with a named error, and writes no file outside of its folder. A
-failure says which surface and which seed; ``SEEDS=100 make test`` tries more of them.
+Whatever answer a surface gets, it ends with a value or with a named error, and writes no file outside its folder. A
+failure names the surface and the seed; ``SEEDS=100 make test`` tries more seeds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def place(
 
 @pytest.fixture(scope="module")
 def counts() -> Iterator[dict[str, Counter[str]]]:
-    """How many inputs each surface got, and how they ended; ``pytest -s`` shows it. What is raw fails the test."""
+    """How many inputs each surface got, and how they ended; ``pytest -s`` shows it. Any other error fails the test."""
     counts = defaultdict[str, Counter[str]](Counter)
     yield counts
     for name, one in [*counts.items(), ("all surfaces", sum(counts.values(), Counter[str]()))]:

@@ -130,7 +130,7 @@ def test_runs_from_the_editor_do_not_count(workflow):
     assert statistics(workflow_name="Sync")["Sync"]["runs"] == 0
 
 
-def test_by_tag_also_what_is_inactive_and_did_not_run(client, workflow):
+def test_a_tag_selects_inactive_workflows_and_those_that_did_not_run_too(client, workflow):
     tag = client.tags.create("critical")
     for name, active in (("Runs", True), ("Off", False), ("Retired", True)):
         client.workflows.update_tags(one := workflow(name, active=active), [tag.id])
@@ -143,7 +143,7 @@ def test_by_tag_also_what_is_inactive_and_did_not_run(client, workflow):
 
 
 @pytest.mark.parametrize("by", ["all", "project", "name"])
-def test_otherwise_what_is_active_or_ran(simulator, client, workflow, by):
+def test_otherwise_workflows_that_are_active_or_ran_are_selected(simulator, client, workflow, by):
     project = client.projects.create("Team")
     for name, statuses, active in (("Idle", [], True), ("Off", [], False), ("Ran", ["error"], False)):
         one = workflow(name, *statuses, active=active)

@@ -113,7 +113,7 @@ def test_options_are_checked_before_a_row_is_read(hook, table, options, message)
     assert list(rows) == [{"sku": "a"}]
 
 
-def test_what_is_no_row_is_refused(hook, table, held) -> None:
+def test_invalid_rows_are_refused(hook, table, held) -> None:
     with pytest.raises(ServiceInputError, match="row 2 must be a mapping, not str"):
         hook.data_tables.load([{"sku": "a"}, "b"], data_table_id=table.id, mode="append")
     assert held("sku") == []

@@ -60,7 +60,7 @@ def test_an_execution_that_has_not_ended(hook: ServiceHook, simulator: ServiceSi
 
 
 @pytest.mark.parametrize("execution_id", ["", "x", "../1", 0, True])
-def test_what_is_no_id(hook: ServiceHook, simulator: ServiceSimulator, execution_id: Any) -> None:
+def test_an_invalid_id(hook: ServiceHook, simulator: ServiceSimulator, execution_id: Any) -> None:
     with pytest.raises(ServiceInputError, match="whole number"):
         hook.executions.output(execution_id)
     with pytest.raises(ServiceNotFoundError):

@@ -48,7 +48,7 @@ def total(done: dict, action: str) -> int:
     return sum(one[action] for one in done["counts"].values())
 
 
-def test_an_empty_instance_gets_all_that_was_there(client, second_client, back_up, restore, path):
+def test_an_empty_instance_gets_every_object(client, second_client, back_up, restore, path):
     fill(client)
     client.variables.create("REGION", "eu")
     made = back_up()
@@ -66,7 +66,7 @@ def test_an_empty_instance_gets_all_that_was_there(client, second_client, back_u
     assert orders.nodes[1]["credentials"]["httpHeaderAuth"]["id"] == used
 
 
-def test_what_is_there_is_left_and_nothing_is_written(client, back_up, restore, second, second_client):
+def test_existing_objects_are_left_alone_and_nothing_is_written(client, back_up, restore, second, second_client):
     fill(client)
     back_up()
     restore()
@@ -78,7 +78,7 @@ def test_what_is_there_is_left_and_nothing_is_written(client, back_up, restore, 
 
 @pytest.fixture
 def changed(client, second_client, back_up, restore):
-    """A second instance in which somebody has changed a workflow, a table, a variable, and added to it."""
+    """A second instance in which somebody has changed a workflow, a table and a variable, and added objects."""
     fill(client)
     client.variables.create("REGION", "eu")
     back_up()
@@ -113,7 +113,7 @@ def test_a_conflict_is_skipped(changed, restore, second_client, client):
     assert next(iter(second_client.variables.list())).value == "us"
 
 
-def test_a_conflict_is_updated_and_what_is_more_is_left_alone(changed, restore, second_client, client):
+def test_a_conflict_is_updated_and_further_objects_are_left_alone(changed, restore, second_client, client):
     preview = restore(on_conflict="update", preview=True)
     assert preview["outcome"] == "planned"
     done = restore(on_conflict="update")
@@ -143,7 +143,7 @@ def test_a_draft_is_a_draft_again(client, back_up, restore, second_client):
     assert second_client.workflows.get(held.id).nodes[0]["parameters"]["path"] == "draft"
 
 
-def test_nothing_is_activated_if_that_is_asked_for(client, back_up, restore, second_client):
+def test_nothing_is_activated_on_request(client, back_up, restore, second_client):
     fill(client)
     back_up()
     restore(activate=False)
@@ -244,7 +244,7 @@ def test_a_table_with_a_column_of_another_type(client, back_up, restore, second,
     assert restore(on_conflict="skip")["left"] == {"data_tables": ["stock"]}
 
 
-def test_a_workflow_that_is_refused_takes_the_workflows_back(client, back_up, restore, second, second_client):
+def test_a_workflow_that_is_refused_rolls_the_workflows_back(client, back_up, restore, second, second_client):
     fill(client)
     back_up()
     second.inject("status", status=400, method="POST", path="/activate$", times=1)
@@ -345,7 +345,7 @@ def test_reports(client, back_up, restore, tmp_path, link):
 
 
 @pytest.mark.parametrize("name", ["backup.tar", "backup"])
-def test_other_endings_are_refused(execute, tmp_path, name):
+def test_other_suffixes_are_refused(execute, tmp_path, name):
     for operator in (ServiceBackupOperator, ServiceRestoreOperator):
         with pytest.raises(AirflowFailException, match=r"path must end in \.zip"):
             execute(operator, path=str(tmp_path / name))

@@ -44,7 +44,7 @@ def packed(members: Members, compression: int = ZIP_DEFLATED) -> bytes:
 
 
 def signed(members: Members) -> Members:
-    """The members with a manifest that fits them, as somebody would make it who wants to do harm."""
+    """The members with a manifest that fits them, as an attacker would create it."""
     manifest = json.loads(members["manifest.json"])
     others = {name: data for name, data in members.items() if name != "manifest.json"}
     manifest["members"] = {

@@ -1,4 +1,4 @@
-"""A number of backups is kept: older ones are deleted, and nothing that is not known to be one."""
+"""A number of backups is kept: older ones are deleted, and no file that may be something else."""
 
 from __future__ import annotations
 
@@ -148,6 +148,6 @@ def test_a_number_that_would_keep_none_is_refused_when_the_task_is_made(keep):
         ServiceBackupOperator(task_id="t", path="a.zip", keep=keep)
 
 
-def test_so_it_is_in_a_mapped_task(execute, folder):
+def test_such_a_number_is_refused_in_a_mapped_task_too(execute, folder):
     with pytest.raises((AirflowFailException, ServiceInputError), match="keep must be a whole number from 1"):
         ServiceBackupOperator.partial(task_id="t", keep=0)

@@ -46,7 +46,7 @@ def test_a_plan_is_complete_and_writes_nothing(client, deploy, writes):
     ]
 
 
-def test_deploying_what_is_there_writes_nothing(client, deploy, writes):
+def test_deploying_an_unchanged_source_writes_nothing(client, deploy, writes):
     source = [parent(tags=["a"], settings={"timezone": "UTC", "errorWorkflow": {"name": "parent"}}), child()]
     assert deploy(source) == {"create": ["child", "parent"], "activate": ["child", "parent"]}
     writes()
@@ -55,7 +55,7 @@ def test_deploying_what_is_there_writes_nothing(client, deploy, writes):
     assert writes() == []
 
 
-def test_what_is_called_comes_first_and_is_published_first(client, deploy, writes):
+def test_called_workflows_are_written_and_published_first(client, deploy, writes):
     deploy([parent(), child()])
     ids = {one.id: one.name for one in client.workflows.list()}
     done = [one.split("/") for one in writes()]
@@ -114,7 +114,7 @@ def test_a_draft_beside_what_runs_stays(client, deploy, writes):
     assert writes() == []
 
 
-def test_settings_that_the_definition_lacks_are_taken_back(client, deploy, writes):
+def test_settings_that_the_definition_lacks_are_reset(client, deploy, writes):
     settings = {"timezone": "Europe/Berlin", "executionTimeout": 60, "saveDataSuccessExecution": "none"}
     deploy([workflow("one", webhook("one"), settings={**settings, "errorWorkflow": {"name": "one"}})])
     assert deploy([workflow("one", webhook("one"))]) == {"update": ["one"]}
@@ -202,7 +202,7 @@ def test_everything_that_is_missing_is_named_at_once_and_nothing_is_written(clie
         assert words in text
 
 
-def test_of_several_with_a_name_the_one_in_use_is_meant(client, deploy, files, tmp_path, writes):
+def test_of_several_with_a_name_the_one_in_use_is_taken(client, deploy, files, tmp_path, writes):
     ids = [client.credentials.create("twice", "httpHeaderAuth", {"name": "X", "value": "y"}).id for _ in range(2)]
     deploy([workflow("one", webhook("p", credentials={"httpHeaderAuth": {"id": ids[1], "name": "twice"}}))])
     files()

@@ -1,6 +1,6 @@
-"""A worker that is killed outright in the middle of a deployment: the next attempt brings about what is expected.
+"""A worker is killed outright in the middle of a deployment: the next attempt produces the expected state.
 
-Whatever the last request was that the service received, and with a real kill at a random time.
+It does so whatever the last request was that the service received, and after a real kill at a random time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def source(version: str):
 
 
 def without_new_ids(files):
-    """Workflows by file, without what the service has made up for their nodes."""
+    """Workflows by file, without the ids that the service has generated for their nodes."""
     held = {name: json.loads(text) for name, text in files.items()}
     for one in (one for definition in held.values() for one in (definition, *definition["nodes"])):
         one.pop("id")

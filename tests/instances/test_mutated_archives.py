@@ -1,4 +1,4 @@
-"""Archives of which any value has become any other, signed anew: each is read and planned, or refused by name."""
+"""Archives in which any value was replaced by any other, signed anew: each can be planned, or is refused by name."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def changed(members: Members, draw: random.Random) -> Members:
 
 
 def fate(data: bytes, client: ServiceClient) -> str:
-    """How reading and planning a restore ends; anything but a named error breaks the test."""
+    """How reading and planning a restore ends; anything but a named error fails the test."""
     try:
         backup = read_backup(ArchiveReader(io.BytesIO(data)))
     except ServiceInputError as error:

@@ -1,4 +1,4 @@
-"""Workflows and data tables of a form that nothing can be created in: one harms no other, and each is named."""
+"""Workflows and data tables that cannot be created as they are: each is named, and affects no other."""
 
 from __future__ import annotations
 

@@ -83,7 +83,9 @@ def test_a_selection_is_required_and_must_find_something(execute, staging, secon
         execute(ServicePromoteWorkflowsOperator, **promote, project_id="nope")
 
 
-def test_what_has_left_the_source_is_archived_if_it_was_promoted(execute, client, deploy, second_client, writes):
+def test_workflows_removed_from_the_source_are_archived_if_they_were_promoted(
+    execute, client, deploy, second_client, writes
+):
     deploy([workflow(name, webhook(name), active=True, tags=["release"]) for name in ("a", "b", "c")])
     second_client.workflows.create("by hand", [webhook("hand")], {}, {})
     promote = {"source_conn_id": "service_default", "service_conn_id": "production", "tag_name": "release"}

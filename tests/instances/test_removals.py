@@ -1,4 +1,4 @@
-"""What has left a deployed folder is archived: only what that folder deployed, all or nothing."""
+"""Workflows removed from a deployed folder are archived: only those that the folder deployed, all or none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def recorded(client):
     return json.loads(record(client).nodes[0]["parameters"]["content"].partition("\n\n")[2])["workflows"]
 
 
-def test_what_left_is_archived_and_nothing_else(client, deploy, writes):
+def test_removed_workflows_are_archived_and_no_others(client, deploy, writes):
     client.workflows.create("by hand", [webhook("hand")], {}, {})
     assert deploy(source("a", "b", "c"), **OWNED)["create"] == ["a", "b", "c"]
     before = held(client)
@@ -74,7 +74,7 @@ def test_the_plan_says_what_is_archived_and_why(client, execute, deploy, caplog,
     assert writes() == []
 
 
-def test_without_the_opt_in_what_left_stays_and_stays_on_record(client, deploy):
+def test_without_the_opt_in_removed_workflows_stay_and_stay_on_record(client, deploy):
     deploy(source("a", "b"), deployment_name="orders")
     assert deploy(source("a"), deployment_name="orders") == {"unchanged": ["a"]}
     assert deploy(source("a")) == {"unchanged": ["a"]}
@@ -97,7 +97,7 @@ def test_a_copy_that_somebody_made_is_not_archived(client, deploy):
     assert held(client).keys() == {"b", "a copy"}
 
 
-def test_a_record_that_somebody_else_wrote_counts_for_nothing(client, deploy, caplog):
+def test_a_record_that_somebody_else_wrote_is_ignored(client, deploy, caplog):
     victim = client.workflows.create("victim", [webhook("victim")], {}, {}).id
     deploy(source("a", "b"), **OWNED)
     note = record(client).nodes
@@ -126,7 +126,7 @@ def test_with_another_key_nothing_is_archived(simulator, client, deploy):
     assert held(client).keys() == {"a", "b"}
 
 
-def test_what_moved_to_another_folder_stays(client, deploy):
+def test_a_workflow_moved_to_another_folder_stays(client, deploy):
     deploy(source("a", "b"), **OWNED)
     deploy(source("b"), deployment_name="billing", archive_missing=True)
     assert deploy(source("a"), **OWNED) == {"unchanged": ["a"]}
@@ -162,7 +162,7 @@ def test_a_new_workflow_takes_over_the_webhook_of_one_that_is_archived(client, d
     }
 
 
-def test_what_lost_its_webhook_to_a_new_workflow_comes_back(client, deploy, simulator, monkeypatch):
+def test_a_workflow_that_lost_its_webhook_to_a_new_one_is_restored(client, deploy, simulator, monkeypatch):
     monkeypatch.setattr(simulator.state, "publish_delay", 0)  # the new workflow has the webhook before the failure
     deploy(source("a", "b"), **OWNED)
     before = state_of(client)
@@ -181,7 +181,7 @@ def family(client, deploy):
     return state_of(client)
 
 
-def test_all_that_was_archived_comes_back(client, deploy, family):
+def test_all_archived_workflows_are_restored(client, deploy, family):
     versions = {one.name: one.active_version_id for one in client.workflows.list()}
     with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back: 'parent'"):
         deploy([*source("stays"), REFUSED], **OWNED)
@@ -190,7 +190,7 @@ def test_all_that_was_archived_comes_back(client, deploy, family):
     assert held(client, archived=True) == {}
 
 
-def test_one_that_no_longer_calls_what_is_archived_comes_back_after_it(client, deploy, family):
+def test_a_workflow_is_restored_after_the_archived_one_that_it_called(client, deploy, family):
     alone = workflow("parent", webhook("parent"), active=True)
     with pytest.raises(ServiceDeploymentError, match="Everything that it had changed was put back"):
         deploy([alone, *source("stays"), REFUSED], **OWNED)
@@ -202,7 +202,7 @@ WRITES = [("POST", "/archive$"), ("PUT", "/record$"), ("POST", "/new/activate$")
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["refused", "refused but done"])
 @pytest.mark.parametrize(("method", "path"), WRITES)
-def test_a_failure_of_any_write_leads_back(client, simulator, deploy, family, method, path, is_done):
+def test_a_failure_of_any_write_is_rolled_back(client, simulator, deploy, family, method, path, is_done):
     path = path.replace("/record", f"/{record(client).id}").replace("/new/", "/[^/]+/")
     simulator.inject("status", status=400, method=method, path=path, after_processing=is_done)
     with pytest.raises(ServiceDeploymentError, match="HTTP 400"):
@@ -211,7 +211,7 @@ def test_a_failure_of_any_write_leads_back(client, simulator, deploy, family, me
 
 
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_lost_answer_while_it_comes_back(client, simulator, deploy, family, is_done):
+def test_a_lost_answer_during_the_rollback(client, simulator, deploy, family, is_done):
     simulator.inject("drop", method="POST", path="/unarchive$", after_processing=is_done)
     with pytest.raises(ServiceDeploymentError) as caught:
         deploy([*source("stays"), REFUSED], **OWNED)
@@ -263,7 +263,7 @@ def test_the_record_is_neither_exported_nor_backed_up(deploy, files):
         ({"deployment_name": 7}, "deployment_name must be text of 1 to 100 characters"),
     ],
 )
-def test_arguments_that_say_nothing_clear_are_refused(execute, writes, arguments, words):
+def test_unclear_arguments_are_refused(execute, writes, arguments, words):
     with pytest.raises(AirflowFailException, match=words):
         execute(ServiceDeployWorkflowsOperator, source=source("a"), **arguments)
     assert writes() == []

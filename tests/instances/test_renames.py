@@ -68,7 +68,7 @@ def test_renamed_and_changed(client, folder):
     ]
 
 
-def test_a_renaming_that_fails_goes_back(client, deploy, folder):
+def test_a_renaming_that_fails_is_rolled_back(client, deploy, folder):
     before = state_of(client)
     rename(folder, "parent", "orders")
     with pytest.raises(ServiceDeploymentError, match="was put back"):
@@ -98,7 +98,7 @@ def test_a_new_workflow_takes_the_name_of_a_renamed_one(client, deploy, folder, 
     assert ids_of(client)["busy"] == before["idle"]
 
 
-def test_who_names_a_renamed_workflow_must_use_its_new_name(client, deploy, folder, writes):
+def test_references_to_a_renamed_workflow_must_use_its_new_name(client, deploy, folder, writes):
     rename(folder, "child", "kid")
     writes()
     with pytest.raises(ServiceInputError, match="'parent', node 'Call': workflow 'child' gets the name 'kid'"):
@@ -143,13 +143,13 @@ def test_an_id_tells_workflows_of_one_name_apart(client, deploy, folder):
 
 
 @pytest.mark.parametrize("value", [None, "", 0, True, [], "../x", "not-there"])
-def test_an_id_that_is_not_there_says_nothing(client, deploy, folder, value):
+def test_an_id_that_does_not_exist_is_ignored(client, deploy, folder, value):
     path = folder / "idle.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "id": value}))
     assert deploy(str(folder)) == {"unchanged": ["child", "idle", "parent"]}
 
 
-def test_elsewhere_the_ids_say_nothing(deploy, folder, second_client):
+def test_on_another_instance_the_ids_are_ignored(deploy, folder, second_client):
     assert deploy(str(folder), to=second_client)["create"] == ["child", "idle", "parent"]
     assert deploy(str(folder), to=second_client) == {"unchanged": ["child", "idle", "parent"]}
 
@@ -160,7 +160,7 @@ def test_a_workflow_that_was_archived_is_created_again(client, deploy, folder):
     assert deploy(str(folder)) == {"unchanged": ["child", "idle", "parent"]}
 
 
-def test_who_calls_by_id_calls_a_renamed_workflow(client, deploy, folder):
+def test_a_call_by_id_reaches_a_renamed_workflow(client, deploy, folder):
     raw = [client.workflows.get(one.id).to_wire() for one in client.workflows.list()]
     for one in raw:
         one["name"] = {"child": "kid"}.get(one["name"], one["name"])

@@ -1,4 +1,4 @@
-"""A backup restored into the instance that it is of: its workflows are found by their ids, whatever their names are."""
+"""A backup restored into its own instance: workflows are found by their ids, whatever their names are."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_one_that_was_renamed_gets_its_name_back(client, restore, same, changes)
 
 
 @pytest.mark.parametrize("gone", ["deleted", "archived"])
-def test_one_that_is_gone_is_created_once(client, simulator, restore, same, changes, gone):
+def test_a_deleted_one_is_created_once(client, simulator, restore, same, changes, gone):
     Writer(client).delete(same[1]) if gone == "deleted" else client.workflows.archive(same[1])
     [caller] = client.workflows.list(name="caller")
     # It calls the one that is gone, and would call the new one.
@@ -116,7 +116,7 @@ def swapped(client, restore, same):
     return same[0], idle.id
 
 
-def test_one_that_has_taken_the_name_of_another_is_not_taken_for_it(client, restore, swapped):
+def test_one_with_the_name_of_another_is_not_mistaken_for_it(client, restore, swapped):
     renamed, deleted = swapped
     restore(on_conflict="update")
     held = workflows(client)

@@ -1,6 +1,6 @@
-"""A worker that is killed outright in the middle of a restore: the next attempt brings about what is expected.
+"""A worker is killed outright in the middle of a restore: the next attempt produces the expected state.
 
-Whatever the last request was that the service received, and with a real kill at a random time.
+It does so whatever the last request was that the service received, and after a real kill at a random time.
 """
 
 from __future__ import annotations

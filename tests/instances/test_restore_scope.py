@@ -86,7 +86,7 @@ def test_all_workflows_of_a_name(client, restore, second_client):
     assert "other" not in held(second_client)["workflows"]
 
 
-def test_what_the_part_needs_must_be_there(filled, restore, second):
+def test_the_dependencies_of_the_part_must_exist(filled, restore, second):
     second.clear_requests()
     with pytest.raises(AirflowFailException) as caught:
         restore(kinds=["workflows"], names=["orders"])
@@ -203,7 +203,7 @@ def test_a_draft_may_lack_what_gets_a_value(client, deploy, restore, second_clie
     assert [one["parameters"]["path"] for one in there.nodes] == ["live"]
 
 
-def test_what_is_begun_is_only_finished_by_the_same_part(client, deploy, restore, second, second_client):
+def test_a_restore_that_was_begun_is_only_finished_by_the_same_part(client, deploy, restore, second, second_client):
     deploy([child()])
     second.inject("status", status=500, method="POST", path="/activate", times=None)
     with pytest.raises(ServiceError):

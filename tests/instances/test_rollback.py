@@ -65,7 +65,7 @@ def changed():
     ]
 
 
-def test_all_that_was_changed_goes_back(client, deploy, before):
+def test_all_changes_are_rolled_back(client, deploy, before):
     with pytest.raises(ServiceDeploymentError) as caught:
         deploy([*changed(), REFUSED])
     assert state_of(client) == before
@@ -107,7 +107,7 @@ WRITES = [
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["refused", "refused but done"])
 @pytest.mark.parametrize(("method", "path"), WRITES)
-def test_a_failure_of_any_write_leads_back(client, simulator, deploy, before, method, path, is_done):
+def test_a_failure_of_any_write_is_rolled_back(client, simulator, deploy, before, method, path, is_done):
     for one in client.workflows.list():
         path = path.replace(f"/{one.name}", f"/{one.id}")
     simulator.inject("status", status=400, method=method, path=path, after_processing=is_done)
@@ -126,7 +126,7 @@ def test_a_lost_answer_to_a_creation_leaves_nothing(client, simulator, deploy, b
     assert not caught.value.final
 
 
-def test_what_cannot_be_put_back_is_named_and_not_retried(execute, client, simulator, before):
+def test_what_cannot_be_rolled_back_is_named_and_not_retried(execute, client, simulator, before):
     [held] = client.workflows.list(name="parent")
     source = [child(settings={"timezone": "UTC"}), parent("elsewhere"), REFUSED]
     simulator.inject("status", status=403, method="POST", path=f"/{held.id}/activate$", body="versionId", times=None)
@@ -154,7 +154,7 @@ def deactivates(one, other):
 
 
 @pytest.mark.parametrize("act", [edits, publishes, deactivates])
-def test_what_somebody_else_changes_meanwhile_is_not_called_put_back(client, simulator, deploy, before, act):
+def test_what_somebody_else_changes_meanwhile_is_not_reported_as_put_back(client, simulator, deploy, before, act):
     [held] = client.workflows.list(name="parent")
     path, writes = f"/api/v1/workflows/{held.id}", []
 
@@ -187,7 +187,7 @@ class KilledError(BaseException):
     """As Airflow raises when a task takes too long."""
 
 
-def test_a_task_that_is_stopped_goes_back_too(client, simulator, deploy, before):
+def test_a_task_that_is_stopped_rolls_back_too(client, simulator, deploy, before):
     def stop(*_):
         raise KilledError
 

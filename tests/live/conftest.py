@@ -1,4 +1,4 @@
-"""Fixtures for tests against a real server. It is installed at first use; when it cannot be had the tests fail."""
+"""Fixtures for tests against a real server. It is installed at first use; if that fails, so do the tests."""
 
 from __future__ import annotations
 

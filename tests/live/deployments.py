@@ -37,7 +37,7 @@ class QueueServer(LiveServer):
     def start(self) -> None:
         """Start the databases, the main process and the worker.
 
-        :raises LiveServerError: one of them cannot be had; holds the end of its log.
+        :raises LiveServerError: one of them cannot be started; contains the end of its log.
         """
         with ExitStack() as databases:
             self._databases = databases
@@ -77,7 +77,7 @@ class QueueServer(LiveServer):
     def wait_until_ready(self) -> None:
         """Return when the main process answers as it should, and the worker takes what is queued.
 
-        :raises LiveServerError: one of them ended, or took too long; holds the end of the log.
+        :raises LiveServerError: one of them ended, or took too long; contains the end of the log.
         """
         super().wait_until_ready()
         if (

@@ -1,4 +1,4 @@
-"""What has no method of its own is listed in ``docs/conformance.md`` as the server publishes it, and is in reach."""
+"""``docs/conformance.md`` lists the published operations without a method of their own, and the hook reaches them."""
 
 from __future__ import annotations
 

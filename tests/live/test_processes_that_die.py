@@ -1,4 +1,4 @@
-"""Workers that are killed, or end, while the real server runs what they started: one execution, which continues."""
+"""Workers that are killed, or end, while the real server runs their execution: it continues, and stays the only one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real server can be had, and answers the way the rest of these tests take for granted."""
+"""The real server starts, and answers as the rest of these tests expect."""
 
 from __future__ import annotations
 

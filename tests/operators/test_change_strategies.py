@@ -152,7 +152,7 @@ def test_by_default_two_thousand_different_changes_take_a_tenth_of_the_calls_at_
 
 
 class Break:
-    """A service that fails at its n-th write, which it acts on or not, and at all after it."""
+    """A service that fails at its n-th write, before or after acting on it, and at all later ones."""
 
     def __init__(self, app: ASGIApp, writes: int, acts: bool) -> None:
         self.app, self.left, self.acts = app, writes, acts

@@ -1,4 +1,4 @@
-"""What is declared is made, changed and pruned by name; nothing else is touched, and a repeat changes nothing."""
+"""Declared objects are created, changed and pruned by name; nothing else is touched, and a repeat changes nothing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_only_what_is_named_is_pruned(execute, client, named, left):
     assert execute(ServiceEnsureTagsOperator, tags=desired, prune=True, **named)["changes"] == []
 
 
-def test_what_is_deleted_in_the_meantime_is_no_error(execute, client, simulator):
+def test_an_object_deleted_in_the_meantime_is_no_error(execute, client, simulator):
     client.tags.create("old")
     simulator.inject("status", status=404, path="/tags/")
     assert execute(ServiceEnsureTagsOperator, tags=[], prune=True, prune_names=["old"])["deleted"] == 1
@@ -96,7 +96,7 @@ def test_what_is_deleted_in_the_meantime_is_no_error(execute, client, simulator)
         ({"tags": "a\x00b"}, "tags cannot be read as YAML or JSON: it has characters that text cannot have"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(execute, client, writes, arguments, message):
+def test_invalid_declarations_are_refused(execute, client, writes, arguments, message):
     with pytest.raises(AirflowFailException, match=message):
         execute(ServiceEnsureTagsOperator, **{"tags": ["new"], **arguments})
     assert writes() == []
@@ -105,7 +105,7 @@ def test_what_cannot_be_meant_is_refused(execute, client, writes, arguments, mes
 @pytest.mark.parametrize(
     "arguments", [{"tags": ["a"], "path": "b.yaml"}, {"tags": ["a"], "prune_names": ["b"], "prune_prefix": "c"}]
 )
-def test_what_is_declared_is_named_once(execute, simulator, arguments):
+def test_the_declaration_is_given_in_one_way(execute, simulator, arguments):
     with pytest.raises(ServiceInputError, match="give either"):
         ServiceEnsureTagsOperator(task_id="task")
     with pytest.raises(AirflowFailException, match="give either"):
@@ -113,7 +113,7 @@ def test_what_is_declared_is_named_once(execute, simulator, arguments):
     assert not simulator.requests
 
 
-def test_many_changes_are_cut_in_the_result(execute, simulator):
+def test_many_changes_are_truncated_in_the_result(execute, simulator):
     done = execute(ServiceEnsureTagsOperator, tags=[f"tag {number}" for number in range(201)])
     assert (done["created"], len(done["changes"]), done["more"]) == (201, 200, True)
 
@@ -183,7 +183,7 @@ def test_no_value_is_shown_by_a_refusal(execute, caplog, desired, message):
     assert showing(caught.value, SECRET) == []
 
 
-def test_a_failure_in_the_middle_says_how_far_it_came(execute, simulator, client, caplog):
+def test_a_failure_in_the_middle_names_what_was_done(execute, simulator, client, caplog):
     with pytest.raises(AirflowFailException, match="request/body/key"):
         execute(ServiceEnsureVariablesOperator, variables={"first": "1", "not allowed": "2", "third": "3"})
     assert "Change 2 of 3 failed; those before it were made, and a repeat makes the rest" in caplog.text

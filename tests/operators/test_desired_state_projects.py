@@ -76,7 +76,7 @@ def test_a_creation_that_was_cut_off_is_completed(execute, client, simulator):
     ],
 )
 @pytest.mark.usefixtures("people")
-def test_members_that_cannot_be_are_refused(execute, writes, projects, message):
+def test_invalid_members_are_refused(execute, writes, projects, message):
     with pytest.raises(AirflowFailException, match=message):
         execute(ServiceEnsureProjectsOperator, projects=projects)
     assert writes() == []

@@ -30,7 +30,7 @@ def test_tables_get_their_columns(execute, client, writes, link):
     assert link() == "/home/datatables"
 
 
-def test_tables_that_cannot_be_so_are_all_named_before_anything_is_written(execute, client, writes):
+def test_impossible_changes_are_all_named_before_anything_is_written(execute, client, writes):
     for name in ("one", "two"):
         client.data_tables.create(name, [{"name": "sku", "type": "string"}])
     writes()
@@ -48,7 +48,7 @@ def test_tables_that_cannot_be_so_are_all_named_before_anything_is_written(execu
         ({"a": "string", "A": "string"}, "each name once, regardless of case"),
     ],
 )
-def test_columns_that_cannot_be_are_refused(execute, simulator, columns, message):
+def test_invalid_columns_are_refused(execute, simulator, columns, message):
     with pytest.raises(AirflowFailException, match=message):
         execute(ServiceEnsureDataTablesOperator, data_tables={"orders": columns})
     assert not simulator.requests

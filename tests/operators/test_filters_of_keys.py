@@ -1,4 +1,4 @@
-"""The quick look at whether filters fit in URLs never says no where they do."""
+"""The quick check whether filters fit into URLs never refuses those that do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every argument that takes many things is given none, one, and several: each is done, or refused in words."""
+"""Every argument that takes many things is tried with none, one and several: each works, or is refused clearly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Case:
     :param given: none, one, and several things.
     :param others: the other arguments.
     :param shown: the name in the result that shows what was done.
-    :param outcomes: what is there then, or the words in which it is refused.
+    :param outcomes: what exists afterwards, or words of the refusal.
     """
 
     given: tuple[Any, Any, Any]

@@ -39,7 +39,7 @@ _FOLDER = TemporaryDirectory()
 FOLDER = Path(_FOLDER.name)
 DATABASE = FOLDER / "shop.sqlite"
 
-#: What an operator needs beside the object. Values that begin with "the " stand for an object that is put up.
+#: What an operator needs beside the object. Values that begin with "the " stand for an object that is created.
 FURTHER: dict[str, dict[str, Any]] = {
     "ServiceCreateCredentialOperator": {"name": "c", "credential_type": "httpHeaderAuth", "data": SECRET},
     "ServiceCreateDataTableOperator": {"name": "t", "columns": {"sku": "string"}},
@@ -108,14 +108,14 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class World:
-    """Puts up objects, and counts what it has put up so that paths of webhooks differ."""
+    """Creates objects, and counts them so that paths of webhooks differ."""
 
     def __init__(self, simulator: ServiceSimulator, client: ServiceClient) -> None:
         self.client, self.project = client, client.projects.create("Sales")
         self._simulator, self._number = simulator, 0
 
-    def put_up(self, kind: str, name: str, project_id: str | None = None) -> str:
-        """Put up an object of a kind in a project; returns its id."""
+    def create(self, kind: str, name: str, project_id: str | None = None) -> str:
+        """Create an object of a kind in a project, and return its id."""
         self._number += 1
         makers: dict[str, Callable[[], str]] = {
             "workflow": lambda: self._workflow(name, project_id),
@@ -166,7 +166,7 @@ def further(operator: type[ServiceBaseOperator], reference: Alternatives, world:
     for other in operator.references:
         if other != reference and other.id_field in ACTS_ON and not other.is_optional:
             # An object in the project that is tested, or anywhere.
-            arguments[other.id_field] = world.put_up(KINDS[other.id_field], "beside")
+            arguments[other.id_field] = world.create(KINDS[other.id_field], "beside")
         if other != reference and other.id_field == "tag_ids":
             arguments["tags"] = []
     if reference.id_field == "project_id":
@@ -232,11 +232,11 @@ def test_templates_that_turn_out_to_be_both_are_refused_when_the_task_runs(execu
 
 
 def contents_of(world: World, project_id: str) -> list[str]:
-    """Put up what an operator may look for in a project, each beside one outside it of the same name; the ids."""
+    """Create what an operator may look for in a project, each beside a namesake outside it; return the ids."""
     kinds = {"workflow": NAME, "data table": NAME, "credential": NAME, "variable": "STAGE"}
     for kind, name in kinds.items():
-        world.put_up(kind, name)
-    return [world.put_up(kind, name, project_id) for kind, name in kinds.items()]
+        world.create(kind, name)
+    return [world.create(kind, name, project_id) for kind, name in kinds.items()]
 
 
 @pytest.mark.parametrize("by", ["id", "name"])
@@ -244,7 +244,7 @@ def contents_of(world: World, project_id: str) -> list[str]:
 def test_it_acts_on_the_object_of_the_id_or_name(execute, simulator, world, operator, reference, by):
     kind = KINDS[reference.id_field]
     name = name_for(kind)
-    object_id = world.put_up(kind, name)
+    object_id = world.create(kind, name)
     proofs = [object_id, *(contents_of(world, object_id) if reference.id_field == "project_id" else ())]
     if kind == "tag":
         proofs.append(f"tags={name}")  # the service selects workflows by the names of tags
@@ -261,7 +261,7 @@ def test_it_acts_on_the_object_of_the_id_or_name(execute, simulator, world, oper
 @each_of([(operator, one) for operator, one in REFERENCES if KINDS[one.id_field] not in UNIQUE])
 def test_an_ambiguous_name_lists_the_candidates_with_their_projects(execute, simulator, world, operator, reference):
     kind = KINDS[reference.id_field]
-    twins = [world.put_up(kind, NAME), world.put_up(kind, NAME, world.project.id)]
+    twins = [world.create(kind, NAME), world.create(kind, NAME, world.project.id)]
     arguments = {**further(operator, reference, world), reference.name_field: NAME}
     simulator.clear_requests()
 
@@ -283,7 +283,7 @@ def test_an_unknown_name_is_an_error_that_names_what_was_probably_meant(
 ):
     kind = KINDS[reference.id_field]
     name = name_for(kind)
-    world.put_up(kind, name)
+    world.create(kind, name)
     wrong = {"case": name.upper(), "blanks": f" {name}", "nothing alike": "Other"}[difference]
     arguments = {**further(operator, reference, world), reference.name_field: wrong}
     simulator.clear_requests()
@@ -298,19 +298,19 @@ def test_an_unknown_name_is_an_error_that_names_what_was_probably_meant(
 
 
 def test_an_archived_workflow_does_not_count(execute, client, world):
-    archived = world.put_up("workflow", NAME)
+    archived = world.create("workflow", NAME)
     client.workflows.archive(archived)
     with pytest.raises(AirflowFailException, match="there is no workflow named 'Nightly sync'"):
         execute(ServiceDeactivateWorkflowOperator, workflow_name=NAME)
-    live = world.put_up("workflow", NAME)
+    live = world.create("workflow", NAME)
     assert execute(ServiceDeactivateWorkflowOperator, workflow_name=NAME)["workflow_id"] == live
 
 
 def test_archiving_and_unarchiving_by_name_are_idempotent(execute, client, simulator, world):
-    old = world.put_up("workflow", NAME)
+    old = world.create("workflow", NAME)
     client.workflows.archive(old)
     simulator.clock.advance(60)
-    workflow_id = world.put_up("workflow", NAME)
+    workflow_id = world.create("workflow", NAME)
     for _ in range(2):
         done = execute(ServiceArchiveWorkflowOperator, workflow_name=NAME)
         assert (done["workflow_id"], done["archived"]) == (workflow_id, True)
@@ -324,7 +324,7 @@ def test_archiving_and_unarchiving_by_name_are_idempotent(execute, client, simul
 
 def test_moving_by_name_out_of_a_project_is_idempotent(execute, client, world):
     there = client.projects.create("There").id
-    workflow_id = world.put_up("workflow", NAME, world.project.id)
+    workflow_id = world.create("workflow", NAME, world.project.id)
     for moved in (True, False):
         done = execute(
             ServiceTransferWorkflowOperator,
@@ -336,7 +336,7 @@ def test_moving_by_name_out_of_a_project_is_idempotent(execute, client, world):
 
 
 def test_renaming_by_name_is_idempotent(execute, client, world):
-    workflow_id = world.put_up("workflow", NAME)
+    workflow_id = world.create("workflow", NAME)
     definition = webhook_workflow("Hourly sync", "hourly", "immediate")
     for outcome in ("updated", "unchanged"):
         done = execute(ServiceCreateOrUpdateWorkflowOperator, workflow_name=NAME, definition=definition)
@@ -373,7 +373,7 @@ def test_a_folder_is_named_by_its_path(execute, client, simulator, world):
 
 
 def test_a_key_that_may_not_list_projects_is_shown_their_ids(client, simulator, world):
-    twins = [world.put_up("data table", "t"), world.put_up("data table", "t", world.project.id)]
+    twins = [world.create("data table", "t"), world.create("data table", "t", world.project.id)]
     key = simulator.create_key(["dataTable:list"])
     with (
         ServiceClient(ServiceConfig(base_url=simulator.base_url, api_key=key)) as narrow,

@@ -43,7 +43,7 @@ def test_nor_does_that_of_a_list_or_of_nothing(service: SimulatedService, order:
     assert workflow.runs == []
 
 
-def test_the_ways_out_start_the_workflow_with_the_mapping(service: SimulatedService) -> None:
+def test_the_documented_alternatives_start_the_workflow_with_the_mapping(service: SimulatedService) -> None:
     service.workflow("Sync")
     run("{{ params.order }}", native=True)
     service.assert_ran("Sync", payload=ORDER)

@@ -64,7 +64,7 @@ def test_a_key_with_every_scope_can_do_every_job(config, simulator):
     ],
     ids=str,
 )
-def test_a_start_page_that_tells_no_version(page):
+def test_a_start_page_without_a_version(page):
     with TinyServer(page and answer(page, "Content-Type: text/html")) as tiny:
         assert server_version(ServiceClient(ServiceConfig(base_url=tiny.address, api_key="the-key"))) is None
 
@@ -132,7 +132,7 @@ def test_the_versions_of_the_jobs_are_those_of_the_published_contracts(scope):
     assert since(scope) == ("0.0" if first == "1.123" else first)
 
 
-def test_what_the_plan_lacks_is_told():
+def test_what_the_plan_lacks_is_reported():
     with ServiceSimulator(licensed=False) as free:
         findings = found(ServiceConfig(base_url=free.base_url, api_key=free.api_key))
 

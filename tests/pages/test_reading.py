@@ -118,7 +118,7 @@ def test_an_execution_that_is_gone_stays_as_it_was_last_seen(start, look, simula
     assert look(execution_id).view is None
 
 
-def test_an_error_is_told_in_words_and_the_last_state_stays(start, look, simulator):
+def test_an_error_is_described_and_the_last_state_stays(start, look, simulator):
     _, execution_id = start("waits")
     last = look(execution_id)
     simulator.inject("status", status=503)
@@ -162,7 +162,7 @@ def test_an_execution_is_not_read_from_another_service(start, look, simulator):
         (RuntimeError("token s3cr3t of the vault is no longer valid"), "RuntimeError"),
     ],
 )
-def test_a_connection_that_cannot_be_used_is_told_without_secrets(error, words):
+def test_a_connection_that_cannot_be_used_is_reported_without_secrets(error, words):
     def fail():
         raise error
 

@@ -1,4 +1,4 @@
-"""The page: nothing of strangers is run, nothing of other hosts is loaded, and it says when to look again."""
+"""The page runs nothing that strangers wrote, loads nothing from other hosts, and says when to look again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However many look, what they look at is read once, and at most once in two seconds."""
+"""However many people look at something, it is read once, and at most once in two seconds."""
 
 from __future__ import annotations
 

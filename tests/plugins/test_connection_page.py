@@ -154,7 +154,7 @@ def test_the_password_of_another_type_of_connection_is_not_sent_to_its_host(brow
     assert not simulator.requests
 
 
-def test_a_connection_that_is_not_there_is_told(browser_of, simulator):
+def test_a_missing_connection_is_reported(browser_of, simulator):
     answer = browser_of("ADMIN").get("/service-pages/connections/no_such_connection")
 
     assert answer.status_code == 200

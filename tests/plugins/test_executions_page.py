@@ -1,4 +1,4 @@
-"""The page over everything that tasks have started, for those who may read the tasks."""
+"""The page of all executions that tasks have started, for those who may read the tasks."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_what_takes_longer_or_shorter_than_usual_is_marked_with_a_sign(reader, p
     assert "▼ shorter than usual" in shorter
 
 
-def test_days_are_plotted_and_told_in_numbers(reader, put):
+def test_days_are_plotted_and_given_in_numbers(reader, put):
     put(began=datetime(2026, 5, 3, 23, 30, tzinfo=UTC), seconds=10)
     put("failed", seconds=30)
     put("deferred", seconds=None)

@@ -123,7 +123,7 @@ def test_what_does_not_have_the_format_is_refused(tmp_path: Path, name: str, con
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x", "x.parquet.gz", "x.gz", "x.csv.zip"])
-def test_other_endings_are_refused(name: str) -> None:
+def test_other_suffixes_are_refused(name: str) -> None:
     with pytest.raises(ServiceInputError, match=r"^path must end in \.csv, .* or \.parquet, not "):
         format_of("path", name)
 

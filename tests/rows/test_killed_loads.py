@@ -1,4 +1,4 @@
-"""Processes that are killed at random moments of a load: the next loads bring about the expected table."""
+"""Processes that are killed at random moments of a load: the next loads produce the expected table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads of rows: the table becomes what was given, also when a load dies at any of its requests and is repeated."""
+"""Loads of rows: the table gets the given rows, even if a load dies at any of its requests and is repeated."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def redacting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def eventually(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not (value := holds()):
         assert time.monotonic() < deadline, "it never came to hold"

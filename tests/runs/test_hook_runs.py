@@ -222,7 +222,7 @@ def test_without_a_key_every_call_is_a_run(run_workflow: RunWorkflow, simulator:
     [[webhook(), DONE], [webhook(mode="lastNode"), wait(0.2), DONE], [webhook(mode="responseNode"), respond(), DONE]],
     ids=["at once", "at the end", "by a node"],
 )
-def test_a_lost_answer_is_not_called_for_again(
+def test_a_call_whose_answer_is_lost_is_not_repeated(
     run_workflow: RunWorkflow,
     simulator: ServiceSimulator,
     nodes: list[dict[str, Any]],

@@ -205,7 +205,7 @@ class Victim:
 
 
 def victim(slot: Slot, subject: Subject, modes: list[Nodes], dice: random.Random, store: StateStore) -> Victim:
-    """Put up a workflow, and the attempt that is to run it or to retry an execution of it."""
+    """Create a workflow, and the attempt that is to run it or to retry an execution of it."""
     simulator, operator = slot.simulator, subject.operator
     simulator.reset()
     is_retry = operator is ServiceRetryExecutionOperator

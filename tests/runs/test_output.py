@@ -282,7 +282,7 @@ def test_arguments_of_no_use_are_refused_before_anything_runs(
 @pytest.mark.parametrize(
     "wrong", ["Done", "last", {"node": ""}, {"node": 5}, {"name": "Done"}, {}, None, ["last_node"]]
 )
-def test_a_way_that_is_none_fails_the_dag_file(wrong: Any) -> None:
+def test_an_invalid_return_output_fails_the_dag_file(wrong: Any) -> None:
     with pytest.raises(ServiceInputError, match=r"^return_output must be one of none, last_node, or .*, not "):
         ServiceRunWorkflowOperator(task_id="run", workflow_id="w", return_output=wrong)
 

@@ -79,7 +79,7 @@ def test_webhooks_that_cannot_be_called(
     ],
 )
 @pytest.mark.parametrize("start", ["auto", "mcp"])
-def test_what_nothing_outside_can_start_is_said_once_with_a_way_out(
+def test_a_workflow_that_nothing_outside_can_start_is_named_once_with_a_way_out(
     task_run: MakeRun, simulator: ServiceSimulator, nodes: list[dict[str, Any]], message: str, start: str
 ) -> None:
     workflow_id = put(simulator, *nodes, active=False)
@@ -108,7 +108,9 @@ def test_one_of_several_webhooks(task_run: MakeRun, simulator: ServiceSimulator)
         task_run(workflow_id=workflow_id, trigger_node="C", map_index=2).attempt(1)
 
 
-def test_the_webhook_of_what_is_live_counts_and_not_the_drafts(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_the_webhook_of_the_live_version_counts_and_not_that_of_the_draft(
+    task_run: MakeRun, simulator: ServiceSimulator
+) -> None:
     workflow_id = put(simulator, webhook("live"), DONE)
     workflow = simulator.state.workflows.get(workflow_id)
     simulator.in_loop(lambda: simulator.state.workflows.update(workflow, {"nodes": [webhook("draft")]}))
@@ -137,7 +139,7 @@ def test_workflows_that_are_not_active(task_run: MakeRun, simulator: ServiceSimu
     assert [request.path for request in simulator.requests if request.method == "POST"] == []
 
 
-def test_a_webhook_that_never_comes_alive(task_run: MakeRun, simulator: ServiceSimulator) -> None:
+def test_a_webhook_that_never_goes_live(task_run: MakeRun, simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     set_live(simulator, workflow_id, False)
     with pytest.raises(ServiceWebhookNotLiveError, match=r"POST /webhook/w: the webhook is not live \(HTTP 404\)"):

@@ -1,4 +1,4 @@
-"""A call in the background and the search for what it started: whatever ends the call ends the wait for its answer."""
+"""A call in the background, and the search for its execution: the wait for the answer ends whenever the call ends."""
 
 from __future__ import annotations
 

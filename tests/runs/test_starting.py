@@ -192,7 +192,7 @@ def test_a_workflow_that_was_just_activated(
     assert len(held(simulator, workflow_id)) == 1
 
 
-def test_that_an_activated_webhook_is_not_live_at_once_is_no_reason_to_warn(
+def test_an_activated_webhook_that_is_not_live_at_once_causes_no_warning(
     task_run: MakeRun,
     simulator: ServiceSimulator,
     monkeypatch: pytest.MonkeyPatch,

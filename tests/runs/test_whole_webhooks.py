@@ -156,7 +156,7 @@ class Unreliable(io.BytesIO):
         return Unreliable(b"x" * (300_000 if self.opened == 1 else 600_000))
 
 
-def test_a_call_that_is_broken_off_runs_nothing_and_is_repeated(simulator: ServiceSimulator) -> None:
+def test_a_call_that_is_aborted_runs_nothing_and_is_repeated(simulator: ServiceSimulator) -> None:
     workflow_id = put(simulator, webhook(), DONE)
     with ServiceHook() as hook:
         hook.run_workflow(workflow_id=workflow_id, files={"data": Unreliable()}, poll_interval=0.05)

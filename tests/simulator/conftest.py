@@ -37,7 +37,7 @@ def api(simulator: ServiceSimulator, connect: Callable[..., Api]) -> Api:
 
 @pytest.fixture
 def build(connect: Callable[..., Api]) -> Iterator[Callable[..., Api]]:
-    """``build(**settings)`` starts a simulator of other settings and answers its API."""
+    """``build(**settings)`` starts a simulator with other settings and returns its API."""
     started: list[ServiceSimulator] = []
 
     def make(**settings: Any) -> Api:

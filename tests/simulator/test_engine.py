@@ -12,7 +12,7 @@ from .api_client import Api, until
 
 
 def run(api: Api, nodes: list[dict[str, Any]], body: Any = None, **settings: Any) -> str:
-    """Publish webhook + ``nodes`` over HTTP, call the webhook, answer the execution's id."""
+    """Publish a webhook and ``nodes`` over HTTP, call the webhook, and return the execution's id."""
     start = webhook("run", options={"responseData": '={{ {"id": $execution.id} }}'})
     made = {**chain("Run", [start, *nodes]), "settings": settings}
     workflow = api.post("/workflows", made).json()

@@ -233,7 +233,7 @@ def test_annotation_tags_are_a_separate_registry(api: Api, workflow: str) -> Non
     assert api.put(path, []).json() == []
 
 
-# ---------------------------------------------------------------- put up, ended and forgotten by a test
+# ---------------------------------------------------------------- set up, ended and forgotten by a test
 
 
 def test_execution_set_up_for_some_time_succeeds_by_itself(api: Api, workflow: str) -> None:

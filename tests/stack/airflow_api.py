@@ -58,7 +58,7 @@ class AirflowApi:
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Call an endpoint below ``/api/v2``.
 
-        :raises requests.HTTPError: refused; holds what Airflow says.
+        :raises requests.HTTPError: refused; contains what Airflow says.
         """
         answer = self._session.request(method, f"{self.base_url}/api/v2{path}", json=body, params=query, timeout=60)
         if not answer.ok:

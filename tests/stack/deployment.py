@@ -52,7 +52,7 @@ class Deployment:
     def start(self) -> None:
         """Start everything and return when all DAGs exist.
 
-        :raises LiveServerError: something does not come up; holds the end of its output.
+        :raises LiveServerError: a part of it does not start; contains the end of its output.
         """
         try:
             self._start()
@@ -145,7 +145,7 @@ class Deployment:
     def airflow(self, *arguments: str, timeout: float = MIGRATION_SECONDS) -> str:
         """Run a command of Airflow and return its output.
 
-        :raises LiveServerError: it failed; holds the end of its output.
+        :raises LiveServerError: it failed; contains the end of its output.
         """
         done = subprocess.run(
             [*_AIRFLOW, *arguments],

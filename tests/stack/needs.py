@@ -23,7 +23,7 @@ SECRET = "the passphrase of the webhook that takes invoices"
 
 
 def meet(client: ServiceClient, api: AirflowApi, database: Postgres, folder: Path) -> dict[str, dict[str, Any]]:
-    """Put up what the examples need; what their runs have to be configured with, by DAG.
+    """Create what the examples need; return the configuration of their runs, by DAG.
 
     :param database: for the table that one of them reads.
     :param folder: for the files that they read and write.

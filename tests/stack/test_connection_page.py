@@ -76,7 +76,7 @@ def test_it_is_read_in_the_dark_and_on_a_narrow_screen(
         browser.photograph(f"connection-{width}{'-dark' if dark else ''}")
 
 
-def test_a_service_that_does_not_answer_is_told(
+def test_a_service_that_does_not_answer_is_reported(
     browser_of: Callable[..., Browser], recorder: Recorder, broken: str
 ) -> None:
     browser = browser_of("admin")

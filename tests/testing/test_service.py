@@ -103,7 +103,7 @@ def test_an_inactive_workflow(service: SimulatedService) -> None:
         {"trigger": "form", "path": "approval"},
     ],
 )
-def test_what_cannot_be_is_refused(service: SimulatedService, arguments: dict[str, object]) -> None:
+def test_invalid_arguments_are_refused(service: SimulatedService, arguments: dict[str, object]) -> None:
     with pytest.raises(ServiceInputError):
         service.workflow("w", **arguments)  # type: ignore[arg-type]
 

@@ -105,7 +105,7 @@ async def test_each_deferred_task_gets_its_own_two_lines(
 
 
 @in_event_loop
-async def test_a_second_outage_is_told_as_well(
+async def test_a_second_outage_is_reported_as_well(
     simulator: ServiceSimulator, workflow_id: str, logs: LogsOfTasks
 ) -> None:
     [one] = started(simulator, workflow_id, 1)
@@ -133,7 +133,7 @@ async def test_a_list_that_takes_too_long_is_no_outage_while_reads_by_id_work(lo
 
 
 @in_event_loop
-async def test_a_refused_key_is_told_by_the_end_alone(
+async def test_a_refused_key_is_reported_at_the_end_only(
     simulator: ServiceSimulator, workflow_id: str, logs: LogsOfTasks
 ) -> None:
     simulator.revoke_key(simulator.api_key)

@@ -298,7 +298,9 @@ def test_output_that_is_too_large_is_written_to_the_file(
 @pytest.mark.parametrize(
     "options", [{"return_output": "all"}, {"max_output_items": 0}, {"max_output_items": 1}, {"output_path": "o.json"}]
 )
-def test_what_says_no_output_is_refused_before_the_wait(simulator: ServiceSimulator, options: dict[str, Any]) -> None:
+def test_invalid_output_arguments_are_refused_before_the_wait(
+    simulator: ServiceSimulator, options: dict[str, Any]
+) -> None:
     with pytest.raises((ServiceInputError, AirflowFailException), match="output"):
         run_task(sensor("1", **options))
     assert list(simulator.requests) == []

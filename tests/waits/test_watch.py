@@ -1,4 +1,4 @@
-"""The one judgement: how often and how long a poll may fail, and what an outcome carries."""
+"""How often and for how long polls may fail, and what an outcome contains."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_listed_execution_forgets_the_faults(workflow_id: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "lasting"), [(400, True), (401, True), (403, True), (404, False), (500, False)])
-def test_what_will_not_pass_ends_the_wait_at_once(
+def test_a_permanent_failure_ends_the_wait_at_once(
     status: int, lasting: bool, simulator: ServiceSimulator, workflow_id: str, client: ServiceClient
 ) -> None:
     simulator.inject("html" if status == 404 else "status", status=status)

@@ -21,7 +21,7 @@ WAIT = {"timeout": 120, "poll_interval": 0.5}
 
 
 class Kit(NamedTuple):
-    """What a feature is tried with. Whatever is made with it is taken away afterwards."""
+    """What a feature is tried with. Whatever is created with it is deleted afterwards."""
 
     service: Target
     bench: Workbench
@@ -30,11 +30,11 @@ class Kit(NamedTuple):
     folder: Path
 
     def run(self, operator: type[Any], **arguments: Any) -> Any:
-        """Run a task to its end; what it returned."""
+        """Run a task to its end, and return its result."""
         return run_task(operator(task_id="task", **arguments)).return_value
 
     def ran(self, *nodes: dict[str, Any], **arguments: Any) -> str:
-        """Run a workflow of these nodes, by default of a webhook; the id of its execution."""
+        """Run a workflow of these nodes, by default a webhook, and return the id of its execution."""
         made = self.bench.create(*(nodes or (webhook(unique("hook")), done())))
         result = self.run(ServiceRunWorkflowOperator, workflow_id=made.id, **{**WAIT, **arguments})
         assert result["status"] == "success"
@@ -72,9 +72,9 @@ GROUPS = START, OPERATOR, TRANSFER, OTHER, PAGE = (
 
 
 def feature(group: str, name: str | type, *needs: str) -> Callable[[Check], Check]:
-    """Add a feature, named by its class or by a few words, with what it cannot do without.
+    """Add a feature, named by its class or by a few words, with the operations that it needs.
 
-    Its check raises if it does not work, and returns why only a refusal could be seen, if that is so.
+    Its check raises an error if the feature does not work. If only a refusal could be seen, it returns the reason.
     """
 
     def add(check: Check) -> Check:

@@ -1,4 +1,4 @@
-"""Features around what an instance holds: workflows, tags, credentials and the rest; data tables are beside this."""
+"""Features around the objects of an instance: workflows, tags, credentials and others, except data tables."""
 
 from __future__ import annotations
 

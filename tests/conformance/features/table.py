@@ -1,7 +1,7 @@
 """The table of ``docs/versions.md``, made of what the latest runs of the features recorded.
 
 ``python -m tests.conformance.features.table`` renews the columns that were recorded in this checkout and keeps the
-others. With ``--check GENERATION...`` it fails where the table says something else than these runs.
+others. With ``--check GENERATION...`` it fails if the table differs from these runs.
 """
 
 from __future__ import annotations

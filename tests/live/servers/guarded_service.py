@@ -39,7 +39,7 @@ class GuardedService(ABC):
     def start(self) -> None:
         """Start with a fresh folder, and return when it serves.
 
-        :raises LiveServerError: it cannot be had; holds the end of its log.
+        :raises LiveServerError: it cannot be started; contains the end of its log.
         """
         self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-".replace(" ", "-")))
         self.log = self.folder / "log"
@@ -61,7 +61,7 @@ class GuardedService(ABC):
     def wait_until_ready(self) -> None:
         """Return when it answers as it should.
 
-        :raises LiveServerError: it ended, or took too long; holds the end of its log.
+        :raises LiveServerError: it ended, or took too long; contains the end of its log.
         """
         try:
             wait_until(self._ready, seconds=self._ready_seconds, what=self.name)

@@ -46,7 +46,7 @@ def install(generation: Generation, progress: Progress) -> Path:
     when it is complete.
 
     :param progress: takes one line of text now and then, while something long goes on.
-    :raises LiveServerError: it could not be installed; holds the end of the log.
+    :raises LiveServerError: it could not be installed; contains the end of the log.
     """
     folder = cache_folder() / generation.fingerprint
     if folder.is_dir():

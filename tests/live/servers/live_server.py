@@ -56,7 +56,7 @@ class LiveServer(GuardedService):
 
         :param kill: with KILL, as in a power cut; else asked to finish first.
         :param environment: replaces the extra variables given at first; ``None`` keeps them.
-        :raises LiveServerError: it did not come back; holds the end of the log.
+        :raises LiveServerError: it did not come back; contains the end of the log.
         """
         self.halt(kill=kill)
         if environment is not None:

@@ -25,7 +25,7 @@ def local_request(
     body: dict[str, Any] | None = None,
     cookies: RequestsCookieJar | None = None,
 ) -> requests.Response:
-    """One request that no proxy setting of the caller leads astray."""
+    """One request that ignores the proxy settings of the caller."""
     with requests.Session() as session:
         session.trust_env = False
         return session.request(method, url, json=body, cookies=cookies, timeout=timeout)
@@ -50,7 +50,7 @@ class Owner:
         return sorted(self._call("GET", "/rest/api-keys/scopes"))
 
     def create_key(self, scopes: Iterable[str]) -> str:
-        """Make an API key that is good for years and return it."""
+        """Create an API key that is valid for years, and return it."""
         label = f"test-{secrets.token_hex(8)}"
         body = {"label": label, "expiresAt": next(self._expiries), "scopes": sorted(scopes)}
         return str(self._call("POST", "/rest/api-keys", body)["rawApiKey"])

@@ -13,7 +13,7 @@ _PORTS = range(20_000, 32_000)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return so many free ports, all different.
+    """Return a number of free ports, all different.
 
     :raises LiveServerError: there are none.
     """
