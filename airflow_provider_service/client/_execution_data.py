@@ -279,12 +279,8 @@ def pinned_nodes(execution: Execution) -> frozenset[str]:
 
 def sub_execution_id(execution: Execution) -> str | None:
     """The id of the first execution that one of its nodes has started, or None."""
-    for runs in _runs(execution).values():
-        for run in _list(runs):
-            found = _at(run, "metadata", "subExecution", "executionId")
-            if found:
-                return str(found)
-    return None
+    started = (one.execution_id for node in _runs(execution) for one in sub_executions_of(execution, node))
+    return next(started, None)
 
 
 def parent_execution_id(execution: Execution) -> str | None:

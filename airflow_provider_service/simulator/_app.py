@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_service.simulator import _routes  # noqa: F401 - registers the operations
-from airflow_provider_service.simulator._gateway import OPERATIONS, Operation, handle, html_response, json_response
+from airflow_provider_service.simulator._gateway import OPERATIONS, handle, html_response, json_response
 from airflow_provider_service.simulator._pages import page_routes
 from airflow_provider_service.simulator._routes.mcp import answer_mcp
 from airflow_provider_service.simulator._routes.webhooks import answer_test_webhook, answer_webhook
@@ -29,37 +29,16 @@ def build_app(state: State) -> ASGIApp:
     # Fixed segments take precedence over parameters: /workflows/{id}/tags is not a version of a workflow.
     ordered = sorted(OPERATIONS.values(), key=lambda op: [part.startswith("{") for part in op.path.split("/")])
     routes = [
-        *(Route(API_ROOT + op.path, _endpoint(op, state), methods=[op.method]) for op in ordered),
+        *(Route(API_ROOT + op.path, partial(handle, op=op, state=state), methods=[op.method]) for op in ordered),
         Route(f"{API_ROOT}/openapi.yml", _contract, methods=["GET"]),
-        Route("/webhook/{path:path}", _webhook(state), methods=_ANY_METHOD),
+        Route("/webhook/{path:path}", partial(answer_webhook, state=state), methods=_ANY_METHOD),
         Route("/webhook-test/{path:path}", answer_test_webhook, methods=_ANY_METHOD),
-        Route("/mcp-server/http", _mcp(state), methods=["POST"]),
+        Route("/mcp-server/http", partial(answer_mcp, state=state), methods=["POST"]),
         *page_routes(state),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _unroutable, Exception: _fault})
     app.router.redirect_slashes = False
     return EdgeLayer(app, state)
-
-
-def _endpoint(op: Operation, state: State) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        return await handle(request, op, state)
-
-    return endpoint
-
-
-def _webhook(state: State) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        return await answer_webhook(request, state)
-
-    return endpoint
-
-
-def _mcp(state: State) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        return await answer_mcp(request, state)
-
-    return endpoint
 
 
 async def _unroutable(request: Request, error: Exception) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Awaitable, Callable
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -29,42 +29,35 @@ _PAGE = "<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{titl
 def page_routes(state: State) -> list[Route]:
     """The start page, and those of workflows and executions. They need no login and show no data."""
     return [
-        Route("/", _start_page(state), methods=["GET"]),
-        Route("/workflow/{workflow_id}", _workflow_page(state), methods=["GET"]),
-        Route("/workflow/{workflow_id}/executions/{execution_id}", _execution_page(state), methods=["GET"]),
+        Route("/", partial(_start_page, state=state), methods=["GET"]),
+        Route("/workflow/{workflow_id}", partial(_workflow_page, state=state), methods=["GET"]),
+        Route(
+            "/workflow/{workflow_id}/executions/{execution_id}", partial(_execution_page, state=state), methods=["GET"]
+        ),
     ]
 
 
-def _start_page(state: State) -> Callable[[Request], Awaitable[Response]]:
-    async def page(_request: Request) -> Response:
-        told = {"dsn": "", "environment": "development", "release": f"n8n@{state.version}"}
-        reporting = json.dumps(told, separators=(",", ":"))
-        encoded = [base64.b64encode(one.encode()).decode() for one in ("rest", reporting)]
-        return HTMLResponse(_START.format(endpoint=encoded[0], reporting=encoded[1]))
-
-    return page
+async def _start_page(_request: Request, state: State) -> Response:
+    told = {"dsn": "", "environment": "development", "release": f"n8n@{state.version}"}
+    reporting = json.dumps(told, separators=(",", ":"))
+    encoded = [base64.b64encode(one.encode()).decode() for one in ("rest", reporting)]
+    return HTMLResponse(_START.format(endpoint=encoded[0], reporting=encoded[1]))
 
 
-def _workflow_page(state: State) -> Callable[[Request], Awaitable[Response]]:
-    async def page(request: Request) -> Response:
-        workflow = state.workflows.find(request.path_params["workflow_id"])
-        if workflow is None:
-            return _page(404, "No such workflow", "")
-        return _page(200, f"Workflow {workflow.name}", "active" if workflow.active else "not active")
-
-    return page
+async def _workflow_page(request: Request, state: State) -> Response:
+    workflow = state.workflows.find(request.path_params["workflow_id"])
+    if workflow is None:
+        return _page(404, "No such workflow", "")
+    return _page(200, f"Workflow {workflow.name}", "active" if workflow.active else "not active")
 
 
-def _execution_page(state: State) -> Callable[[Request], Awaitable[Response]]:
-    async def page(request: Request) -> Response:
-        state.settle()
-        execution_id = request.path_params["execution_id"]
-        execution = state.executions.get(int(execution_id)) if execution_id.isdecimal() else None
-        if execution is None or execution.workflow_id != request.path_params["workflow_id"]:
-            return _page(404, "No such execution", "")
-        return _page(200, f"Execution {execution.id}", execution.status)
-
-    return page
+async def _execution_page(request: Request, state: State) -> Response:
+    state.settle()
+    execution_id = request.path_params["execution_id"]
+    execution = state.executions.get(int(execution_id)) if execution_id.isdecimal() else None
+    if execution is None or execution.workflow_id != request.path_params["workflow_id"]:
+        return _page(404, "No such execution", "")
+    return _page(200, f"Execution {execution.id}", execution.status)
 
 
 def _page(status: int, title: str, text: str) -> Response:

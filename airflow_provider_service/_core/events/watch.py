@@ -78,12 +78,9 @@ class Watcher:
 
     def _beginning(self, snapshot: Snapshot, kept: Cursor | None) -> Cursor:
         if kept:
-            now = snapshot.base_url
             log.warning(
                 "The selection %s was watched at %s; the watch starts from scratch at %s",
-                self._selection,
-                kept.base_url,
-                now,
+                *(self._selection, kept.base_url, snapshot.base_url),
             )
         return Cursor.beginning(snapshot)
 

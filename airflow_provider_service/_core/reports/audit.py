@@ -52,6 +52,7 @@ def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: dateti
     places = {category: sum(map(_places, sections)) for category, sections in found.items()}
     count = sum(map(len, found.values()))
     failing = [category for category in risky if category in found]
+    tables = [_table(category, section, base_url) for category, sections in found.items() for section in sections]
     return Report(
         title="Security audit",
         message=_message(count, len(found), failing),
@@ -63,7 +64,7 @@ def audit_report(reports: AuditReports, risky: Sequence[str], *, made_at: dateti
             Figure("Categories with findings", len(found)),
             Figure("Places", sum(places.values())),
         ],
-        parts=[*_chart(places), *_finding_tables(found, base_url), *_settings_tables(reports)],
+        parts=[*_chart(places), *tables, *_settings_tables(reports)],
     )
 
 
@@ -79,10 +80,6 @@ def _places(section: AuditSection) -> int:
 def _chart(places: Mapping[str, int]) -> list[Chart]:
     bars = [Bar(category, [number]) for category, number in sorted(places.items(), key=lambda one: -one[1])]
     return [Chart("Places by category", [Series("places")], bars)] if bars else []
-
-
-def _finding_tables(found: Findings, base_url: str) -> list[Table]:
-    return [_table(category, section, base_url) for category, sections in found.items() for section in sections]
 
 
 def _table(category: str, section: AuditSection, base_url: str) -> Table:

@@ -142,11 +142,9 @@ def shown(value: Cell) -> str:
 
 def numeric_columns(table: Table) -> list[bool]:
     """Whether each column of a table has only numbers, which are aligned to the right."""
-    return [bool(table.rows) and all(map(_is_number, column)) for column in _columns(table)]
-
-
-def _columns(table: Table) -> list[list[Cell]]:
-    return [[row[place] for row in table.rows] for place in range(len(table.columns))]
+    if not table.rows:
+        return [False] * len(table.columns)
+    return [all(map(_is_number, column)) for column in zip(*table.rows, strict=True)]
 
 
 def _is_number(value: Cell) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_service.client._http.exchange import Answer
 
 _NOT_REGISTERED = re.compile(r'The requested webhook ".*" is not registered\.')
-_DENIED_STATUSES = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.INTERNAL_SERVER_ERROR})
+_DENIED_STATUSES = frozenset({401, 403, 500})
 _NO_CREDENTIAL = "No authentication data defined on node!"
 # The service's own wording, which a workflow is unlikely to use.
 _DENIALS = frozenset(
@@ -41,14 +41,7 @@ _BAD_FORMS = frozenset(
     }
 )
 _DENIAL_HEADER = 'Basic realm="Webhook"'
-_UNAVAILABLE_STATUSES = frozenset(
-    {
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.BAD_GATEWAY,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        HTTPStatus.GATEWAY_TIMEOUT,
-    }
-)
+_UNAVAILABLE_STATUSES = frozenset({429, 502, 503, 504})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"([\x21-\x7e\xa1-\xff]([\t\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa1-\xff])?)?")
 

@@ -13,38 +13,16 @@ ADMIN_ROLE = "project:admin"
 PERSONAL_ROLE = "project:personalOwner"
 MEMBER_ROLES = (ADMIN_ROLE, "project:editor", "project:viewer", "project:chatUser")
 
-# The scopes of a project's creator.
-ADMIN_SCOPES = (
-    "credential:create",
-    "credential:delete",
-    "credential:list",
-    "credential:move",
-    "credential:read",
-    "credential:update",
-    "dataTable:create",
-    "dataTable:delete",
-    "dataTable:listProject",
-    "dataTable:read",
-    "dataTable:update",
-    "folder:create",
-    "folder:delete",
-    "folder:list",
-    "folder:read",
-    "folder:update",
-    "project:delete",
-    "project:list",
-    "project:manageMembers",
-    "project:read",
-    "project:update",
-    "workflow:create",
-    "workflow:delete",
-    "workflow:execute",
-    "workflow:list",
-    "workflow:move",
-    "workflow:publish",
-    "workflow:read",
-    "workflow:unpublish",
-    "workflow:update",
+_ADMIN_ACTIONS = {
+    "credential": "create delete list move read update",
+    "dataTable": "create delete listProject read update",
+    "folder": "create delete list read update",
+    "project": "delete list manageMembers read update",
+    "workflow": "create delete execute list move publish read unpublish update",
+}
+#: The scopes of a project's creator.
+ADMIN_SCOPES = tuple(
+    f"{resource}:{action}" for resource, actions in _ADMIN_ACTIONS.items() for action in actions.split()
 )
 
 
