@@ -195,11 +195,6 @@ def _data_table(client: Resources, name: str, project_id: str | None) -> _Search
     )
 
 
-def find_tag(client: Resources, name: str) -> Tag | None:
-    """Find a tag by its exact name."""
-    return _tag(client, name).find()
-
-
 def get_tag(client: Resources, name: str) -> Tag:
     """Return the tag with an exact name.
 
@@ -224,7 +219,7 @@ def create_tag(client: Resources, name: str) -> tuple[Tag, bool]:
         return client.tags.create(name), True
     except ServiceConflictError:
         # The service strips spaces from names, and gives the same answer if a name is taken, empty or too long.
-        found = find_tag(client, name.strip())
+        found = _tag(client, name.strip()).find()
         if found is None:
             raise ServiceInputError(f"{name!r} cannot be the name of a tag: it must have 1 to 24 characters") from None
         return found, False

@@ -36,7 +36,7 @@ def as_markdown(report: Report) -> str:
 def _lines(report: Report) -> Iterator[str]:
     yield f"# {_escaped(report.title)}"
     yield from _paragraph(_line(report.message))
-    yield from _paragraph(_when(report))
+    yield from _paragraph(f"{report.made_at:%Y-%m-%d %H:%M:%S %Z}".strip())
     if report.url is not None:
         yield from _paragraph(_cell(Link(report.url, report.url)))
     if report.figures:
@@ -46,10 +46,6 @@ def _lines(report: Report) -> Iterator[str]:
     for part in report.parts:
         yield from ("", f"## {_escaped(part.title)}")
         yield from _part(part)
-
-
-def _when(report: Report) -> str:
-    return f"{report.made_at:%Y-%m-%d %H:%M:%S %Z}".strip()
 
 
 def _part(part: Part) -> Iterator[str]:
