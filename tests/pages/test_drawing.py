@@ -13,13 +13,13 @@ from airflow_provider_service._core.pages.drawing import BOX_HEIGHT, BOX_WIDTH, 
 from airflow_provider_service._core.pages.grid import MAX_TRACKS, TRACK
 
 from . import workflows
-from .workflows import node, to
+from .workflows import node, note, to
 
 Rectangle = tuple[float, float, float, float]
 
 
 def scattered(seed: int, size: int = 40) -> dict[str, Any]:
-    """Nodes anywhere, connected with each other at random, with loops and sub-nodes."""
+    """Nodes and sticky notes anywhere, connected with each other at random, with loops and sub-nodes."""
     chance = random.Random(seed)
     names = [str(at) for at in range(size)]
     nodes = [node(name, chance.randrange(-600, 1800), chance.randrange(-300, 700)) for name in names]
@@ -30,10 +30,15 @@ def scattered(seed: int, size: int = 40) -> dict[str, Any]:
         }
         for name in names
     }
-    return {"nodes": nodes, "connections": connections}
+    notes = [
+        note("word " * chance.randrange(60), chance.randrange(-600, 1800), chance.randrange(-300, 700), 400, 300)
+        for _ in range(5)
+    ]
+    return {"nodes": [*nodes, *notes], "connections": connections}
 
 
 SHAPES = {
+    "noted": workflows.noted()["workflowData"],
     "branches": workflows.branches()["workflowData"],
     "agent": workflows.agent()["workflowData"],
     "loop": workflows.loop(3)["workflowData"],
@@ -62,12 +67,19 @@ def boxes_of(drawing: Drawing) -> list[Rectangle]:
     return [(box.x, box.y, box.x + BOX_WIDTH, box.y + box.height) for box in drawing.boxes]
 
 
-def labels_of(drawing: Drawing) -> list[Rectangle]:
-    return [
+def texts_of(drawing: Drawing) -> list[Rectangle]:
+    """The texts beside nodes: of outputs and of sticky notes."""
+    labels = [
         (line.label_x, line.label_y - 18, line.label_x + line.label_width, line.label_y - 1)
         for line in drawing.lines
         if line.label
     ]
+    return [*labels, *(corners(one.text_area) for one in drawing.notes)]
+
+
+def corners(area: Rectangle) -> Rectangle:
+    x, y, width, height = area
+    return x, y, x + width, y + height
 
 
 @every_shape
@@ -86,21 +98,22 @@ def crosses(piece: Rectangle, box: Rectangle) -> bool:
 
 
 @every_shape
-def test_neither_nodes_nor_labels_touch_each_other(definition):
+def test_neither_nodes_nor_texts_touch_each_other(definition):
     drawing = draw(definition)
-    things = [*boxes_of(drawing), *labels_of(drawing)]
+    things = [*boxes_of(drawing), *texts_of(drawing)]
 
     assert not [(one, other) for one, other in combinations(things, 2) if touch(one, other)]
+    things += [corners(one.area) for one in drawing.notes]
     assert all(x1 >= 0 and x2 <= drawing.width and y1 >= 0 and y2 <= drawing.height for x1, y1, x2, y2 in things)
 
 
 @every_shape
-def test_no_connection_goes_through_a_label(definition):
+def test_no_connection_goes_through_a_text(definition):
     drawing = draw(definition)
-    labels = labels_of(drawing)
+    texts = texts_of(drawing)
 
     for line in drawing.lines:
-        assert not [label for piece in pieces(line.path) for label in labels if crosses(piece, label)], line
+        assert not [text for piece in pieces(line.path) for text in texts if crosses(piece, text)], line
 
 
 def test_what_leaves_a_node_does_not_seem_to_arrive_beside_it():

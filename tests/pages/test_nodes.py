@@ -60,6 +60,29 @@ def test_a_node_that_is_disabled_says_so_although_items_passed_it():
     assert shown.opens_at is None
 
 
+@pytest.mark.parametrize(
+    ("given", "tries"),
+    [
+        ({"retryOnFail": True}, 3),
+        ({"retryOnFail": True, "maxTries": 4}, 4),
+        ({"retryOnFail": True, "maxTries": 1}, 2),
+        ({"retryOnFail": True, "maxTries": 99}, 5),
+        ({"retryOnFail": True, "maxTries": "x"}, 3),
+        ({"retryOnFail": True, "maxTries": float("nan")}, 3),
+        ({"retryOnFail": False, "maxTries": 4}, 1),
+        ({"retryOnFail": "x"}, 1),
+        ({"maxTries": 4}, 1),
+    ],
+)
+def test_a_node_says_how_often_the_service_tries_it(given, tries):
+    shown = view(execution([node("A", **given)], {}, {"A": [run(0, 2_100, "error")]}, "error"))
+
+    page = html(shown)
+    assert shown.node("A").tries == tries
+    assert page.count(f"failed, up to {tries} tries") == 2 * page.count("↻") == 2 * (tries > 1)  # title and label
+    assert (f"noOp · up to {tries} tries" in words(page)) is (tries > 1)  # in the table
+
+
 def test_executions_that_a_node_has_started_are_links():
     assert 'href="https://service.example.com/workflow/sub1/executions/812"' in html(view(workflows.agent()))
 

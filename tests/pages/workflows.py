@@ -17,6 +17,12 @@ def node(name: str, x: Any = 0, y: Any = 0, kind: str = "n8n-nodes-base.noOp", *
     return {"name": name, "type": kind, "position": [x, y], "parameters": {}, **more}
 
 
+def note(content: Any, x: Any, y: Any, width: Any = 240, height: Any = 160, color: Any = 1) -> dict[str, Any]:
+    """A sticky note of a workflow."""
+    parameters = {"content": content, "width": width, "height": height, "color": color}
+    return {**node(f"Note {x} {y}", x, y, "n8n-nodes-base.stickyNote"), "parameters": parameters}
+
+
 def to(*names: str, kind: str = "main") -> list[dict[str, Any]]:
     """What an output leads to."""
     return [{"node": name, "type": kind, "index": 0} for name in names]
@@ -112,6 +118,28 @@ def branches() -> dict[str, Any]:
         "Done": [run(4480, 1, items=2_520)],
     }
     return execution(nodes, connections, runs)
+
+
+def noted() -> dict[str, Any]:
+    """Branches with sticky notes of all colours: behind nodes, within and over each other, and beside all nodes."""
+    whole = branches()
+    text = (
+        "## Ask every area\n\nEach of the **four** shops answers within a second or two, or is asked again.\n\nWho to "
+    )
+    notes = [
+        note(f"{text}call if one does not: the shop itself, and then its keeper. {'x' * 5_000}", 420, -80, 200, 720),
+        note("# Small orders wait\nuntil there are more of them", 640, -220, 480, 340, 2),
+        note("A pause", 860, -200, 180, 160, 3),
+        note("Written at night", 1300, 180, 420, 200, 4),
+        note("## Orders\nBegins with a call of Airflow.", -60, -300, 400, 200, 5),
+        note("一二三四五六七八九十" * 8, 1740, 180, color=6),
+        note("<script>alert(1)</script> {{ 7*7 }}", 1740, 600, color=7),
+    ]
+    for one in whole["workflowData"]["nodes"]:
+        if one["name"].startswith("Ask "):
+            one |= {"retryOnFail": True, "maxTries": 4}
+    whole["workflowData"]["nodes"] += notes
+    return whole
 
 
 def loop(times: int = 500, failing: int | None = 250) -> dict[str, Any]:

@@ -19,6 +19,7 @@ SHAPES = {
     **{f"rows {size}": workflows.chain(size, size * 2 // 3, row=20) for size in (3, 13, 40, 150, 300)},
     "one row of 150": workflows.chain(150, 100),
     "branches": workflows.branches(),
+    "noted": workflows.noted(),
     "loop": workflows.loop(),
     "agent": workflows.agent(),
     "waiting": workflows.waiting(),
@@ -90,7 +91,7 @@ def test_it_is_read_and_opens_at_the_node_that_matters(
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("shape", ["rows 40", "branches", "loop", "agent", "waiting", "running"])
+@pytest.mark.parametrize("shape", ["rows 40", "branches", "noted", "loop", "agent", "waiting", "running"])
 def test_it_is_accessible(show: Callable[..., Browser], browser: Browser, shape: str, dark: bool) -> None:
     with browser.looking_like(dark=dark):
         show(shape)

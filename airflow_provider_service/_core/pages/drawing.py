@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from airflow_provider_service._core.pages.grid import Channels, begins, cells_of
+from airflow_provider_service._core.pages.editor import (
+    NOTE,
+    Place,
+    StickyNote,
+    as_dict,
+    as_list,
+    coordinate,
+    place_of,
+    sticky_notes,
+)
+from airflow_provider_service._core.pages.grid import Cell, Channels, begins, cells_of
 from airflow_provider_service._core.pages.routes import Ends, Point, Route, Step, path_through, route_of, want_tracks
 
 BOX_WIDTH, BOX_HEIGHT = 184.0, 60.0
@@ -20,11 +31,16 @@ _MARGIN = 16.0
 _BEFORE, _AFTER = 16.0, 26.0
 _BETWEEN_ROWS = 18.0
 # Between two outputs of a node, above each of which stands its label; and for the number of its items.
-_OUTPUT_PITCH, _CHAR_WIDTH, _COUNT_WIDTH, _LABEL_GAP = 24.0, 7.0, 56.0, 8.0
+_OUTPUT_PITCH, _CHAR_WIDTH, _COUNT_WIDTH, _LABEL_GAP = 24.0, 7.0, 64.0, 8.0
 _MAX_PORTS = 30
-_FURTHEST = 1e6
-_NOTE = "n8n-nodes-base.stickyNote"
+_LEAST_TRIES, _USUAL_TRIES, _MOST_TRIES = 2, 3, 5
+# Of the text of a sticky note, one larger line of which is shown from afar; and the room within the edge of a note.
+_LINE_HEIGHT, _LINE_CHARS, _LEAST_TEXT_LINES, _MAX_TEXT_LINES, _NOTE_PADDING = 16.0, 22, 2, 6, 8.0
 _OUTPUTS = {"if": ("true", "false"), "filter": ("kept", "discarded"), "splitInBatches": ("done", "loop")}
+
+
+#: Left, top, width and height.
+Rectangle = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -32,12 +48,14 @@ class Box:
     """A node, with its upper left corner.
 
     :param model: the language model that it is set to use, if it is.
+    :param tries: how often the service tries it until it succeeds.
     """
 
     node: str
     kind: str
     model: str | None
     is_disabled: bool
+    tries: int
     x: float
     y: float
     height: float
@@ -66,10 +84,24 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A sticky note: an area, which lies behind nodes, and a text where neither a node nor a connection is.
+
+    :param colour: one of those that the editor offers, counted from 1.
+    """
+
+    text: str
+    colour: int
+    area: Rectangle
+    text_area: Rectangle
+
+
+@dataclass(frozen=True)
 class Drawing:
     """The drawing of a workflow.
 
     :param boxes: in reading order: from left to right.
+    :param notes: those that lie behind others come first.
     :param width: of the drawing, in pixels.
     :param left_out: number of nodes that it does not show.
     :param has_more_lines: whether there are connections that it does not show.
@@ -77,6 +109,7 @@ class Drawing:
 
     boxes: Sequence[Box]
     lines: Sequence[Line]
+    notes: Sequence[Note]
     width: float
     height: float
     left_out: int
@@ -89,46 +122,56 @@ class Drawing:
             for box in self.boxes
         ]
         lines = [replace(line, source=call(line.source), label=name(line.label)) for line in self.lines]
-        return replace(self, boxes=boxes, lines=lines)
+        notes = [replace(note, text=name(note.text)) for note in self.notes]
+        return replace(self, boxes=boxes, lines=lines, notes=notes)
 
 
 def draw(workflow: Mapping[str, Any] | None) -> Drawing | None:
     """Draw a definition of the service, which may have any shape; None if it shows no nodes."""
     definition = workflow or {}
-    nodes = [one for one in _list(definition.get("nodes")) if _is_drawn(one)]
+    of_editor = as_list(definition.get("nodes"))
+    nodes = [one for one in of_editor if _is_drawn(one)]
     if not nodes:
         return None
     by_name = {node["name"]: node for node in nodes[:MAX_NODES]}
     ends = _ends(definition.get("connections"))
     considered = [one for one in islice(ends, MAX_LINES) if one.source in by_name and one.target in by_name]
-    boxes, lines, width, height = _Layout(by_name, considered).drawn()
+    places = {name: place_of(node, at) for at, (name, node) in enumerate(by_name.items())}
+    layout = _Layout(by_name, places, considered, sticky_notes(of_editor, places))
+    boxes = layout.boxes()
     return Drawing(
-        boxes=boxes,
-        lines=lines,
-        width=width,
-        height=height,
+        boxes=sorted(boxes.values(), key=lambda box: (box.x, box.y)),
+        lines=layout.lines(boxes),
+        notes=layout.notes(boxes),
+        width=layout.width,
+        height=layout.height,
         left_out=max(0, len(nodes) - MAX_NODES),
         has_more_lines=next(ends, None) is not None,
     )
 
 
 def _is_drawn(node: Any) -> bool:
-    return isinstance(node, dict) and isinstance(node.get("name"), str) and node.get("type") != _NOTE
+    return isinstance(node, dict) and isinstance(node.get("name"), str) and node.get("type") != NOTE
 
 
 class _Layout:
     """The places of all nodes and connections."""
 
-    def __init__(self, nodes: Mapping[str, dict[str, Any]], ends: Sequence[Ends]) -> None:
+    def __init__(
+        self,
+        nodes: Mapping[str, dict[str, Any]],
+        places: Mapping[str, Place],
+        ends: Sequence[Ends],
+        notes: Sequence[StickyNote],
+    ) -> None:
         self._nodes = nodes
-        places = [_place(node.get("position"), at) for at, node in enumerate(nodes.values())]
-        self._cells = dict(zip(nodes, cells_of(places), strict=True))
-        columns = 1 + max(cell.column for cell in self._cells.values())
-        rows = 1 + max(cell.row for cell in self._cells.values())
+        cells = cells_of([*places.values(), *(note.place for note in notes)])
+        self._cells = dict(zip(places, cells, strict=False))
+        self._notes = list(zip(notes, cells[len(places) :], strict=True))
+        columns, rows = 1 + max(cell.column for cell in cells), 1 + max(cell.row for cell in cells)
         self._outputs = {one.source: min(_MAX_PORTS, one.outputs) for one in ends if one.is_main}
         self._vertical, self._horizontal = Channels(columns + 1), Channels(rows + 1)
-        taken = set(self._cells.values())
-        self._routes = [(one, route_of(one, self._cells, taken)) for one in ends]
+        self._routes = [(one, route_of(one, self._cells, set(cells))) for one in ends]
         want_tracks(self._routes, self._cells, self._vertical, self._horizontal)
         self._vertical.assign()
         self._horizontal.assign()
@@ -136,6 +179,8 @@ class _Layout:
         heights = [BOX_HEIGHT] * rows
         for name, cell in self._cells.items():
             heights[cell.row] = max(heights[cell.row], self._height(name))
+        for note, cell in self._notes:
+            heights[cell.row] = max(heights[cell.row], _text_height(note))
         gaps = [self._gap(channel, columns) for channel in range(columns + 1)]
         rooms = [_BETWEEN_ROWS * (0 < channel < rows) + self._room(channel) for channel in range(rows + 1)]
         self._x = begins([BOX_WIDTH] * columns, gaps, _MARGIN)
@@ -143,17 +188,40 @@ class _Layout:
         self._heights = heights
         self._gaps, self._rooms = gaps, rooms
 
-    def drawn(self) -> tuple[list[Box], list[Line], float, float]:
-        """Boxes and lines, width and height."""
-        boxes = {name: self._box(name) for name in self._nodes}
+    @property
+    def width(self) -> float:
+        return self._x[-1] + _MARGIN
+
+    @property
+    def height(self) -> float:
+        return self._y[-1] + _MARGIN
+
+    def boxes(self) -> dict[str, Box]:
+        """The nodes by their names."""
+        return {name: self._box(name) for name in self._nodes}
+
+    def lines(self, boxes: Mapping[str, Box]) -> list[Line]:
+        """The connections between the boxes."""
         lines, labelled = [], set()
         for ends, route in self._routes:
             line = self._line(ends, route, boxes)
             has_label = ends.is_main and (ends.source, ends.output) not in labelled
             labelled.add((ends.source, ends.output))
             lines.append(self._labelled(line, ends, boxes[ends.source]) if has_label else line)
-        in_order = sorted(boxes.values(), key=lambda box: (box.x, box.y))
-        return in_order, lines, self._x[-1] + _MARGIN, self._y[-1] + _MARGIN
+        return lines
+
+    def notes(self, boxes: Mapping[str, Box]) -> list[Note]:
+        """The sticky notes behind the boxes; one that would cover others is only as large as its text."""
+        return [self._note(note, cell, boxes) for note, cell in self._notes]
+
+    def _note(self, note: StickyNote, cell: Cell, boxes: Mapping[str, Box]) -> Note:
+        x, y = self._x[cell.column], self._y[cell.row]
+        text_area = (x, y, BOX_WIDTH, _text_height(note))
+        rectangles = [text_area, *(_rectangle(boxes[name]) for name in note.covered)]
+        area = _around(rectangles)
+        if any(_do_touch(area, _rectangle(box)) for name, box in boxes.items() if name not in note.covered):
+            area = _around([text_area])
+        return Note(note.text, note.colour, area, text_area)
 
     def _box(self, name: str) -> Box:
         node, cell = self._nodes[name], self._cells[name]
@@ -163,6 +231,7 @@ class _Layout:
             kind=str(node.get("type") or "").rpartition(".")[2],
             model=_model(node),
             is_disabled=node.get("disabled") is True,
+            tries=_tries(node),
             x=self._x[cell.column],
             y=self._y[cell.row] + (self._heights[cell.row] - height) / 2,
             height=height,
@@ -176,7 +245,8 @@ class _Layout:
         for ends, route in self._routes:
             label = _label(self._nodes[ends.source], ends)
             if label:
-                widths[route.first.channel] = max(widths[route.first.channel], _CHAR_WIDTH * len(label) + _COUNT_WIDTH)
+                width = _CHAR_WIDTH * len(label) + _COUNT_WIDTH + 2 * _LABEL_GAP
+                widths[route.first.channel] = max(widths[route.first.channel], width)
         return widths
 
     def _gap(self, channel: int, last: int) -> float:
@@ -238,25 +308,33 @@ class _Layout:
         return box.y + box.height / 2 + _OUTPUT_PITCH * (output - (number - 1) / 2)
 
 
-def _place(position: Any, at: int) -> tuple[float, float]:
-    """The place that the editor gives a node; without one, nodes stand in a row."""
-    x, y = map(_coordinate, position) if isinstance(position, (list, tuple)) and len(position) == 2 else (None, None)
-    return (2 * BOX_WIDTH * at, 0.0) if x is None or y is None else (x, y)
+def _text_height(note: StickyNote) -> float:
+    # Bytes, since the characters that have several are usually wide.
+    lines = (math.ceil(len(line.encode(errors="replace")) / _LINE_CHARS) for line in note.text.splitlines())
+    return _LINE_HEIGHT * min(_MAX_TEXT_LINES, max(_LEAST_TEXT_LINES, sum(lines)))
 
 
-def _coordinate(value: Any) -> float | None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    return float(value) if abs(value) <= _FURTHEST else None  # neither is what is infinite or no number
+def _rectangle(box: Box) -> Rectangle:
+    return box.x, box.y, BOX_WIDTH, box.height
+
+
+def _around(rectangles: Sequence[Rectangle]) -> Rectangle:
+    left, top = (min(one[axis] for one in rectangles) - _NOTE_PADDING for axis in (0, 1))
+    right, bottom = (max(one[axis] + one[axis + 2] for one in rectangles) + _NOTE_PADDING for axis in (0, 1))
+    return left, top, right - left, bottom - top
+
+
+def _do_touch(one: Rectangle, other: Rectangle) -> bool:
+    return all(one[axis] < other[axis] + other[axis + 2] and other[axis] < one[axis] + one[axis + 2] for axis in (0, 1))
 
 
 def _ends(connections: Any) -> Iterator[Ends]:
     """What is connected, as far as the definition says so in the usual shape."""
     for source, kinds in (connections if isinstance(connections, dict) else {}).items():
         for kind, outputs in (kinds if isinstance(kinds, dict) else {}).items():
-            outputs = _list(outputs)
+            outputs = as_list(outputs)
             for at, targets in enumerate(outputs):
-                for target in _list(targets):
+                for target in as_list(targets):
                     name = target.get("node") if isinstance(target, dict) else None
                     yield Ends(source, str(name), kind, at, len(outputs))
 
@@ -275,23 +353,22 @@ def _names_of_outputs(node: Mapping[str, Any], outputs: int) -> Sequence[Any]:
     if node.get("onError") == "continueErrorOutput":
         return [None] * (outputs - 1) + ["error"]
     if kind == "switch":
-        rules = _dict(_dict(node.get("parameters")).get("rules")).get("values")
-        return [_dict(rule).get("outputKey") for rule in _list(rules)]
+        rules = as_dict(as_dict(node.get("parameters")).get("rules")).get("values")
+        return [as_dict(rule).get("outputKey") for rule in as_list(rules)]
     names = _OUTPUTS.get(kind, ())
-    is_old_loop = kind == "splitInBatches" and _coordinate(node.get("typeVersion")) in (1, 2)
+    is_old_loop = kind == "splitInBatches" and coordinate(node.get("typeVersion")) in (1, 2)
     return names[::-1] if is_old_loop else names
+
+
+def _tries(node: Mapping[str, Any]) -> int:
+    """How often the service tries a node, by its own limits."""
+    if node.get("retryOnFail") is not True:
+        return 1
+    return int(min(_MOST_TRIES, max(_LEAST_TRIES, coordinate(node.get("maxTries")) or _USUAL_TRIES)))
 
 
 def _model(node: Mapping[str, Any]) -> str | None:
     """The model of a node, unless an expression, which can contain data, chooses it."""
-    model = _dict(node.get("parameters")).get("model")
+    model = as_dict(node.get("parameters")).get("model")
     value = model.get("value") if isinstance(model, dict) else model
     return value if isinstance(value, str) and value and not value.startswith("=") else None
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -46,6 +46,7 @@ class NodeView:
     """A node of the workflow.
 
     :param anchor: names it in the page, however the execution goes on.
+    :param tries: how often the service tries it until it succeeds.
     :param runs: how often it ran; of these, so many ``failed_runs``.
     :param began: seconds from the begin of the execution; None if it has not run.
     :param items: number of its output items; ``items_by_output`` by its main outputs.
@@ -58,6 +59,7 @@ class NodeView:
     kind: str
     state: State
     model: str | None = None
+    tries: int = 1
     runs: int = 0
     failed_runs: int = 0
     began: float | None = None
@@ -142,6 +144,7 @@ def nodes_shown(
                 name=name,
                 kind=box.kind if box else "",
                 model=box.model if box else None,
+                tries=box.tries if box else 1,
                 state=now,
                 began=max(0.0, (own[0].began - frame.begin) / 1000) if own else None,
                 bars=list(bars_of(own, frame, most_bars)),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from airflow_provider_service._core.pages.drawing import Line
+    from airflow_provider_service._core.pages.drawing import Box, Line
     from airflow_provider_service._core.pages.execution_view import ExecutionView
     from airflow_provider_service._core.pages.node_view import NodeView
     from airflow_provider_service._core.pages.task_view import TaskView
@@ -174,6 +174,7 @@ def _environment() -> Environment:
         did=_did,
         edges=_edges,
         label=_label,
+        tries=_tries,
         quote=lambda text: quote(text, safe=""),
         css=lambda state: str(state).replace(" ", "-"),
     )
@@ -242,7 +243,13 @@ def _edges(view: ExecutionView) -> list[tuple[Line, int | None, bool]]:
     return sorted(edges, key=lambda edge: edge[2])
 
 
-def _label(node: NodeView | None, name: str, state: str) -> str:
+def _label(node: NodeView | None, box: Box, state: str) -> str:
     """The accessible name of a node. It begins with the visible text, so that voice control works with it."""
-    seen = " ".join(filter(None, (name, _did(node))))
-    return seen if seen.endswith(state) else f"{seen}, {state}"
+    seen = " ".join(filter(None, (box.node, _did(node))))
+    parts = seen, "" if seen.endswith(state) else state, _tries(box.tries) if box.tries > 1 else ""
+    return ", ".join(filter(None, parts))
+
+
+def _tries(most: int) -> str:
+    """How often the service tries a node. It does not record how often it has."""
+    return f"up to {most} tries"
